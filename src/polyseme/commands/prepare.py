@@ -1,0 +1,226 @@
+"""Turn texts into a corpus: sentences, words and a vocabulary.
+
+Reads plain text, JSONL, CSV, TSV, Parquet, CoNLL-U, vertical text (.vrt) and TEI/XML, also
+packed as .gz, .bz2, .xz or .zst; writes one folder that everything else starts from.
+
+Examples:
+
+  polyseme prepare novels/ --language en --out corpus/novels
+
+  polyseme prepare 'news-*.jsonl.gz' --language de --meta date,paper --out corpus/news
+
+  polyseme prepare zhwiki.txt --language zh --segmenter characters --out corpus/zh
+"""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.engines import EngineConfig, LocalConfig, RayConfig, Receipt, ShardJob, run_job
+from polyseme.errors import ConfigError, CorpusError, InputError
+from polyseme.files import canonical_json, disk_faults_explained, sha256_of, write_text
+from polyseme.progress import Progress, Silence
+from polyseme.text.accounting import Accounting
+from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
+from polyseme.text.plan import Batch, plan_shards
+from polyseme.text.prepare import describe_preparation, fingerprint, shard_function
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Found, find_sources
+from polyseme.text.vocabulary import count_words
+
+
+class PrepareConfig(Settings):
+    """What to read, where to write, and with which hands."""
+
+    inputs: tuple[str, ...]
+    """Files, folders or globs to read."""
+    out: Path
+    """Folder to write the corpus to."""
+    corpus: CorpusConfig
+    """What the corpus is."""
+    engine: Literal["local", "ray"] = "local"
+    """Where the work is done: processes on this machine, or a Ray cluster (extra [ray])."""
+    workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
+    """How many shards are worked on at once; default: the number of processors."""
+    ray_address: str | None = None
+    """Address of a running Ray cluster; by default a private one is started for the run."""
+    replace: bool = False
+    """Make the corpus anew if the folder holds one made with other settings."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The finished corpus and how the run went."""
+
+    corpus: Corpus
+    seconds: float
+    advice: list[str]
+
+
+def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
+    """Prepare a corpus, or go on with one that was begun."""
+    progress = progress or Silence()
+    began = time.monotonic()
+    if not config.inputs:
+        raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
+    found = find_sources(config.inputs, config.corpus)
+    _tell(found, progress)
+    _check_folder(config)
+    batches = plan_shards(found.sources, config.corpus)
+    job = ShardJob(work=shard_function(config.corpus), fingerprint=fingerprint(config.corpus))
+    with disk_faults_explained(config.out):
+        config.out.mkdir(parents=True, exist_ok=True)
+        (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
+        write_text(config.out / CONFIG, to_toml(config.corpus))
+        receipts = _make_shards(job, batches, config, progress)
+        _finish(config, found, receipts, progress)
+    corpus = Corpus.open(config.out)
+    return Prepared(corpus, time.monotonic() - began, _advice(corpus))
+
+
+def show(result: Prepared) -> RenderableType:
+    """The accounting as a table, and what to do next."""
+    counts = result.corpus.accounting
+    table = Table(title=f"Accounting of {result.corpus.folder}", title_justify="left")
+    table.add_column("", no_wrap=True)
+    table.add_column("count", justify="right")
+    for label, name in _LINES:
+        table.add_row(label, f"{counts[name]:,}")
+        if name == "quarantined":
+            for reason, number in counts["quarantine_reasons"].items():
+                table.add_row(f"    {reason}", f"{number:,}", style="yellow")
+        if name in _SECTION_ENDS:
+            table.add_section()
+    speed = counts["words"] / max(result.seconds, 1e-9)
+    lines = [f"{result.seconds:,.1f} s, {speed:,.0f} words/s.", *result.advice]
+    lines.append(f"Next: polyseme inspect {result.corpus.folder}")
+    return Group(table, *lines)
+
+
+_LINES = [
+    ("read (lines, rows or sentences)", "read"),
+    ("  = blank", "blank"),
+    ("  + quarantined", "quarantined"),
+    ("  + kept", "kept"),
+    ("kept", "kept"),
+    ("  - joined to the line before", "joined"),
+    ("  = records", "records"),
+    ("sentences found in them", "sentences_found"),
+    ("  + added by cutting long ones", "sentences_added"),
+    ("  = sentences written", "sentences"),
+    ("words", "words"),
+    ("distinct words", "distinct_words"),
+    ("documents", "documents"),
+    ("  of these held out", "held_out_documents"),
+]
+_SECTION_ENDS = {"records", "sentences", "distinct_words"}
+
+
+def _tell(found: Found, progress: Progress) -> None:
+    """Say what was found before any work begins."""
+    for kind, files, size in found.summary():
+        progress.say(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {size / 1e6:,.1f} MB.")
+    for name, reason in found.passed_over[:10]:
+        progress.say(f"Passed over {name}: {reason}.")
+    if len(found.passed_over) > 10:
+        progress.say(f"Passed over {len(found.passed_over) - 10:,} more.")
+
+
+def _check_folder(config: PrepareConfig) -> None:
+    """Refuse to write over something made with other settings, or over something not ours."""
+    path = config.out / CONFIG
+    if not path.is_file():
+        others = [p.name for p in config.out.iterdir()] if config.out.is_dir() else []
+        if set(others) - {".lock", ".work"}:
+            raise CorpusError(
+                f"{config.out} holds other things ({', '.join(sorted(others)[:3])}). "
+                "Choose a new or empty folder for --out."
+            )
+        return
+    before = build(CorpusConfig, read_toml(path))
+    if before == config.corpus:
+        return
+    if config.replace:
+        shutil.rmtree(config.out / "receipts", ignore_errors=True)
+        return
+    old, new = before.model_dump(), config.corpus.model_dump()
+    changed = [f"{name} = {old[name]!r}, now {new[name]!r}" for name in old if old[name] != new[name]]
+    raise CorpusError(
+        f"{config.out} was prepared with other settings: {'; '.join(changed)}. "
+        "Choose another --out, or add --replace to make it anew."
+    )
+
+
+def _make_shards(
+    job: ShardJob, batches: list[Batch], config: PrepareConfig, progress: Progress
+) -> list[Receipt]:
+    progress.begin("Preparing", sum(batch.size for batch in batches), "bytes")
+    engine: EngineConfig = LocalConfig(workers=config.workers)
+    if config.engine == "ray":
+        engine = RayConfig(workers=config.workers, address=config.ray_address)
+    return run_job(
+        job,
+        batches,
+        config.out,
+        engine=engine,
+        on_done=lambda batch, _: progress.advance(batch.size),
+    )
+
+
+def _finish(
+    config: PrepareConfig, found: Found, receipts: list[Receipt], progress: Progress
+) -> None:
+    """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
+    files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
+    shards = [config.out / name for name in files if name.startswith("shards/")]
+    progress.begin("Counting words", 1, "tables")
+    work = config.out / ".work"
+    try:
+        distinct = count_words(shards, config.out / VOCABULARY, work, threads=config.workers)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    progress.advance(1)
+    for name in (VOCABULARY, CONFIG):
+        path = config.out / name
+        files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    accounting = Accounting.total(receipt.counts for receipt in receipts)
+    accounting.check()
+    manifest: dict[str, Any] = {
+        "preparation": describe_preparation(config.corpus),
+        "settings": config.corpus.model_dump(mode="json"),
+        "inputs": {source.name: source.bytes for source in found.sources},
+        "shard_inputs": {receipt.name: receipt.input for receipt in receipts},
+        "passed_over": dict(found.passed_over),
+        "accounting": {**accounting.as_json(), "distinct_words": distinct},
+        "files": files,
+    }
+    write_text(config.out / MANIFEST, canonical_json(manifest))
+
+
+def _advice(corpus: Corpus) -> list[str]:
+    """What the user should know about the result, if anything."""
+    counts = corpus.accounting
+    advice = []
+    if counts["words"] == 0:
+        raise InputError(
+            f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
+            f"blank, {counts['quarantined']:,} set aside in {corpus.folder / 'quarantine'}."
+        )
+    wrong = sum(n for why, n in counts["quarantine_reasons"].items() if why.startswith("not-utf"))
+    if wrong > counts["kept"]:
+        advice.append("Most lines are not UTF-8. If the text is Chinese, try --encoding gb18030.")
+    if corpus.config.held_out and not counts["held_out_documents"]:
+        advice.append(
+            f"None of the {counts['documents']:,} documents fell into the held-out part, so nothing "
+            "can be measured on it. Raise --held-out, or, if each line stands for itself, use "
+            "--layout lines."
+        )
+    return advice

@@ -1,0 +1,103 @@
+"""Settings: TOML files and keyword values in, frozen pydantic models out.
+
+A setting nobody knows is refused with the nearest known name, so a typing error can never
+silently train the wrong model.
+"""
+
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from polyseme.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """What all settings share: frozen, nothing unknown, a docstring under each field."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def build(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
+    """Settings of this kind from plain values, or a ConfigError that names the setting."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems = [_explain(kind, problem) for problem in error.errors()]
+        raise ConfigError("\n".join(problems)) from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML file, not yet checked."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"There is no settings file at {path}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+
+
+def to_toml(settings: Settings) -> str:
+    """The resolved settings as TOML. What is None is left out: TOML has no word for it."""
+    import tomli_w
+
+    return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
+
+
+def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
+    """`values` with one `--set part.setting=value` laid over it. The value is read as TOML."""
+    path, separator, text = assignment.partition("=")
+    if not separator:
+        raise ConfigError(f"--set {assignment!r} has no '='. Write it as part.setting=value.")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # an unquoted word, as people type it in a shell
+    *parents, name = path.strip().split(".")
+    result = dict(values)
+    level = result
+    for parent in parents:
+        level[parent] = dict(level.get(parent, {}))
+        level = level[parent]
+    level[name] = value
+    return result
+
+
+def _explain(kind: type[Settings], problem: Any) -> str:
+    """One pydantic problem in our own words."""
+    path = [str(step) for step in problem["loc"]]
+    name = ".".join(path)
+    if problem["type"] == "extra_forbidden":
+        known = _fields_at(kind, path[:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
+        return f"{name} is not a setting. {hint}"
+    if problem["type"] == "missing":
+        return f"{name} is required and was not given."
+    return f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
+
+
+def _fields_at(kind: type[BaseModel], path: list[str]) -> list[str]:
+    """The setting names known at a dotted place inside `kind`."""
+    for step in path:
+        annotation = kind.model_fields[step].annotation if step in kind.model_fields else None
+        nested = [part for part in _members(annotation) if issubclass(part, BaseModel)]
+        if not nested:
+            break
+        kind = nested[0]
+    return list(kind.model_fields)
+
+
+def _members(annotation: Any) -> list[type]:
+    """The classes an annotation allows, looking through unions."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return [part for part in typing.get_args(annotation) if isinstance(part, type)]
+    return [annotation] if isinstance(annotation, type) else []

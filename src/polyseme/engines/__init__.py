@@ -1,0 +1,21 @@
+"""One function over many shards: a local loop or a Ray cluster, each shard exactly once.
+
+    in   a `ShardJob`, a list of inputs, an output folder
+    out  the files the function wrote for each input, and one `Receipt` per shard
+
+`run_job` is all a caller needs. The engines differ only in where `commit_shard` is called.
+"""
+
+from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.engines.run import EngineConfig, LocalConfig, RayConfig, run_job
+
+__all__ = [
+    "EngineConfig",
+    "LocalConfig",
+    "RayConfig",
+    "Receipt",
+    "ShardInput",
+    "ShardJob",
+    "commit_shard",
+    "run_job",
+]

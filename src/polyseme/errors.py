@@ -1,0 +1,51 @@
+"""Every error a user can meet, one family tree.
+
+Each message says what happened with the values, what was expected, and what to do next.
+`exit_code` follows the sysexits convention, so scripts can tell a bad file from a full disk.
+"""
+
+
+class PolysemeError(Exception):
+    """A mistake or a failure outside the program; its text is written for the user."""
+
+    exit_code = 1
+
+
+class ConfigError(PolysemeError):
+    """A setting that does not exist, or a value that does not fit it."""
+
+    exit_code = 2
+
+
+class InputError(PolysemeError):
+    """A text that cannot be found or is not what it was said to be."""
+
+    exit_code = 66
+
+
+class CorpusError(PolysemeError):
+    """A corpus folder that is unfinished, damaged, or made in another way than asked."""
+
+    exit_code = 65
+
+
+class MissingExtraError(PolysemeError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'polyseme[{extra}]'"
+        )
+
+
+class EngineError(PolysemeError):
+    """The work over shards could not be finished; what was finished stays."""
+
+    exit_code = 75
+
+
+class StorageError(PolysemeError):
+    """The disk is full or failed. Nothing half-written is left under a final name."""
+
+    exit_code = 74

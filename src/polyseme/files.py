@@ -1,0 +1,87 @@
+"""Files that are either absent or complete: hashing, durable writes, atomic publication.
+
+Every file the program leaves under a final name gets there through `publish`. That is the one
+place to change when the final place is an object store, where a put takes the rename's part.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import StorageError
+
+_CHUNK = 1 << 20
+_DISK_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
+
+
+def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
+    """SHA-256 of a file, or of its bytes from `start` up to `stop`."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        stream.seek(start)
+        left = float("inf") if stop is None else stop - start
+        while left > 0 and (chunk := stream.read(int(min(_CHUNK, left)))):
+            digest.update(chunk)
+            left -= len(chunk)
+    return digest.hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """JSON that is the same text for the same value, so that it can be hashed and compared."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+
+
+def publish(scratch: Path, final: Path) -> None:
+    """Move a finished file to its final name: durable first, then visible, in one step."""
+    flush_to_disk(scratch)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    scratch.replace(final)
+    _flush_folder(final.parent)
+
+
+def write_text(final: Path, text: str, *, scratch_folder: Path | None = None) -> None:
+    """Write a small text file atomically. The scratch file lies beside it unless told."""
+    scratch = (scratch_folder or final.parent) / f".{final.name}.{os.getpid()}.tmp"
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        scratch.write_bytes(text.encode("utf-8"))  # bytes: no newline translation on Windows
+        publish(scratch, final)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Return only when the file's bytes are on the disk."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def disk_faults_explained(folder: Path) -> Iterator[None]:
+    """Turn a full or failing disk into a StorageError that says what is safe and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK_FAULTS:
+            raise
+        raise StorageError(
+            f"Writing to {folder} failed: {os.strerror(error.errno)}. What was finished before is "
+            "complete and safe; nothing half-written is visible. Make room (or mend the disk) and "
+            "run the same command again: it goes on with what is missing."
+        ) from error
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a rename durable. Windows has no such call and needs none."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

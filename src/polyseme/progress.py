@@ -1,0 +1,29 @@
+"""How long work tells how far it is. Silent unless someone listens."""
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Someone who wants to know. The command line shows bars; a library call shows nothing."""
+
+    def say(self, message: str) -> None:
+        """Something the user should know before or while work goes on."""
+
+    def begin(self, what: str, total: int, unit: str) -> None:
+        """A new stage of work of `total` units."""
+
+    def advance(self, amount: int) -> None:
+        """So much more of the present stage is done."""
+
+
+class Silence:
+    """The default listener: none."""
+
+    def say(self, message: str) -> None:
+        """Nothing."""
+
+    def begin(self, what: str, total: int, unit: str) -> None:
+        """Nothing."""
+
+    def advance(self, amount: int) -> None:
+        """Nothing."""

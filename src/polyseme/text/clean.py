@@ -1,0 +1,58 @@
+"""A record's text made fit for storing: normalised, folded to one script, without controls.
+
+Nothing is changed in silence: each kind of change is counted by the caller, and what cannot be
+mended is refused with the reason.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from polyseme.errors import MissingExtraError
+from polyseme.text.settings import CorpusConfig
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+# All of Unicode's control characters but the tab; form feeds abound in text made from pages.
+_CONTROL = re.compile(r"[\x01-\x08\x0a-\x1f\x7f-\x9f]")
+
+
+class UnfitTextError(Exception):
+    """Text that must not go into a shard. Its text is the reason."""
+
+
+def clean(text: str, config: CorpusConfig) -> tuple[str, bool]:
+    """The text as it will be stored, and whether control characters were replaced by spaces."""
+    if "\0" in text:
+        raise UnfitTextError("nul-character")  # binary data, or UTF-16 read as something else
+    if _SURROGATE.search(text):
+        raise UnfitTextError("lone-surrogate")
+    spaced = _CONTROL.sub(" ", text)
+    has_controls = spaced != text
+    if config.script is not None:
+        spaced = _converter(config.script)(spaced)
+    if config.normalise is not None:
+        spaced = unicodedata.normalize(config.normalise, spaced)
+    return spaced, has_controls
+
+
+def describe_script(config: CorpusConfig) -> dict[str, str]:
+    """Which converter folded the script, for the manifest; nothing if none did."""
+    if config.script is None:
+        return {}
+    from importlib.metadata import version
+
+    _converter(config.script)
+    return {"name": "opencc", "version": version("opencc"), "script": config.script}
+
+
+@lru_cache(maxsize=2)
+def _converter(script: str) -> Callable[[str], str]:
+    try:
+        import opencc
+    except ImportError as error:
+        raise MissingExtraError("opencc", extra="zh", purpose="Folding Chinese script") from error
+    convert: Callable[[str], str] = opencc.OpenCC(
+        "t2s" if script == "simplified" else "s2t"
+    ).convert
+    return convert

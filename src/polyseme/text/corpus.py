@@ -1,0 +1,80 @@
+"""The corpus folder: its manifest, and everything that reads a finished corpus.
+
+A corpus is finished when `manifest.json` is there; it is written last. What it says of inputs,
+settings and outputs is the same however the corpus was made: no times, no paths of a machine.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from polyseme.config import build
+from polyseme.errors import CorpusError
+from polyseme.files import sha256_of
+from polyseme.text.prepare import FORMAT_VERSION
+from polyseme.text.settings import CorpusConfig
+
+MANIFEST = "manifest.json"
+CONFIG = "config.toml"
+VOCABULARY = "vocabulary.parquet"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A finished corpus. `Corpus.open(folder)` refuses anything else."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> "Corpus":
+        """The corpus in this folder, its manifest read, its files not yet."""
+        path = folder / MANIFEST
+        if not path.is_file():
+            state = "is not finished" if (folder / "receipts").is_dir() else "holds no corpus"
+            raise CorpusError(
+                f"{folder} {state}: there is no {MANIFEST} in it. Make one with: "
+                f"polyseme prepare TEXTS --language CODE --out {folder}"
+            )
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            version = manifest["preparation"]["format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
+        if version != FORMAT_VERSION:
+            raise CorpusError(
+                f"{folder} has corpus format {version}, this version of Polyseme reads "
+                f"{FORMAT_VERSION}. Prepare it again, or use the version that made it."
+            )
+        return cls(folder, manifest)
+
+    @cached_property
+    def config(self) -> CorpusConfig:
+        """The settings it was made with."""
+        return build(CorpusConfig, self.manifest["settings"])
+
+    @property
+    def accounting(self) -> dict[str, Any]:
+        """What was read, kept, cut and set aside."""
+        accounting: dict[str, Any] = self.manifest["accounting"]
+        return accounting
+
+    @property
+    def shards(self) -> list[Path]:
+        """The shard files, in order."""
+        return [self.folder / name for name in self.manifest["files"] if name.startswith("shards/")]
+
+    @property
+    def vocabulary(self) -> Path:
+        """The table of words and counts."""
+        return self.folder / VOCABULARY
+
+    def damaged_files(self) -> Iterator[str]:
+        """Names of files that are missing or not as they were written; reads everything."""
+        for name, facts in self.manifest["files"].items():
+            path = self.folder / name
+            if not path.is_file() or sha256_of(path) != facts["sha256"]:
+                yield name

@@ -1,0 +1,25 @@
+"""One reader per format of input, and the choice among them."""
+
+from polyseme.text.plan import Piece
+from polyseme.text.records import Items
+from polyseme.text.settings import CorpusConfig
+
+
+def read_piece(piece: Piece, config: CorpusConfig) -> Items:
+    """Every record of a piece, and everything in it that is not one."""
+    match piece.source.format:
+        case "text":
+            from polyseme.text.formats.plain import read
+        case "jsonl":
+            from polyseme.text.formats.jsonl import read
+        case "csv" | "tsv":
+            from polyseme.text.formats.table import read
+        case "parquet":
+            from polyseme.text.formats.parquet import read
+        case "conllu":
+            from polyseme.text.formats.conllu import read
+        case "vertical":
+            from polyseme.text.formats.vertical import read
+        case "tei":
+            from polyseme.text.formats.tei import read
+    return read(piece, config)

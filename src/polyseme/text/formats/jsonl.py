@@ -1,0 +1,28 @@
+"""JSON lines: an object a line, each a document."""
+
+import json
+
+from polyseme.text.formats.lines import read_lines
+from polyseme.text.formats.rows import record_of
+from polyseme.text.plan import Piece
+from polyseme.text.records import Blank, Items, Rejected, quote
+from polyseme.text.settings import CorpusConfig
+
+
+def read(piece: Piece, config: CorpusConfig) -> Items:
+    """A record per line; what is not a JSON object is rejected by itself."""
+    for line in read_lines(piece, config):
+        if isinstance(line, Rejected):
+            yield line
+        elif line.is_blank:
+            yield Blank()
+        else:
+            try:
+                row = json.loads(line.text)
+            except (ValueError, RecursionError) as error:
+                yield Rejected(line.start, "not-json", quote(line.text), str(error))
+                continue
+            if not isinstance(row, dict):
+                yield Rejected(line.start, "not-a-json-object", quote(line.text))
+                continue
+            yield record_of(row, line.start, f"{piece.source.name}@{line.start}", config)

@@ -1,0 +1,67 @@
+"""The lines of a piece, decoded: what all line-based formats begin with."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from polyseme.text.plan import Piece
+from polyseme.text.records import Rejected, quote
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import encoding_of, newline_in
+from polyseme.text.streams import BrokenStreamError, read_blocks, split_lines
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line as text, without its line end."""
+
+    start: int
+    text: str
+
+    @property
+    def is_blank(self) -> bool:
+        """No character but white space."""
+        return not self.text.strip()
+
+
+def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Rejected]:
+    """Lines in order; one that is too long or wrongly encoded comes as `Rejected`.
+
+    A broken or bursting compressed file ends with one `Rejected` that stands for its rest.
+    """
+    blocks = read_blocks(piece.source, piece.start, piece.stop)
+    try:
+        first = next(blocks, b"")
+    except BrokenStreamError as error:
+        yield Rejected(0, "broken-file", "", str(error))
+        return
+    encoding, mark = _encoding(piece, first, config)
+    start = piece.start
+    if start == 0:
+        first, start = first[mark:], mark
+
+    def all_blocks() -> Iterator[bytes]:
+        yield first
+        yield from blocks
+
+    end = start
+    try:
+        for line in split_lines(all_blocks(), newline=newline_in(encoding), start=start):
+            end = line.start + len(line.raw)
+            if line.too_long:
+                yield Rejected(line.start, "line-too-long", quote(line.raw))
+                continue
+            try:
+                text = line.raw.decode(encoding)
+            except UnicodeDecodeError as error:
+                yield Rejected(line.start, f"not-{encoding}", quote(line.raw), error.reason)
+                continue
+            yield TextLine(line.start, text.removesuffix("\r"))
+    except BrokenStreamError as error:
+        yield Rejected(end, "broken-file", "", str(error))
+
+
+def _encoding(piece: Piece, first: bytes, config: CorpusConfig) -> tuple[str, int]:
+    if piece.start == 0:
+        return encoding_of(first[:4], config.encoding)
+    with piece.source.path.open("rb") as file:
+        return encoding_of(file.read(4), config.encoding)

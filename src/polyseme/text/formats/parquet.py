@@ -1,0 +1,75 @@
+"""Parquet: a row a document, read a row group at a time, only the columns asked for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polyseme.text.formats.rows import record_of
+from polyseme.text.formats.table import check_columns
+from polyseme.text.plan import Piece
+from polyseme.text.records import Items, Rejected
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Source
+
+# A hostile file can claim anything; an honest one has row groups of some 100 MB.
+_LARGEST_ROW_GROUP = 2 << 30
+
+
+def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of row groups of about `target` packed bytes: first, one past the last, bytes."""
+    try:
+        metadata = pq.read_metadata(source.path)
+    except (pa.ArrowException, OSError):
+        yield 0, 1, source.bytes  # the reader will reject it, and it is counted there
+        return
+    first, size = 0, 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        size += sum(
+            row_group.column(i).total_compressed_size for i in range(row_group.num_columns)
+        )
+        if size >= target:
+            yield first, group + 1, size
+            first, size = group + 1, 0
+    if first < metadata.num_row_groups or first == 0:
+        yield first, metadata.num_row_groups, size
+
+
+def read(piece: Piece, config: CorpusConfig) -> Items:
+    """A record per row. A damaged row group is rejected by itself."""
+    try:
+        file = pq.ParquetFile(piece.source.path)
+    except (pa.ArrowException, OSError) as error:
+        yield Rejected(0, "broken-file", "", f"not readable as Parquet: {error}")
+        return
+    with file:
+        check_columns(file.schema_arrow.names, piece.source.name, config)
+        asked = {config.text_column, *config.meta}
+        columns = sorted(asked | ({config.id_column} if config.id_column else set()))
+        metadata = file.metadata
+        number = sum(metadata.row_group(i).num_rows for i in range(piece.start))
+        for group in range(piece.start, min(piece.stop, metadata.num_row_groups)):
+            yield from _read_group(file, group, number, columns, piece, config)
+            number += metadata.row_group(group).num_rows
+
+
+def _read_group(
+    file: Any, group: int, number: int, columns: list[str], piece: Piece, config: CorpusConfig
+) -> Items:
+    facts = file.metadata.row_group(group)
+    if facts.total_byte_size > _LARGEST_ROW_GROUP:
+        detail = f"row group {group} unpacks to {facts.total_byte_size:,} bytes"
+        yield Rejected(number, "row-group-too-large", "", detail, units=facts.num_rows)
+        return
+    done = 0
+    try:
+        for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=columns):
+            for row in batch.to_pylist():
+                place = number + done
+                yield record_of(row, place, f"{piece.source.name}#{place}", config)
+                done += 1
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        left = max(facts.num_rows - done, 1)
+        yield Rejected(number + done, "broken-file", "", str(error), units=left)

@@ -1,0 +1,66 @@
+"""Plain text. Three layouts: articles, lines, paragraphs (see `CorpusConfig.layout`)."""
+
+from polyseme.text.formats.lines import TextLine, read_lines
+from polyseme.text.plan import Piece
+from polyseme.text.records import Blank, Items, Record, Rejected
+from polyseme.text.settings import CorpusConfig
+
+
+def read(piece: Piece, config: CorpusConfig) -> Items:
+    """Records of a plain text; a document is named after the byte at which it begins."""
+    match config.layout:
+        case "articles":
+            return _articles(piece, config)
+        case "lines":
+            return _each_line(piece, config)
+        case "paragraphs":
+            return _paragraphs(piece, config)
+
+
+def _articles(piece: Piece, config: CorpusConfig) -> Items:
+    document = None
+    for line in read_lines(piece, config):
+        if isinstance(line, Rejected):
+            yield line
+        elif line.is_blank:
+            document = None
+            yield Blank()
+        else:
+            document = document or f"{piece.source.name}@{line.start}"
+            yield Record(document, line.text, line.start, (None,) * len(config.meta))
+
+
+def _each_line(piece: Piece, config: CorpusConfig) -> Items:
+    for line in read_lines(piece, config):
+        if isinstance(line, Rejected):
+            yield line
+        elif line.is_blank:
+            yield Blank()
+        else:
+            document = f"{piece.source.name}@{line.start}"
+            yield Record(document, line.text, line.start, (None,) * len(config.meta))
+
+
+def _paragraphs(piece: Piece, config: CorpusConfig) -> Items:
+    held: list[TextLine] = []
+
+    def joined() -> Record:
+        text = " ".join(line.text.strip() for line in held)
+        nothing = (None,) * len(config.meta)
+        return Record(piece.source.name, text, held[0].start, nothing, units=len(held))
+
+    for line in read_lines(piece, config):
+        if isinstance(line, TextLine) and not line.is_blank and len(held) < 10_000:
+            held.append(line)
+            continue
+        if held:
+            yield joined()
+            held = []
+        if isinstance(line, Rejected):
+            yield line
+        elif line.is_blank:
+            yield Blank()
+        else:
+            held.append(line)  # a "paragraph" of 10,000 lines is no paragraph: memory is bounded
+    if held:
+        yield joined()

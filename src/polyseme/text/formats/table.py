@@ -1,0 +1,69 @@
+"""CSV and TSV with a header line: a row a document. Quoted fields may hold line ends."""
+
+import csv
+import itertools
+from collections.abc import Iterator
+
+from polyseme.errors import InputError
+from polyseme.text.formats.lines import read_lines
+from polyseme.text.formats.rows import record_of
+from polyseme.text.plan import Piece
+from polyseme.text.records import Blank, Items, Rejected, quote
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.streams import LONGEST_LINE
+
+
+def read(piece: Piece, config: CorpusConfig) -> Items:
+    """A record per row. A row with too few or too many fields is rejected by itself."""
+    csv.field_size_limit(LONGEST_LINE)
+    rejected: list[Rejected] = []
+    reader = csv.reader(_text_lines(piece, config, rejected), **_dialect(piece))
+    try:
+        header = next(reader, None)
+        if header is None:
+            yield from rejected
+            return
+        check_columns(header, piece.source.name, config)
+        for number in itertools.count(1):
+            row = next(reader, None)
+            # Lines the reader never saw were rejected before it; they come out in place.
+            yield from rejected
+            rejected.clear()
+            if row is None:
+                return
+            if not row:
+                yield Blank()
+            elif len(row) != len(header):
+                detail = f"{len(row)} fields, the header has {len(header)}"
+                yield Rejected(number, "wrong-number-of-fields", quote(repr(row)), detail)
+            else:
+                name = f"{piece.source.name}#{number}"
+                yield record_of(dict(zip(header, row, strict=True)), number, name, config)
+    except csv.Error as error:
+        # Most often a quote that is never closed, which makes the rest of the file one field.
+        yield Rejected(reader.line_num, "broken-file", "", f"the rest of the file: {error}")
+
+
+def check_columns(columns: list[str], name: str, config: CorpusConfig) -> None:
+    """Every column the user asked for must be there."""
+    asked = [config.text_column, *config.meta] + ([config.id_column] if config.id_column else [])
+    for column in asked:
+        if column not in columns:
+            raise InputError(
+                f"{name} has no column {column!r}. It has: {', '.join(columns)}. "
+                "Say which one holds the text with --text-column, and which to keep with --meta."
+            )
+
+
+def _text_lines(piece: Piece, config: CorpusConfig, rejected: list[Rejected]) -> Iterator[str]:
+    for line in read_lines(piece, config):
+        if isinstance(line, Rejected):
+            rejected.append(line)
+        else:
+            yield line.text + "\n"
+
+
+def _dialect(piece: Piece) -> dict[str, object]:
+    if piece.source.format == "tsv":  # as `cut` and linguists' tools write it: no quoting
+        return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    return {"strict": True}

@@ -1,0 +1,137 @@
+"""Sources in, shard inputs out: large files are cut, small ones gathered.
+
+The plan depends on the files and settings alone, never on the number of workers, so the
+corpus is the same however it was made. A file is cut only where a document ends, so a cut
+changes no row either.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from polyseme.files import sha256_of
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Source, encoding_of, newline_in
+
+# Where a document ends, as bytes, in any encoding in which a newline is one byte.
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+_LINE_END = re.compile(rb"\n")
+_NEW_TEXT = re.compile(rb"\n(?=<(?:text|doc)[ >])")
+_NEW_DOCUMENT = re.compile(rb"\n(?=# newdoc)")
+_WINDOW = 1 << 20
+# In running text, this much without a blank line is not a document but a file without any:
+# it is cut at a line end, or one worker would have it all.
+_LONGEST_DOCUMENT = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a source: bytes from `start` to `stop`, or row groups of a Parquet file."""
+
+    source: Source
+    start: int
+    stop: int
+    size: int
+    """Input bytes, packed as they lie on the disk."""
+    continues: bool = False
+    """Whether it begins inside a document too long to be kept whole."""
+
+    def digest(self) -> str:
+        """Hash of the bytes it stands for, with its name: documents are named after it."""
+        whole = self.source.format == "parquet"
+        content = sha256_of(
+            self.source.path, 0 if whole else self.start, None if whole else self.stop
+        )
+        return f"{self.source.name} {self.start}-{self.stop} {content}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The pieces that become one shard."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        """Input bytes of all pieces."""
+        return sum(piece.size for piece in self.pieces)
+
+    def digest(self) -> str:
+        """Hash of everything this shard is made from."""
+        lines = "\n".join(piece.digest() for piece in self.pieces)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[Batch]:
+    """Batches of pieces of about `shard_bytes` each, in the order of the sources."""
+    batches: list[list[Piece]] = [[]]
+    size = 0
+    for source in sources:
+        for piece in _cut(source, config):
+            if batches[-1] and size + piece.size > config.shard_bytes:
+                batches.append([])
+                size = 0
+            batches[-1].append(piece)
+            size += piece.size
+    return [Batch(f"part-{i:05d}", tuple(pieces)) for i, pieces in enumerate(batches)]
+
+
+def _cut(source: Source, config: CorpusConfig) -> Iterator[Piece]:
+    if source.format == "parquet":
+        from polyseme.text.formats.parquet import plan_row_groups
+
+        for first, last, size in plan_row_groups(source, config.shard_bytes):
+            yield Piece(source, first, last, size)
+        return
+    start, continues = 0, False
+    while (cut := _next_cut(source, start + config.shard_bytes, config)) is not None:
+        stop, is_clean = cut
+        yield Piece(source, start, stop, stop - start, continues)
+        start, continues = stop, not is_clean
+    yield Piece(source, start, source.bytes, source.bytes - start, continues)
+
+
+def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, bool] | None:
+    """The first place at or after `target` to cut at, and whether a document ends there."""
+    boundary = _boundary(source, config)
+    if boundary is None or target >= source.bytes:
+        return None
+    with source.path.open("rb") as file:
+        if len(newline_in(encoding_of(file.read(4), config.encoding)[0])) > 1:
+            return None  # UTF-16: a byte that looks like a line end may be half a letter
+        file.seek(target)
+        line_end = None
+        offset, held = target, b""
+        while block := file.read(_WINDOW):
+            held += block
+            if (match := boundary.search(held)) and offset + match.end() < source.bytes:
+                return offset + match.end(), True
+            if line_end is None and (match := _LINE_END.search(held)):
+                line_end = offset + match.end()
+            if boundary is _BLANK_LINE and line_end and offset - target > _LONGEST_DOCUMENT:
+                return line_end, False
+            # Keep the last line end: a boundary may begin there and end in the next block.
+            last = held.rfind(b"\n")
+            keep = held[last:] if last >= 0 else b""
+            offset += len(held) - len(keep)
+            held = keep
+    return None
+
+
+def _boundary(source: Source, config: CorpusConfig) -> re.Pattern[bytes] | None:
+    """What a cut needs before it, or None for what cannot be cut: packed files, CSV, XML."""
+    if source.compression:
+        return None
+    match source.format:
+        case "text":
+            return {"articles": _BLANK_LINE, "lines": _LINE_END}.get(config.layout)
+        case "jsonl":
+            return _LINE_END
+        case "vertical":
+            return _NEW_TEXT
+        case "conllu":
+            return _NEW_DOCUMENT
+        case _:
+            return None

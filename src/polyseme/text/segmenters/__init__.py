@@ -1,0 +1,52 @@
+"""Running text in, words with their places out. One file per way of finding words.
+
+A segmenter is a function of the text alone: it keeps nothing between calls that could change
+a result. `describe` says what it is, down to versions and dictionaries; that goes into every
+corpus and every model, so that text is prepared in use exactly as it was in training.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from polyseme.text.settings import SegmenterName
+
+
+@dataclass(slots=True)
+class Words:
+    """The words of a text, and where each begins, in characters."""
+
+    words: list[str]
+    starts: list[int]
+
+
+class Segmenter(Protocol):
+    """What finds words."""
+
+    def split(self, text: str) -> Words:
+        """The words of a text in order. White space is never part of a word."""
+
+    def describe(self) -> dict[str, str]:
+        """Name, version, and the hash of any dictionary: all that decides its results."""
+
+
+@lru_cache(maxsize=2)  # loading takes a second; a worker does many shards
+def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
+    """The segmenter of this name, ready to use."""
+    match name:
+        case "spacy":
+            from polyseme.text.segmenters.spacy_rules import SpacyRules
+
+            return SpacyRules(language)
+        case "jieba":
+            from polyseme.text.segmenters.jieba_words import JiebaWords
+
+            return JiebaWords()
+        case "characters":
+            from polyseme.text.segmenters.patterns import Characters
+
+            return Characters()
+        case "whitespace":
+            from polyseme.text.segmenters.patterns import Whitespace
+
+            return Whitespace()

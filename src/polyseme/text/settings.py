@@ -1,0 +1,72 @@
+"""What a corpus is: the settings that decide every byte of it.
+
+How it was made (which engine, how many workers) is not among them, for it changes nothing.
+"""
+
+import codecs
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from polyseme.config import Settings
+
+Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
+SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
+
+
+class CorpusConfig(Settings):
+    """How texts become sentences and words."""
+
+    language: str
+    """Language of the text as a code: en, de, zh, ... ; chooses the word and sentence rules."""
+    segmenter: SegmenterName | None = None
+    """What finds the words: spacy (rules of the language), jieba (Chinese words), characters
+    (each Chinese character a word), whitespace (already segmented). Default: jieba for zh,
+    otherwise spacy."""
+    layout: Literal["articles", "lines", "paragraphs"] = "articles"
+    """How plain text is laid out. articles: a line is a paragraph, a blank line ends a document.
+    lines: every line is a document. paragraphs: lines up to a blank line are joined, and the
+    file is one document (books with hard line breaks)."""
+    format: Format | None = None
+    """Format of the input files; by default told from their names."""
+    encoding: str = "utf-8"
+    """Character encoding of text files. A byte-order mark in the file overrules it."""
+    text_column: str = "text"
+    """Column (JSONL, CSV, TSV, Parquet) that holds the text."""
+    id_column: str | None = None
+    """Column that names each document; by default its place in the file does."""
+    meta: tuple[str, ...] = ()
+    """Columns or attributes to carry along with every sentence, for example date,author."""
+    normalise: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
+    """Unicode normalisation of the text before anything else; None leaves it as it is."""
+    script: Literal["simplified", "traditional"] | None = None
+    """Fold Chinese text to this script (OpenCC, extra [zh]); None leaves it as it is."""
+    max_words: int = Field(default=250, ge=8)
+    """Longest sentence, in words. A longer one is cut into equal parts, and counted."""
+    held_out: float = Field(default=0.02, ge=0.0, le=0.5)
+    """Share of documents marked as held out, chosen by a hash of the document's name."""
+    shard_bytes: int = Field(default=8 << 20, ge=1 << 12)
+    """How much input goes into one shard, in bytes. A compressed file is never cut."""
+
+    @field_validator("encoding")
+    @classmethod
+    def _encoding_exists(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError as error:
+            raise ValueError("no such encoding; try utf-8, gb18030, big5 or latin-1") from error
+
+    @field_validator("meta")
+    @classmethod
+    def _meta_is_free(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        taken = {"document", "position", "text", "words", "starts", "held_out"}.intersection(value)
+        if taken:
+            raise ValueError(f"{', '.join(sorted(taken))} is a column of ours; rename yours first")
+        if len(set(value)) < len(value):
+            raise ValueError("a column is named twice")
+        return value
+
+    @property
+    def chosen_segmenter(self) -> SegmenterName:
+        """The segmenter, with the language's default filled in."""
+        return self.segmenter or ("jieba" if self.language == "zh" else "spacy")

@@ -1,0 +1,92 @@
+"""Sentences in, one Parquet shard out, a row group at a time.
+
+Words are dictionary-encoded within each row group: a reader gets every distinct word once,
+and the rest as numbers. Shards know no vocabulary, so it can change without touching them.
+"""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# Sentences in a row group: some 250,000 words, 15 MB while being written.
+_ROW_GROUP = 10_000
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+
+def shard_schema(meta: tuple[str, ...]) -> Any:
+    """Columns of a shard: ours, then the user's."""
+    return pa.schema(
+        [
+            pa.field("document", _DICTIONARY, nullable=False),
+            pa.field("position", pa.int32(), nullable=False),
+            pa.field("held_out", pa.bool_(), nullable=False),
+            pa.field("text", pa.string(), nullable=False),
+            pa.field("words", pa.list_(pa.field("element", _DICTIONARY)), nullable=False),
+            pa.field("starts", pa.list_(pa.field("element", pa.int32())), nullable=False),
+            *(pa.field(name, _DICTIONARY) for name in meta),
+        ]
+    )
+
+
+class ShardWriter:
+    """Collects sentences and writes them out whenever a row group is full."""
+
+    def __init__(self, path: Path, meta: tuple[str, ...]) -> None:
+        self._schema = shard_schema(meta)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A Python file, not a path: a full disk then comes as an OSError with its number.
+        self._file = path.open("wb")
+        self._writer = pq.ParquetWriter(
+            self._file,
+            self._schema,
+            compression="zstd",
+            use_dictionary=["document", "words.list.element", *meta],
+            # Far above what a row group holds, so that words never fall back to plain strings.
+            dictionary_pagesize_limit=64 << 20,
+        )
+        self._columns: list[list[Any]] = [[] for _ in self._schema]
+
+    def __enter__(self) -> "ShardWriter":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._flush()
+            self._writer.close()
+        self._file.close()
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """One sentence: its values in the order of the schema."""
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        if len(self._columns[0]) >= _ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._columns[0]:
+            return
+        arrays = [
+            _encode(values, kind)
+            for values, kind in zip(self._columns, self._schema.types, strict=True)
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._columns = [[] for _ in self._schema]
+
+
+def _encode(values: list[Any], kind: Any) -> Any:
+    """A column as Arrow. Each dictionary holds just the words of this row group."""
+    if pa.types.is_dictionary(kind):
+        return pa.array(values, pa.string()).dictionary_encode()
+    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
+        plain = pa.array(values, pa.list_(pa.string()))
+        encoded = plain.values.dictionary_encode()
+        return pa.ListArray.from_arrays(plain.offsets, encoded, type=kind)
+    return pa.array(values, kind)

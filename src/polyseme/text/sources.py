@@ -1,0 +1,145 @@
+"""What the user pointed at: files, folders and globs in, a list of `Source` out.
+
+Nothing is read here but the first bytes of a file. Every file found is either a source or
+named with the reason why it is not; none disappears.
+"""
+
+import codecs
+import glob
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from polyseme.errors import InputError
+from polyseme.text.settings import CorpusConfig, Format
+
+Compression = Literal["gz", "bz2", "xz", "zst"]
+
+_FORMATS: dict[str, Format] = {
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".conllu": "conllu",
+    ".vrt": "vertical",
+    ".vert": "vertical",
+    ".xml": "tei",
+    ".tei": "tei",
+}
+_COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+# Longest first: the UTF-32 mark begins with the UTF-16 one.
+_MARKS = [
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input file. `name` is its path below what the user named, the same on any machine."""
+
+    path: Path
+    name: str
+    format: Format
+    compression: Compression | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The sources, and the files passed over with the reason."""
+
+    sources: list[Source]
+    passed_over: list[tuple[str, str]]
+
+    def summary(self) -> list[tuple[str, int, int]]:
+        """Per kind of file: its description, how many, how many bytes."""
+        files: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for source in self.sources:
+            kind = source.format + (f", {source.compression}" if source.compression else "")
+            files[kind] += 1
+            sizes[kind] += source.bytes
+        return [(kind, files[kind], sizes[kind]) for kind in sorted(files)]
+
+
+def find_sources(inputs: Iterable[str], config: CorpusConfig) -> Found:
+    """All sources below the inputs, in the order given, each folder and glob sorted by name."""
+    sources: list[Source] = []
+    passed_over: list[tuple[str, str]] = []
+    for given in inputs:
+        for path, name in _files_of(given):
+            source = _recognise(path, name, config.format)
+            if isinstance(source, Source):
+                sources.append(source)
+            else:
+                passed_over.append((name, source))
+    if not sources:
+        reasons = "".join(f"\n  {name}: {reason}" for name, reason in passed_over[:5])
+        raise InputError(
+            f"No text was found in: {', '.join(inputs)}.{reasons}\nGive files, folders or globs "
+            f"with names ending in {' '.join(_FORMATS)} (and .gz .bz2 .xz .zst), or say --format."
+        )
+    twice = [name for name, count in Counter(s.name for s in sources).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"Two inputs have the same name: {twice[0]}. Documents are known by it. Name the "
+            "folder that holds both, or rename one."
+        )
+    return Found(sources, passed_over)
+
+
+def encoding_of(head: bytes, stated: str) -> tuple[str, int]:
+    """The encoding of a stream that begins with `head`, and the length of its byte-order mark."""
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding, len(mark)
+    # Without a mark the standard says big-endian, but files in the wild are little-endian.
+    return {"utf-16": "utf-16-le", "utf-32": "utf-32-le", "utf-8-sig": "utf-8"}.get(
+        stated, stated
+    ), 0
+
+
+def newline_in(encoding: str) -> bytes:
+    """A line end in this encoding, without a byte-order mark."""
+    return "\n".encode(encoding)
+
+
+def _files_of(given: str) -> list[tuple[Path, str]]:
+    """The files an input stands for, each with its name."""
+    path = Path(given)
+    if path.is_file():
+        return [(path, path.name)]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return [(file, file.relative_to(path).as_posix()) for file in files]
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []
+    if not matches:
+        raise InputError(
+            f"There is no file, folder or match for {given!r} (looked in {Path.cwd()})."
+        )
+    return [(Path(match), Path(match).name) for match in matches if Path(match).is_file()]
+
+
+def _recognise(path: Path, name: str, stated: Format | None) -> Source | str:
+    """The file as a source, or why it is not one."""
+    if any(part.startswith(".") for part in Path(name).parts):
+        return "hidden file"
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    if compression:
+        suffixes.pop()
+    format_ = stated or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    if format_ is None:
+        return f"unknown kind of file {''.join(path.suffixes) or '(no ending)'}; say --format"
+    if format_ == "parquet" and compression:
+        return "Parquet is compressed inside; unpack the file"
+    return Source(path, name, format_, compression, path.stat().st_size)
