@@ -130,11 +130,11 @@ def _parameters(
     """Typer's view of the settings. None, everywhere, means: not given."""
     parameters = []
     for name, (_, field) in options.items():
-        text = " ".join((field.description or "").split())
+        text = " ".join((field.description or "").split()).replace("[", "\\[")
         if name in ("inputs", "folder"):
             is_many = name == "inputs"
             shape: Any = list[str] if is_many else Path
-            marked = Annotated[shape, typer.Argument(help=text, show_default=False)]
+            marked: Any = Annotated[shape, typer.Argument(help=text, show_default=False)]
             default: Any = inspect.Parameter.empty
         else:
             flag = "--" + name.replace("_", "-")
@@ -148,9 +148,7 @@ def _parameters(
                 typer.Option(flag, help=text + shown, metavar=value, show_default=False),
             ]
         kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(
-            inspect.Parameter(name, kind, default=default, annotation=marked)
-        )
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=marked))
     return [*parameters, *_general_parameters()]
 
 

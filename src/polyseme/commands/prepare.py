@@ -152,7 +152,9 @@ def _check_folder(config: PrepareConfig) -> None:
         shutil.rmtree(config.out / "receipts", ignore_errors=True)
         return
     old, new = before.model_dump(), config.corpus.model_dump()
-    changed = [f"{name} = {old[name]!r}, now {new[name]!r}" for name in old if old[name] != new[name]]
+    changed = [
+        f"{name} = {old[name]!r}, now {new[name]!r}" for name in old if old[name] != new[name]
+    ]
     raise CorpusError(
         f"{config.out} was prepared with other settings: {'; '.join(changed)}. "
         "Choose another --out, or add --replace to make it anew."
@@ -219,8 +221,8 @@ def _advice(corpus: Corpus) -> list[str]:
         advice.append("Most lines are not UTF-8. If the text is Chinese, try --encoding gb18030.")
     if corpus.config.held_out and not counts["held_out_documents"]:
         advice.append(
-            f"None of the {counts['documents']:,} documents fell into the held-out part, so nothing "
-            "can be measured on it. Raise --held-out, or, if each line stands for itself, use "
+            f"None of the {counts['documents']:,} documents fell into the held-out part, so "
+            "nothing can be measured on it. Raise --held-out, or, if each line stands for itself, use "
             "--layout lines."
         )
     return advice

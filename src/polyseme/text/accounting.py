@@ -1,8 +1,8 @@
 """Where every line went: counts that add up, or it is our mistake.
 
-    read      = blank + quarantined + kept         lines, rows or sentences of the input
-    records   = kept - joined                      after lines were joined into paragraphs
-    sentences = found + added                      after overlong ones were cut
+read      = blank + quarantined + kept         lines, rows or sentences of the input
+records   = kept - joined                      after lines were joined into paragraphs
+sentences = found + added                      after overlong ones were cut
 """
 
 from collections import Counter

@@ -5,7 +5,7 @@ settings and outputs is the same however the corpus was made: no times, no paths
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,9 +72,12 @@ class Corpus:
         """The table of words and counts."""
         return self.folder / VOCABULARY
 
-    def damaged_files(self) -> Iterator[str]:
+    def check_files(self, on_file: Callable[[], None] = lambda: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
+        damaged = []
         for name, facts in self.manifest["files"].items():
             path = self.folder / name
             if not path.is_file() or sha256_of(path) != facts["sha256"]:
-                yield name
+                damaged.append(name)
+            on_file()
+        return damaged

@@ -4,6 +4,8 @@ This is the function the engines run. It is a pure function of the files and the
 clock, no randomness, no order of workers enters its output.
 """
 
+import contextlib
+import gc
 import hashlib
 import json
 from collections.abc import Iterator
@@ -58,6 +60,7 @@ def prepare_shard(config: CorpusConfig, batch: Batch, folder: Path) -> dict[str,
     quarantine = folder / "quarantine" / f"{batch.name}.jsonl"
     quarantine.parent.mkdir()
     with (
+        _no_cycle_collection(),
         ShardWriter(folder / "shards" / f"{batch.name}.parquet", config.meta) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as aside,
     ):
@@ -114,9 +117,7 @@ class _PieceWork:
         try:
             text, has_controls = clean(record.text, self.config)
         except UnfitTextError as error:
-            unfit = Rejected(
-                record.place, str(error), quote(record.text), "", units=record.units
-            )
+            unfit = Rejected(record.place, str(error), quote(record.text), "", units=record.units)
             self._set_aside(unfit, piece)
             return
         counts = self.accounting.counts
@@ -184,6 +185,21 @@ class _PieceWork:
         if self.is_held_out:
             counts["held_out_sentences"] += 1
             counts["held_out_words"] += length
+
+
+@contextlib.contextmanager
+def _no_cycle_collection() -> Iterator[None]:
+    """Spare Python the search for cycles among millions of words; there are none to find.
+
+    It took a quarter of the time. Memory is bounded by the row group all the same.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def is_held_out(document: str, share: float) -> bool:

@@ -4,6 +4,7 @@ The rule is that of spaCy's sentencizer: a sentence ends after a final mark and 
 marks behind it. It works on words, so abbreviations the segmenter keeps whole do not end one.
 """
 
+import itertools
 import unicodedata
 from functools import lru_cache
 
@@ -35,7 +36,7 @@ def cut_long(begin: int, end: int, longest: int) -> list[tuple[int, int]]:
     """One span, or equal parts of it if it has more than `longest` words."""
     parts = -(-(end - begin) // longest)
     edges = [begin + (end - begin) * part // parts for part in range(parts + 1)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 @lru_cache(maxsize=100_000)

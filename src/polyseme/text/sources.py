@@ -121,7 +121,7 @@ def _files_of(given: str) -> list[tuple[Path, str]]:
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
         return [(file, file.relative_to(path).as_posix()) for file in files]
-    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
     if not matches:
         raise InputError(
             f"There is no file, folder or match for {given!r} (looked in {Path.cwd()})."

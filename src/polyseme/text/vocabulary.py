@@ -44,14 +44,14 @@ def count_words(shards: Sequence[Path], final: Path, scratch: Path, *, threads: 
     unfinished = scratch / final.name
     with duckdb.connect(":memory:", config=options) as connection:
         names = {"shards": [str(path) for path in shards]}
-        reader = connection.execute(_QUERY, names).to_arrow_reader(_BATCH)
+        result = connection.execute(_QUERY, names)
         with (
             unfinished.open("wb") as file,
             pq.ParquetWriter(file, VOCABULARY_SCHEMA, compression="zstd") as writer,
         ):
-            for batch in reader:
-                table = pa.Table.from_batches([batch]).cast(VOCABULARY_SCHEMA)
-                writer.write_table(table)
-                rows += table.num_rows
+            while batch := result.fetchmany(_BATCH):
+                columns = [list(column) for column in zip(*batch, strict=True)]
+                writer.write_table(pa.table(columns, schema=VOCABULARY_SCHEMA))
+                rows += len(batch)
     publish(unfinished, final)
     return rows

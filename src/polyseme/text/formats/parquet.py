@@ -27,9 +27,7 @@ def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int
     first, size = 0, 0
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
-        size += sum(
-            row_group.column(i).total_compressed_size for i in range(row_group.num_columns)
-        )
+        size += sum(row_group.column(i).total_compressed_size for i in range(row_group.num_columns))
         if size >= target:
             yield first, group + 1, size
             first, size = group + 1, 0

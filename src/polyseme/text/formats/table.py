@@ -3,6 +3,7 @@
 import csv
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 from polyseme.errors import InputError
 from polyseme.text.formats.lines import read_lines
@@ -63,7 +64,7 @@ def _text_lines(piece: Piece, config: CorpusConfig, rejected: list[Rejected]) ->
             yield line.text + "\n"
 
 
-def _dialect(piece: Piece) -> dict[str, object]:
+def _dialect(piece: Piece) -> dict[str, Any]:
     if piece.source.format == "tsv":  # as `cut` and linguists' tools write it: no quoting
         return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
     return {"strict": True}

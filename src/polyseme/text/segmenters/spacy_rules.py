@@ -3,8 +3,8 @@
 spaCy splits what stands between two spaces without looking at its neighbours, so its answer
 for a chunk can be kept and used again; English Wikipedia then runs several times faster than
 through spaCy's own loop, with the same words (see docs/decisions/0002-words.md). Marks that
-the language's rules always split off after a letter are split off here, so that `word`,
-`word,` and `"word"` need one answer between them.
+the language's own rules always split off are split off here, so that `word`, `word,` and
+`"word"` need one answer between them.
 """
 
 import re
@@ -23,8 +23,21 @@ _MARK = re.compile(r"[^\w\s]")
 _ODD_SPACE = re.compile(r"[^\S ]")
 
 # Chunks remembered, in two generations: when the young one is full it becomes the old one, so
-# frequent chunks stay and memory is bounded.
-_GENERATION = 100_000
+# frequent chunks stay and memory is bounded (some 100 MB with both full).
+_GENERATION = 200_000
+
+# A mark is split off without asking if the language's patterns split it off all of these. What
+# stands before the mark decides: no language treats `word.`, `A.` and `3.` alike.
+_PROBES = {
+    "lower": ("word", "a", "de", "km", "été", "слово", "λόγο"),
+    "upper": ("NATO", "A", "Ab", "XII"),
+    "digit": ("1990", "3", "2,5", "a1"),
+    "mark": ("word)", 'word"', "word]", "word”", "1990)"),
+    "stop": ("word.", "word,", "word!", "word?", "word;", "word:", "A.", "1990."),
+}
+_CLOSERS = frozenset(')"]”’»')
+_STOPS = frozenset(".,!?;:")
+_MARKS = string.punctuation + "“”‘’«»„‚…"
 
 _Split = tuple[tuple[str, ...], tuple[int, ...]]
 
@@ -35,8 +48,9 @@ class SpacyRules:
     def __init__(self, language: str) -> None:
         self._language = language
         self._reload()
-        self._opening = self._marks_always_split_off(before=True)
-        self._closing = self._marks_always_split_off(before=False)
+        self._opening = self._always_opening()
+        self._closing = {name: self._always_closing(words) for name, words in _PROBES.items()}
+        self._closing[""] = frozenset()
 
     def _reload(self) -> None:
         """A fresh tokenizer: spaCy's own string store only ever grows."""
@@ -72,9 +86,9 @@ class SpacyRules:
 
     def describe(self) -> dict[str, str]:
         """spaCy's version and the language whose rules are used."""
-        import spacy
+        from importlib.metadata import version
 
-        return {"name": "spacy", "version": spacy.__version__, "language": self._language}
+        return {"name": "spacy", "version": version("spacy"), "language": self._language}
 
     def _look_up(self, chunk: str) -> _Split:
         found = self._old.get(chunk) or self._split_chunk(chunk)
@@ -82,20 +96,22 @@ class SpacyRules:
         return found
 
     def _split_chunk(self, chunk: str) -> _Split:
-        """The words of a chunk: whole, or a mark and the rest, or as spaCy says."""
+        """The words of a chunk: itself, or a mark and the rest, or as spaCy says."""
         if chunk in self._rules:
             return self._ask(chunk)
-        if chunk.isalpha() and chunk.isascii():
+        if chunk.isascii() and (chunk.isalpha() or chunk.isdigit()):
             return (chunk,), (0,)
         if len(chunk) > _LONGEST_CHUNK or len(_MARK.findall(chunk)) > _MOST_MARKS:
             matches = list(_PLAIN.finditer(chunk))
             return tuple(m[0] for m in matches), tuple(m.start() for m in matches)
-        if chunk[-1] in self._closing and chunk[-2:-1].islower():
-            parts, offsets = self._young.get(chunk[:-1]) or self._look_up(chunk[:-1])
-            return (*parts, chunk[-1]), (*offsets, len(chunk) - 1)
-        if chunk[0] in self._opening and chunk[1:2].isalpha():
+        if chunk[0] in self._opening and chunk[1:2].isalnum():
             parts, offsets = self._young.get(chunk[1:]) or self._look_up(chunk[1:])
             return (chunk[0], *parts), (0, *(offset + 1 for offset in offsets))
+        before = _class_of(chunk[-2:-1])
+        is_face = before in ("mark", "stop") and chunk[-2:] in self._rules  # `):` is one word
+        if chunk[-1] in self._closing[before] and not is_face:
+            parts, offsets = self._young.get(chunk[:-1]) or self._look_up(chunk[:-1])
+            return (*parts, chunk[-1]), (*offsets, len(chunk) - 1)
         return self._ask(chunk)
 
     def _ask(self, chunk: str) -> _Split:
@@ -103,21 +119,29 @@ class SpacyRules:
         document = self._tokenizer(chunk)
         return tuple(word.text for word in document), tuple(word.idx for word in document)
 
-    def _marks_always_split_off(self, *, before: bool) -> set[str]:
-        """Which marks the language's own patterns split off a word, whatever the word."""
-        marks = string.punctuation + "“”‘’«»„‚…"
-        if before:
-            return {m for m in marks if all(self._prefix(m + w) == 1 for w in _PROBES)}
-        return {m for m in marks if all(self._suffix(w + m) == 1 for w in _PROBES)}
+    def _always_closing(self, probes: tuple[str, ...]) -> frozenset[str]:
+        """Marks the language's patterns split off the end of all these words, by themselves."""
+        find = self._tokenizer.find_suffix
+        return frozenset(m for m in _MARKS if all(find(word + m) == 1 for word in probes))
 
-    def _prefix(self, text: str) -> int:
-        return int(self._tokenizer.find_prefix(text))
-
-    def _suffix(self, text: str) -> int:
-        return int(self._tokenizer.find_suffix(text))
+    def _always_opening(self) -> frozenset[str]:
+        """Marks the language's patterns split off before any word, by themselves."""
+        find = self._tokenizer.find_prefix
+        words = [word for name in ("lower", "upper", "digit") for word in _PROBES[name]]
+        return frozenset(m for m in _MARKS if all(find(m + word) == 1 for word in words))
 
 
-_PROBES = ("word", "a", "de", "km", "Wort", "été", "слово", "λόγο", "x2a")
+def _class_of(character: str) -> str:
+    """Which of `_PROBES` a character belongs to; "" for those nothing is known of."""
+    if character.islower():
+        return "lower"
+    if character.isupper():
+        return "upper"
+    if character.isdigit():
+        return "digit"
+    if character in _STOPS:
+        return "stop"
+    return "mark" if character in _CLOSERS else ""
 
 
 def _blank_tokenizer(language: str) -> Any:
@@ -126,7 +150,7 @@ def _blank_tokenizer(language: str) -> Any:
     from spacy.tokenizer import Tokenizer
 
     try:
-        tokenizer = spacy.blank(language).tokenizer
+        tokenizer: Any = spacy.blank(language).tokenizer
     except ImportError as error:
         tokenizer = None
         reason = f"spaCy has no rules of its own for the language {language!r} ({error})"

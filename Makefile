@@ -1,0 +1,49 @@
+# What a contributor needs: `make setup` once, `make check` before every commit.
+# `make check` is all that CI runs.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+endif
+
+.PHONY: setup check fix lint types rooms spelling test reliability docs lock clean
+
+setup:  ## a virtual environment with everything, from a fresh clone
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" \
+		--group check --group docs --group build
+
+check: lint types rooms spelling test
+
+lint:
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+
+types:
+	$(BIN)/mypy
+
+rooms:
+	$(BIN)/lint-imports
+
+spelling:
+	$(BIN)/codespell
+
+test:
+	$(BIN)/python -m pytest -m "not slow"
+
+fix:  ## repair what a machine can
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+	$(BIN)/codespell --write-changes
+
+reliability:  ## the full counts of every failure test; takes long
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+docs:  ## the site, in site/
+	$(BIN)/zensical build --clean --strict
+
+clean:
+	rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache

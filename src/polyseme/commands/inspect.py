@@ -1,0 +1,137 @@
+"""Look at a corpus: counts, sentence lengths, coverage, frequent words.
+
+Examples:
+
+  polyseme inspect corpus/en
+
+  polyseme inspect corpus/en --plot corpus.png
+
+  polyseme inspect corpus/en --verify
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.errors import CorpusError
+from polyseme.progress import Progress, Silence
+from polyseme.text.corpus import Corpus
+from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
+
+
+class InspectConfig(Settings):
+    """Which corpus to look at, and how."""
+
+    folder: Path
+    """The corpus folder."""
+    top: int = Field(default=20, ge=1, le=1000)
+    """How many of the most frequent words to show."""
+    plot: Path | None = None
+    """Also draw the figures to this PNG, PDF or SVG file (extra [plot])."""
+    verify: bool = False
+    """Read every file and compare it with the hash in the manifest."""
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What was found out about a corpus."""
+
+    corpus: Corpus
+    lengths: list[Bin]
+    coverage: list[Coverage]
+    frequent: list[Frequent]
+    notes: list[str]
+
+
+def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
+    """Gather the figures; with `verify`, refuse a damaged corpus."""
+    progress = progress or Silence()
+    corpus = Corpus.open(config.folder)
+    notes = []
+    if config.verify:
+        progress.begin("Verifying", len(corpus.manifest["files"]), "files")
+        damaged = corpus.check_files(lambda: progress.advance(1))
+        if damaged:
+            raise CorpusError(
+                f"{len(damaged)} of {len(corpus.manifest['files'])} files are missing or changed: "
+                f"{', '.join(damaged[:5])}. Run the same prepare command again: it mends them."
+            )
+        notes.append(f"All {len(corpus.manifest['files']):,} files are as they were written.")
+    result = Inspected(
+        corpus,
+        bin_lengths(corpus.accounting["sentence_lengths"]),
+        coverage(corpus.vocabulary, corpus.accounting["words"]),
+        most_frequent(corpus.vocabulary, config.top),
+        notes,
+    )
+    if config.plot is not None:
+        from polyseme.text.plots import plot_corpus
+
+        notes.extend(plot_corpus(config.plot, result.lengths, result.coverage, result.frequent))
+        notes.append(f"Figures drawn to {config.plot}.")
+    return result
+
+
+def show(result: Inspected) -> RenderableType:
+    """All tables, the narrow ones side by side where the terminal is wide enough."""
+    tables = [_summary(result), _lengths(result), _coverage(result), _frequent(result)]
+    return Group(Columns(tables, padding=(0, 3)), *result.notes)
+
+
+def _summary(result: Inspected) -> Table:
+    counts = result.corpus.accounting
+    preparation = result.corpus.manifest["preparation"]
+    segmenter = preparation["segmenter"]
+    table = Table(title="Corpus", title_justify="left", show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right")
+    table.add_row("language", result.corpus.config.language)
+    table.add_row("segmenter", f"{segmenter['name']} {segmenter['version']}")
+    for label in ("documents", "sentences", "words", "distinct_words", "characters"):
+        table.add_row(label.replace("_", " "), f"{counts[label]:,}")
+    table.add_row("held-out documents", f"{counts['held_out_documents']:,}")
+    table.add_row("held-out words", f"{counts['held_out_words']:,}")
+    table.add_section()
+    for label in ("read", "blank", "quarantined", "kept", "joined"):
+        table.add_row(label, f"{counts[label]:,}")
+    for reason, number in counts["quarantine_reasons"].items():
+        table.add_row(f"  {reason}", f"{number:,}")
+    table.add_row("sentences cut", f"{counts['sentences_cut']:,}")
+    return table
+
+
+def _lengths(result: Inspected) -> Table:
+    table = Table(title="Words per sentence", title_justify="left", show_header=False)
+    for justify in ("right", "right", "left"):
+        table.add_column(justify=justify)
+    most = max(b.sentences for b in result.lengths)
+    for b in result.lengths:
+        bar = "█" * round(24 * b.sentences / most)
+        table.add_row(b.label, f"{b.sentences:,}", bar or ("▏" if b.sentences else ""))
+    return table
+
+
+def _coverage(result: Inspected) -> Table:
+    table = Table(title="Coverage of the text", title_justify="left")
+    table.add_column("vocabulary", justify="right")
+    table.add_column("of all words", justify="right")
+    table.add_column("rarest count", justify="right")
+    for row in result.coverage:
+        table.add_row(f"{row.size:,}", f"{row.share:.2%}", f"{row.rarest:,}")
+    return table
+
+
+def _frequent(result: Inspected) -> Table:
+    table = Table(title="Most frequent words", title_justify="left")
+    table.add_column("word")
+    table.add_column("count", justify="right")
+    table.add_column("share", justify="right")
+    total = result.corpus.accounting["words"]
+    for row in result.frequent:
+        table.add_row(row.word, f"{row.count:,}", f"{row.count / total:.2%}")
+    return table
