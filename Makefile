@@ -42,6 +42,12 @@ fix:  ## repair what a machine can
 reliability:  ## the full counts of every failure test; takes long
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
+lock:  ## requirements.lock: what users need, for every system, each package with its hashes
+	$(BIN)/python -m pip install --quiet "uv>=0.9"
+	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-annotate \
+		--custom-compile-command "make lock" --output-file requirements.lock
+
 docs:  ## the site, in site/
 	$(BIN)/zensical build --clean --strict
 

@@ -45,11 +45,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
 
-def to_toml(settings: Settings) -> str:
-    """The resolved settings as TOML. What is None is left out: TOML has no word for it."""
+def to_toml(**parts: Settings) -> str:
+    """Resolved settings as TOML, a table for each part, as `--config` reads them.
+
+    What is None is left out: TOML has no word for it.
+    """
     import tomli_w
 
-    return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
+    tables = {name: part.model_dump(mode="json", exclude_none=True) for name, part in parts.items()}
+    return tomli_w.dumps(tables)
 
 
 def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:

@@ -32,8 +32,10 @@ class CorpusError(PolysemeError):
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 
-    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
-        super().__init__(
+    @classmethod
+    def of(cls, package: str, *, extra: str, purpose: str) -> "MissingExtraError":
+        """The error for one package. Not `__init__`: errors travel between processes as text."""
+        return cls(
             f"{purpose} needs the package {package!r}, which is not installed. "
             f"Install it with: pip install 'polyseme[{extra}]'"
         )

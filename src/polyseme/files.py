@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import StorageError
+from polyseme.errors import PolysemeError, StorageError
 
+WORK = ".work"
+"""Folder for what is unfinished, inside the one it is meant for; the next run removes it."""
 _CHUNK = 1 << 20
 _DISK_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 
@@ -39,15 +41,21 @@ def canonical_json(value: Any) -> str:
 def publish(scratch: Path, final: Path) -> None:
     """Move a finished file to its final name: durable first, then visible, in one step."""
     flush_to_disk(scratch)
-    final.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(final.parent)
     scratch.replace(final)
     _flush_folder(final.parent)
 
 
 def write_text(final: Path, text: str, *, scratch_folder: Path | None = None) -> None:
-    """Write a small text file atomically. The scratch file lies beside it unless told."""
-    scratch = (scratch_folder or final.parent) / f".{final.name}.{os.getpid()}.tmp"
-    final.parent.mkdir(parents=True, exist_ok=True)
+    """Write a small text file atomically. Its scratch file lies in a `WORK` folder unless told."""
+    if scratch_folder is None:
+        work = final.parent / WORK
+        work.mkdir(parents=True, exist_ok=True)
+        write_text(final, text, scratch_folder=work)
+        with contextlib.suppress(OSError):  # not empty: others have work in it
+            work.rmdir()
+        return
+    scratch = scratch_folder / f"{final.name}.{os.getpid()}"
     try:
         scratch.write_bytes(text.encode("utf-8"))  # bytes: no newline translation on Windows
         publish(scratch, final)
@@ -66,14 +74,34 @@ def disk_faults_explained(folder: Path) -> Iterator[None]:
     """Turn a full or failing disk into a StorageError that says what is safe and what to do."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in _DISK_FAULTS:
+    except Exception as error:
+        fault = _disk_fault(error)
+        if fault is None:
             raise
         raise StorageError(
-            f"Writing to {folder} failed: {os.strerror(error.errno)}. What was finished before is "
+            f"Writing to {folder} failed: {os.strerror(fault)}. What was finished before is "
             "complete and safe; nothing half-written is visible. Make room (or mend the disk) and "
             "run the same command again: it goes on with what is missing."
         ) from error
+
+
+def _disk_fault(error: Exception) -> int | None:
+    """The number of the disk's fault, if it is one. DuckDB tells of it in words only."""
+    if isinstance(error, OSError):
+        return error.errno if error.errno in _DISK_FAULTS else None
+    if isinstance(error, PolysemeError):
+        return None
+    if "max_temp_directory_size" in str(error):
+        return errno.ENOSPC  # it measures the free space first and then refuses to exceed it
+    return next((number for number in _DISK_FAULTS if os.strerror(number) in str(error)), None)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder whose name lasts; otherwise a power cut could take it, and all in it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_folder(folder.parent)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -9,11 +9,11 @@ class Progress(Protocol):
     def say(self, message: str) -> None:
         """Something the user should know before or while work goes on."""
 
-    def begin(self, what: str, total: int, unit: str) -> None:
-        """A new stage of work of `total` units."""
+    def begin(self, what: str, total: int) -> None:
+        """A new stage of work, of so many units."""
 
-    def advance(self, amount: int) -> None:
-        """So much more of the present stage is done."""
+    def reach(self, done: int) -> None:
+        """So many units of the present stage are done."""
 
 
 class Silence:
@@ -22,8 +22,8 @@ class Silence:
     def say(self, message: str) -> None:
         """Nothing."""
 
-    def begin(self, what: str, total: int, unit: str) -> None:
+    def begin(self, what: str, total: int) -> None:
         """Nothing."""
 
-    def advance(self, amount: int) -> None:
+    def reach(self, done: int) -> None:
         """Nothing."""

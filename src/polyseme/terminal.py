@@ -3,6 +3,7 @@
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -12,6 +13,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+
+def show_error(message: str) -> None:
+    """An error the user can act on, on standard error."""
+    Console(stderr=True).print("[bold red]Error:[/]", escape(message), highlight=False)
 
 
 class Bars:
@@ -30,6 +36,7 @@ class Bars:
             console=self._side,
         )
         self._task: TaskID | None = None
+        self._done = 0
 
     def __enter__(self) -> "Bars":
         self._progress.start()
@@ -47,11 +54,13 @@ class Bars:
         """A line above the bars."""
         self._side.print(message, highlight=False, markup=False)
 
-    def begin(self, what: str, total: int, unit: str) -> None:  # noqa: ARG002
+    def begin(self, what: str, total: int) -> None:
         """A new bar; the one before stays, full."""
         self._task = self._progress.add_task(what, total=total)
+        self._done = 0
 
-    def advance(self, amount: int) -> None:
-        """Move the present bar on."""
-        assert self._task is not None, "advance before begin"
-        self._progress.advance(self._task, amount)
+    def reach(self, done: int) -> None:
+        """Move the present bar on; it never goes back, though a shard may be done again."""
+        assert self._task is not None, "reach before begin"
+        self._done = max(self._done, done)
+        self._progress.update(self._task, completed=self._done)

@@ -54,8 +54,8 @@ def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
     corpus = Corpus.open(config.folder)
     notes = []
     if config.verify:
-        progress.begin("Verifying", len(corpus.manifest["files"]), "files")
-        damaged = corpus.check_files(lambda: progress.advance(1))
+        progress.begin("Verifying", len(corpus.manifest["files"]))
+        damaged = corpus.check_files(progress.reach)
         if damaged:
             raise CorpusError(
                 f"{len(damaged)} of {len(corpus.manifest['files'])} files are missing or changed: "
@@ -64,7 +64,7 @@ def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
         notes.append(f"All {len(corpus.manifest['files']):,} files are as they were written.")
     result = Inspected(
         corpus,
-        bin_lengths(corpus.accounting["sentence_lengths"]),
+        bin_lengths(corpus.accounting["sentence_lengths"], width=10),
         coverage(corpus.vocabulary, corpus.accounting["words"]),
         most_frequent(corpus.vocabulary, config.top),
         notes,
@@ -72,7 +72,7 @@ def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
     if config.plot is not None:
         from polyseme.text.plots import plot_corpus
 
-        notes.extend(plot_corpus(config.plot, result.lengths, result.coverage, result.frequent))
+        notes.extend(plot_corpus(config.plot, corpus, result.coverage, result.frequent))
         notes.append(f"Figures drawn to {config.plot}.")
     return result
 

@@ -7,9 +7,9 @@ Examples:
 
   polyseme prepare novels/ --language en --out corpus/novels
 
-  polyseme prepare 'news-*.jsonl.gz' --language de --meta date,paper --out corpus/news
+  polyseme prepare 'news-*.jsonl.gz' --language de --meta date --out corpus/news
 
-  polyseme prepare zhwiki.txt --language zh --segmenter characters --out corpus/zh
+  polyseme prepare wiki.txt --language zh --segmenter characters --out corpus/zh
 """
 
 import os
@@ -21,14 +21,24 @@ from typing import Any, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
+from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.engines import EngineConfig, LocalConfig, RayConfig, Receipt, ShardJob, run_job
+from polyseme.engines import (
+    EngineConfig,
+    LocalConfig,
+    RayConfig,
+    Receipt,
+    ShardJob,
+    hold_folder,
+    run_job,
+)
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.files import canonical_json, disk_faults_explained, sha256_of, write_text
+from polyseme.files import WORK, canonical_json, disk_faults_explained, sha256_of, write_text
 from polyseme.progress import Progress, Silence
 from polyseme.text.accounting import Accounting
+from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
 from polyseme.text.plan import Batch, plan_shards
 from polyseme.text.prepare import describe_preparation, fingerprint, shard_function
@@ -62,6 +72,8 @@ class Prepared:
 
     corpus: Corpus
     seconds: float
+    shards_found: int
+    """How many shards an earlier run had finished."""
     advice: list[str]
 
 
@@ -75,15 +87,16 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
     _tell(found, progress)
     _check_folder(config)
     batches = plan_shards(found.sources, config.corpus)
-    job = ShardJob(work=shard_function(config.corpus), fingerprint=fingerprint(config.corpus))
     with disk_faults_explained(config.out):
         config.out.mkdir(parents=True, exist_ok=True)
-        (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
-        write_text(config.out / CONFIG, to_toml(config.corpus))
-        receipts = _make_shards(job, batches, config, progress)
-        _finish(config, found, receipts, progress)
+        with hold_folder(config.out):
+            (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
+            write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
+            receipts = _make_shards(batches, config, progress)
+            _finish(config, found, receipts, progress)
     corpus = Corpus.open(config.out)
-    return Prepared(corpus, time.monotonic() - began, _advice(corpus))
+    shards_found = sum(receipt.was_there for receipt in receipts)
+    return Prepared(corpus, time.monotonic() - began, shards_found, advise(corpus))
 
 
 def show(result: Prepared) -> RenderableType:
@@ -99,10 +112,17 @@ def show(result: Prepared) -> RenderableType:
                 table.add_row(f"    {reason}", f"{number:,}", style="yellow")
         if name in _SECTION_ENDS:
             table.add_section()
-    speed = counts["words"] / max(result.seconds, 1e-9)
-    lines = [f"{result.seconds:,.1f} s, {speed:,.0f} words/s.", *result.advice]
+    lines = [_how_it_went(result), *result.advice]
     lines.append(f"Next: polyseme inspect {result.corpus.folder}")
     return Group(table, *lines)
+
+
+def _how_it_went(result: Prepared) -> str:
+    told = f"{result.seconds:,.1f} s."
+    if result.shards_found:
+        return f"{told} {result.shards_found:,} shards were there from before and were kept."
+    speed = result.corpus.accounting["words"] / result.seconds
+    return f"{told} {speed:,.0f} words/s." if result.seconds > 5 else told
 
 
 _LINES = [
@@ -127,7 +147,7 @@ _SECTION_ENDS = {"records", "sentences", "distinct_words"}
 def _tell(found: Found, progress: Progress) -> None:
     """Say what was found before any work begins."""
     for kind, files, size in found.summary():
-        progress.say(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {size / 1e6:,.1f} MB.")
+        progress.say(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
     for name, reason in found.passed_over[:10]:
         progress.say(f"Passed over {name}: {reason}.")
     if len(found.passed_over) > 10:
@@ -145,8 +165,9 @@ def _check_folder(config: PrepareConfig) -> None:
                 "Choose a new or empty folder for --out."
             )
         return
-    before = build(CorpusConfig, read_toml(path))
-    if before == config.corpus:
+    before = build(CorpusConfig, read_toml(path).get("corpus", {}))
+    has_shards = any((config.out / "receipts").glob("*.json"))
+    if before == config.corpus or not has_shards:
         return
     if config.replace:
         shutil.rmtree(config.out / "receipts", ignore_errors=True)
@@ -161,10 +182,13 @@ def _check_folder(config: PrepareConfig) -> None:
     )
 
 
-def _make_shards(
-    job: ShardJob, batches: list[Batch], config: PrepareConfig, progress: Progress
-) -> list[Receipt]:
-    progress.begin("Preparing", sum(batch.size for batch in batches), "bytes")
+def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress) -> list[Receipt]:
+    job = ShardJob(
+        work=shard_function(config.corpus),
+        fingerprint=fingerprint(config.corpus),
+        folders=("shards", "quarantine"),
+    )
+    progress.begin("Preparing", sum(batch.size for batch in batches))
     engine: EngineConfig = LocalConfig(workers=config.workers)
     if config.engine == "ray":
         engine = RayConfig(workers=config.workers, address=config.ray_address)
@@ -173,7 +197,7 @@ def _make_shards(
         batches,
         config.out,
         engine=engine,
-        on_done=lambda batch, _: progress.advance(batch.size),
+        on_progress=progress.reach,
     )
 
 
@@ -183,18 +207,19 @@ def _finish(
     """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     shards = [config.out / name for name in files if name.startswith("shards/")]
-    progress.begin("Counting words", 1, "tables")
-    work = config.out / ".work"
+    progress.begin("Counting words", 1)
+    work = config.out / WORK
     try:
         distinct = count_words(shards, config.out / VOCABULARY, work, threads=config.workers)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    progress.advance(1)
+    progress.reach(1)
     for name in (VOCABULARY, CONFIG):
         path = config.out / name
         files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
     accounting = Accounting.total(receipt.counts for receipt in receipts)
     accounting.check()
+    _check_words(accounting, config.out)
     manifest: dict[str, Any] = {
         "preparation": describe_preparation(config.corpus),
         "settings": config.corpus.model_dump(mode="json"),
@@ -207,22 +232,13 @@ def _finish(
     write_text(config.out / MANIFEST, canonical_json(manifest))
 
 
-def _advice(corpus: Corpus) -> list[str]:
-    """What the user should know about the result, if anything."""
-    counts = corpus.accounting
-    advice = []
-    if counts["words"] == 0:
-        raise InputError(
-            f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
-            f"blank, {counts['quarantined']:,} set aside in {corpus.folder / 'quarantine'}."
-        )
-    wrong = sum(n for why, n in counts["quarantine_reasons"].items() if why.startswith("not-utf"))
-    if wrong > counts["kept"]:
-        advice.append("Most lines are not UTF-8. If the text is Chinese, try --encoding gb18030.")
-    if corpus.config.held_out and not counts["held_out_documents"]:
-        advice.append(
-            f"None of the {counts['documents']:,} documents fell into the held-out part, so "
-            "nothing can be measured on it. Raise --held-out, or, if each line stands for itself, use "
-            "--layout lines."
-        )
-    return advice
+def _check_words(accounting: Accounting, folder: Path) -> None:
+    """A corpus without a word is none."""
+    counts = accounting.counts
+    if counts["words"]:
+        return
+    where = f" set aside in {folder / 'quarantine'}" if counts["quarantined"] else " set aside"
+    raise InputError(
+        f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
+        f"blank, {counts['quarantined']:,}{where}. {about_encoding(accounting.reasons)}"
+    )

@@ -7,15 +7,18 @@
 """
 
 from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
-from polyseme.engines.run import EngineConfig, LocalConfig, RayConfig, run_job
+from polyseme.engines.run import EngineConfig, LocalConfig, RayConfig, hold_folder, run_job
+from polyseme.engines.watch import Report
 
 __all__ = [
     "EngineConfig",
     "LocalConfig",
     "RayConfig",
     "Receipt",
+    "Report",
     "ShardInput",
     "ShardJob",
     "commit_shard",
+    "hold_folder",
     "run_job",
 ]

@@ -7,17 +7,29 @@ What is started here listens on loopback only, demands a token, and has no dashb
 
 import logging
 import os
+import secrets
+import socket
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.engines.commit import (
+    DEATHS_ALLOWED,
+    Receipt,
+    ShardInput,
+    ShardJob,
+    commit_shard,
+    portable,
+)
 from polyseme.engines.run import RayConfig
 from polyseme.errors import EngineError, MissingExtraError
 
 # More tasks in hand than the cluster has places, so that none of its workers waits for us, and
 # few enough that 10^5 shards never sit in the scheduler at once.
 _TASKS_PER_PLACE = 2
+# At "0" a node's only address is loopback. Named after the systems where that is the default.
+_LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def run_on_ray(
@@ -26,9 +38,10 @@ def run_on_ray(
     """Yield each shard with its receipt as it is committed somewhere on the cluster."""
     ray = _connect(engine)
     try:
-        # Retries without end are for deaths of workers and nodes; an exception from the work
-        # itself is the user's to see at once.
-        commit = ray.remote(max_retries=-1, retry_exceptions=False, num_cpus=1)(commit_shard)
+        # Retries are for deaths of workers and nodes; an exception from the work itself is the
+        # user's to see at once.
+        options = {"max_retries": DEATHS_ALLOWED - 1, "retry_exceptions": False, "num_cpus": 1}
+        commit = ray.remote(**options)(_commit)
         shared_job = ray.put(job)
         waiting = iter(inputs)
         in_hand: dict[Any, ShardInput] = {}
@@ -40,50 +53,93 @@ def run_on_ray(
                 return
             done, _ = ray.wait(list(in_hand), num_returns=1, timeout=5.0)
             for reference in done:
-                yield in_hand.pop(reference), _result(ray, reference)
+                shard = in_hand.pop(reference)
+                yield shard, _result(ray, reference, shard)
     finally:
         ray.shutdown()
 
 
-def _result(ray: Any, reference: Any) -> Receipt:
+def _commit(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
+    """`commit_shard`, as a task on the cluster."""
+    try:
+        return commit_shard(job, shard, folder, run)
+    except Exception as error:  # noqa: BLE001  # not lost: it goes to the run that asked
+        raise portable(error, shard) from None
+
+
+def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
     try:
         receipt: Receipt = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error  # the work's own error, as the local engine would raise it
     except ray.exceptions.RayError as error:
         raise EngineError(
-            f"The Ray cluster lost a task for good: {error}. What is finished is kept; "
-            "run the same command again when the cluster is well."
+            f"{shard.name} has ended its worker {DEATHS_ALLOWED} times, or the Ray cluster lost it "
+            f"for good: {error}. All other finished shards are kept; run the same command again "
+            "when the cluster is well."
         ) from error
     return receipt
 
 
 def _connect(engine: RayConfig) -> Any:
     """Ray, connected. A private cluster is closed to everyone without its token."""
-    # Ray reads its switches from the environment, also in the processes it starts, so they
-    # must stand there before it is imported.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no phoning home
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # silences a warning we can't act on
+    _set_switches(engine)
     try:
         import ray
     except ImportError as error:
-        raise MissingExtraError("ray", extra="ray", purpose='engine = "ray"') from error
+        raise MissingExtraError.of("ray", extra="ray", purpose='engine = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if engine.address is None:
-        ray.init(
-            address="local",
-            num_cpus=engine.workers,
-            include_dashboard=False,
-            _node_ip_address="127.0.0.1",
-            **quiet,
-        )
+        ray.init(address="local", num_cpus=engine.workers, include_dashboard=False, **quiet)
+        _check_closed(ray)
         return ray
     try:
+        _knock(engine.address)
         ray.init(address=engine.address, **quiet)
-    except (ConnectionError, RuntimeError) as error:
+    except (OSError, RuntimeError, ray.exceptions.RayError) as error:
         raise EngineError(
             f"No Ray cluster answered at {engine.address}: {error}. Check the address and that "
             "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) holds the cluster's token."
         ) from error
     return ray
+
+
+def _set_switches(engine: RayConfig) -> None:
+    """Ray reads them from the environment when imported, and so do the processes it starts."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no phoning home
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # silences a warning we can't act on
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # prints nothing of its own: not every death
+    if engine.address is not None:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        return
+    if "ray" in sys.modules and os.environ.get(_LOOPBACK_ONLY) != "0":
+        raise EngineError(
+            "Ray was imported in this process before it was told to keep to loopback. "
+            "Run this in a process of its own."
+        )
+    os.environ[_LOOPBACK_ONLY] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    # Otherwise Ray makes one and leaves it in the home folder for all to read.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens; Ray would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _check_closed(ray: Any) -> None:
+    """End a private cluster that others could reach, should a new Ray not know our switch."""
+    addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
+    if not all(map(_is_loopback, addresses)):
+        ray.shutdown()
+        raise EngineError(
+            f"Ray {ray.__version__} listens on {', '.join(addresses)}, not on loopback only. "
+            "Start a cluster yourself and give its address, or use the local engine."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("127.0.0.1", "::1")

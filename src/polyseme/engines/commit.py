@@ -4,8 +4,8 @@ The function writes into a scratch folder. Its files are made durable, hashed an
 their final names; the receipt, written last, is the commit. A death at any moment leaves
 either no receipt (the shard is done again) or a complete shard.
 
-Scratch folders live under `.work/<run>`. A new run deletes those of the runs before it, which
-takes from any survivor of a killed run, perhaps on another machine, the means to publish
+Scratch folders live under `.work/<run>`. A new run takes away those of the runs before it, and
+with them from any survivor of a killed run, perhaps on another machine, the means to publish
 anything: a late rename finds nothing to rename.
 """
 
@@ -13,16 +13,23 @@ import hashlib
 import json
 import shutil
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from polyseme.errors import EngineError
-from polyseme.files import canonical_json, publish, sha256_of, write_text
+from polyseme.engines.watch import LeaveWord, Report
+from polyseme.errors import EngineError, PolysemeError
+from polyseme.files import WORK, canonical_json, publish, sha256_of, write_text
 
-WORK = ".work"
 RECEIPTS = "receipts"
+# A shard whose worker has died this often is taken to be the cause. Generous, because a busy
+# machine kills workers for the sins of others.
+DEATHS_ALLOWED = 12
+# Stands in each scratch folder from its beginning. A folder without it was not made here: the
+# scratch folder was taken away and the work, making its own folders, has made it again.
+_MARK = "mark"
 
 
 class ShardInput(Protocol):
@@ -44,10 +51,12 @@ class ShardInput(Protocol):
 class ShardJob:
     """The function to run over all inputs, and what its results depend on besides the input."""
 
-    work: Callable[[Any, Path], dict[str, Any]]
+    work: Callable[[Any, Path, Report], dict[str, Any]]
     """Writes files below the given folder, under their final relative names; returns counts."""
     fingerprint: str
     """Settings and code: changes whenever the same input could give another output."""
+    folders: tuple[str, ...] = ()
+    """Folders in the output that are this job's alone: what no receipt names is removed there."""
     publish: Callable[[Path, Path], None] = publish
     """Moves a finished file to its final name, atomically."""
 
@@ -62,6 +71,8 @@ class Receipt:
     files: dict[str, dict[str, Any]]
     """Relative name -> bytes and sha256."""
     counts: dict[str, Any]
+    was_there: bool = False
+    """Whether an earlier run had done it; not written down."""
 
 
 def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
@@ -70,26 +81,29 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
     key = hashlib.sha256(f"{job.fingerprint}\n{digest}".encode()).hexdigest()
     found = read_receipt(folder, shard.name)
     if found is not None and found.key == key and _is_intact(found, folder):
-        return found
+        return replace(found, was_there=True)
     scratch = _open_scratch(folder, run, shard.name)
+    unfinished = scratch / "files"
     try:
-        counts = job.work(shard, scratch)
+        counts = job.work(shard, unfinished, LeaveWord(scratch))
         if shard.digest() != digest:
             raise EngineError(
                 f"The input of {shard.name} changed while it was being read. "
                 "Let nothing write to it, then run the same command again."
             )
+        if not (scratch / _MARK).exists():
+            raise EngineError(_taken_over(folder))
         files = {}
-        for path in _files_below(scratch):
-            name = path.relative_to(scratch).as_posix()
+        for path in _files_below(unfinished):
+            name = path.relative_to(unfinished).as_posix()
             files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         for name in files:
-            job.publish(scratch / name, folder / name)
+            job.publish(unfinished / name, folder / name)
         receipt = Receipt(shard.name, key, digest, files, counts)
         final = folder / RECEIPTS / f"{shard.name}.json"
-        write_text(final, canonical_json(asdict(receipt)), scratch_folder=scratch)
+        write_text(final, _sealed(receipt), scratch_folder=scratch)
     except FileNotFoundError as error:
-        if scratch.exists():
+        if (scratch / _MARK).exists():
             raise
         raise EngineError(_taken_over(folder)) from error
     finally:
@@ -98,12 +112,33 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
 
 
 def read_receipt(folder: Path, name: str) -> Receipt | None:
-    """The receipt of a shard, or None if there is none that can be read."""
+    """The receipt of a shard, or None if there is none or any of its bytes is not as written."""
     try:
-        values = json.loads((folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8"))
-        return Receipt(**values)
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError, TypeError):
+        text = (folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8")
+        values = json.loads(text)
+        del values["seal"]
+        receipt = Receipt(**values)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None  # damaged counts as missing: the shard is done again
+    return receipt if receipt.name == name and _sealed(receipt) == text else None
+
+
+def _sealed(receipt: Receipt) -> str:
+    """The receipt as text, with a hash of itself: no file vouches for its counts and its input."""
+    values = json.loads(canonical_json(asdict(receipt)))  # as it will be read: all keys are text
+    del values["was_there"]
+    seal = hashlib.sha256(canonical_json(values).encode()).hexdigest()
+    return canonical_json({**values, "seal": seal})
+
+
+def portable(error: Exception, shard: ShardInput) -> Exception:
+    """The error of a worker as its parent will see it: itself, or its text if it cannot travel."""
+    # Others' errors may want more than their text when they are built again.
+    if not isinstance(error, PolysemeError) and type(error).__module__ != "builtins":
+        text = f"The work on {shard.name} failed. {type(error).__name__}: {error}"
+        error = EngineError(text).with_traceback(error.__traceback__)
+    error.add_note(f"In a worker, on {shard.name}:\n{traceback.format_exc()}")
+    return error
 
 
 def _is_intact(receipt: Receipt, folder: Path) -> bool:
@@ -119,9 +154,12 @@ def _is_intact(receipt: Receipt, folder: Path) -> bool:
 
 def _open_scratch(folder: Path, run: str, name: str) -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder / WORK / run))
+        scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder / WORK / run))
+        (scratch / _MARK).touch()
+        (scratch / "files").mkdir()
     except FileNotFoundError as error:
         raise EngineError(_taken_over(folder)) from error
+    return scratch
 
 
 def _taken_over(folder: Path) -> str:

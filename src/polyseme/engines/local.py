@@ -15,12 +15,15 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.engines.commit import (
+    DEATHS_ALLOWED,
+    Receipt,
+    ShardInput,
+    ShardJob,
+    commit_shard,
+    portable,
+)
 from polyseme.errors import EngineError
-
-# A shard whose worker has died this often is taken to be the cause. Generous, because a busy
-# machine kills workers for the sins of others.
-_DEATHS_ALLOWED = 12
 
 
 class _Worker:
@@ -61,6 +64,8 @@ def run_locally(
                 try:
                     answer = worker.pipe.recv()
                 except (EOFError, OSError):
+                    worker.process.join()
+                    worker.pipe.close()
                     deaths[shard.name] += 1
                     _check_deaths(shard, deaths[shard.name], worker)
                     waiting.appendleft(shard)
@@ -85,9 +90,8 @@ def _next_news(crew: list[_Worker]) -> list[_Worker]:
 
 
 def _check_deaths(shard: ShardInput, deaths: int, worker: _Worker) -> None:
-    if deaths < _DEATHS_ALLOWED:
+    if deaths < DEATHS_ALLOWED:
         return
-    worker.process.join()
     code = worker.process.exitcode or 0
     how = signal.strsignal(-code) if code < 0 else f"exit code {code}"
     raise EngineError(
@@ -104,6 +108,6 @@ def _serve(pipe: Connection, job: ShardJob, folder: Path, run: str) -> None:
             try:
                 pipe.send(commit_shard(job, shard, folder, run))
             except Exception as error:  # noqa: BLE001  # carried to the parent, which raises it
-                pipe.send(error)
+                pipe.send(portable(error, shard))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent is gone; the shard in hand was committed or will be done again

@@ -3,9 +3,12 @@
 Only one run at a time may write to a folder; a second one is refused.
 """
 
+import contextlib
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,9 +16,17 @@ from filelock import FileLock, Timeout
 from pydantic import Field
 
 from polyseme.config import Settings
-from polyseme.engines.commit import RECEIPTS, WORK, Receipt, ShardInput, ShardJob, read_receipt
+from polyseme.engines.commit import (
+    RECEIPTS,
+    Receipt,
+    ShardInput,
+    ShardJob,
+    commit_shard,
+    read_receipt,
+)
+from polyseme.engines.watch import Watch
 from polyseme.errors import EngineError
-from polyseme.files import disk_faults_explained
+from polyseme.files import WORK, disk_faults_explained
 
 
 class LocalConfig(Settings):
@@ -23,7 +34,7 @@ class LocalConfig(Settings):
 
     kind: Literal["local"] = "local"
     workers: int = Field(default=1, ge=1)
-    """How many processes work at once. With 1 the work is done in this process."""
+    """How many processes work at once. With 1, or one shard, the work is done in this process."""
 
 
 class RayConfig(Settings):
@@ -38,7 +49,7 @@ class RayConfig(Settings):
 
 EngineConfig = LocalConfig | RayConfig
 
-OnDone = Callable[[ShardInput, Receipt], None]
+OnProgress = Callable[[int], None]
 
 
 def run_job(
@@ -47,20 +58,28 @@ def run_job(
     folder: Path,
     *,
     engine: EngineConfig,
-    on_done: OnDone = lambda _shard, _receipt: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> list[Receipt]:
     """Commit every shard, then return their receipts in the order of `inputs`.
 
-    `on_done` is called as each shard is found or finished, in no particular order.
+    `on_progress` is told now and then, from another thread, how much of all sizes is done.
     """
     names = [shard.name for shard in inputs]
     assert len(set(names)) == len(names), "shard names must differ"
     folder.mkdir(parents=True, exist_ok=True)
-    with disk_faults_explained(folder), _only_run_in(folder) as run:
+    with disk_faults_explained(folder), hold_folder(folder), _work_folder(folder) as run:
         _forget_shards_not_in(folder, set(names))
-        for shard, receipt in _receipts(job, inputs, folder, run=run, engine=engine):
-            on_done(shard, receipt)
-        return [_required(folder, name) for name in names]
+        were_there = set()
+        with Watch(folder / WORK / run, on_progress) as watch:
+            for shard, receipt in _receipts(job, inputs, folder, run=run, engine=engine):
+                watch.add(shard.size)
+                if receipt.was_there:
+                    were_there.add(shard.name)
+        receipts = [
+            replace(_required(folder, name), was_there=name in were_there) for name in names
+        ]
+        _remove_strays(job, receipts, folder)
+        return receipts
 
 
 def _receipts(
@@ -72,9 +91,7 @@ def _receipts(
     engine: EngineConfig,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     match engine:
-        case LocalConfig(workers=1):
-            from polyseme.engines.commit import commit_shard
-
+        case LocalConfig() if engine.workers == 1 or len(inputs) == 1:
             return ((shard, commit_shard(job, shard, folder, run)) for shard in inputs)
         case LocalConfig():
             from polyseme.engines.local import run_locally
@@ -86,29 +103,48 @@ def _receipts(
             return run_on_ray(job, inputs, folder, run, engine=engine)
 
 
-class _only_run_in:  # noqa: N801  # read as a phrase: `with _only_run_in(folder)`
-    """Holds the folder for one run, and gives that run its own work folder."""
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep every other run out of a folder. May be held around `run_job`, which holds it too."""
+    path = folder / ".lock"
+    lock = FileLock(path, is_singleton=True)  # one lock for one path, so that it can be held twice
+    is_outermost = not lock.is_locked
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise EngineError(
+            f"Another run is writing to {folder}. Wait for it, or choose another --out."
+        ) from error
+    try:
+        yield
+    finally:
+        # Removed while still held: a moment later the name may be another run's lock. Windows
+        # removes it by itself.
+        if is_outermost and os.name != "nt":
+            path.unlink(missing_ok=True)
+        lock.release()
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lock = FileLock(folder / ".lock")
 
-    def __enter__(self) -> str:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise EngineError(
-                f"Another run is writing to {self._folder}. Wait for it, or choose another --out."
-            ) from error
-        shutil.rmtree(self._folder / WORK, ignore_errors=True)
-        run = uuid.uuid4().hex
-        (self._folder / WORK / run).mkdir(parents=True)
-        return run
+@contextlib.contextmanager
+def _work_folder(folder: Path) -> Iterator[str]:
+    """Give this run a work folder of its own, and take away those of all runs before."""
+    work = folder / WORK
+    run = uuid.uuid4().hex
+    try:
+        _clear(work)
+        (work / run).mkdir(parents=True)
+        yield run
+    finally:
+        _clear(work)
 
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._folder / WORK, ignore_errors=True)
-        self._lock.release()
-        (self._folder / ".lock").unlink(missing_ok=True)
+
+def _clear(work: Path) -> None:
+    """Remove a work folder, though survivors of an earlier run may be writing in it."""
+    # Renamed first, in one step: a survivor could fill a folder as fast as it is being emptied.
+    for path in work.glob("*"):
+        with contextlib.suppress(OSError):
+            path.rename(work / f"over-{uuid.uuid4().hex}")
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def _forget_shards_not_in(folder: Path, names: set[str]) -> None:
@@ -119,6 +155,15 @@ def _forget_shards_not_in(folder: Path, names: set[str]) -> None:
             path.unlink()
             for name in receipt.files if receipt else {}:
                 (folder / name).unlink(missing_ok=True)
+
+
+def _remove_strays(job: ShardJob, receipts: Sequence[Receipt], folder: Path) -> None:
+    """Remove what shards once had and have no more, or had when their receipts were lost."""
+    named = {folder / name for receipt in receipts for name in receipt.files}
+    for top in job.folders:
+        for path in sorted((folder / top).rglob("*")):
+            if path.is_file() and path not in named:
+                path.unlink()
 
 
 def _required(folder: Path, name: str) -> Receipt:

@@ -16,6 +16,10 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 # All of Unicode's control characters but the tab; form feeds abound in text made from pages.
 _CONTROL = re.compile(r"[\x01-\x08\x0a-\x1f\x7f-\x9f]")
 
+# Normalising sorts the marks on one letter, in a time that grows with their square. Unicode's
+# own limit for streams is 30 (UAX 15, stream-safe text); this many are no writing.
+_PILE = re.compile(rb"[^\0]{256}")
+
 
 class UnfitTextError(Exception):
     """Text that must not go into a shard. Its text is the reason."""
@@ -32,6 +36,8 @@ def clean(text: str, config: CorpusConfig) -> tuple[str, bool]:
     if config.script is not None:
         spaced = _converter(config.script)(spaced)
     if config.normalise is not None:
+        if _PILE.search(bytes(map(unicodedata.combining, spaced))):
+            raise UnfitTextError("piled-up-marks")
         spaced = unicodedata.normalize(config.normalise, spaced)
     return spaced, has_controls
 
@@ -51,7 +57,9 @@ def _converter(script: str) -> Callable[[str], str]:
     try:
         import opencc
     except ImportError as error:
-        raise MissingExtraError("opencc", extra="zh", purpose="Folding Chinese script") from error
+        raise MissingExtraError.of(
+            "opencc", extra="zh", purpose="Folding Chinese script"
+        ) from error
     convert: Callable[[str], str] = opencc.OpenCC(
         "t2s" if script == "simplified" else "s2t"
     ).convert

@@ -72,12 +72,12 @@ class Corpus:
         """The table of words and counts."""
         return self.folder / VOCABULARY
 
-    def check_files(self, on_file: Callable[[], None] = lambda: None) -> list[str]:
+    def check_files(self, on_file: Callable[[int], None] = lambda _: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
         damaged = []
-        for name, facts in self.manifest["files"].items():
+        for number, (name, facts) in enumerate(self.manifest["files"].items(), start=1):
             path = self.folder / name
             if not path.is_file() or sha256_of(path) != facts["sha256"]:
                 damaged.append(name)
-            on_file()
+            on_file(number)
         return damaged

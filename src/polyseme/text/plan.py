@@ -17,9 +17,10 @@ from polyseme.text.sources import Source, encoding_of, newline_in
 # Where a document ends, as bytes, in any encoding in which a newline is one byte.
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _LINE_END = re.compile(rb"\n")
-_NEW_TEXT = re.compile(rb"\n(?=<(?:text|doc)[ >])")
-_NEW_DOCUMENT = re.compile(rb"\n(?=# newdoc)")
+_NEW_TEXT = re.compile(rb"\n(?=<(?:text|doc)(?:[ \t][^<>\n]*)?>[ \t\r]*\n)")
+_NEW_DOCUMENT = re.compile(rb"\n[ \t\r]*\n(?=# newdoc(?: id)?[ \t\r]*[=\n])")
 _WINDOW = 1 << 20
+_LONGEST_BOUNDARY = 1 << 16
 # In running text, this much without a blank line is not a document but a file without any:
 # it is cut at a line end, or one worker would have it all.
 _LONGEST_DOCUMENT = 16 << 20
@@ -99,7 +100,7 @@ def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, b
     if boundary is None or target >= source.bytes:
         return None
     with source.path.open("rb") as file:
-        if len(newline_in(encoding_of(file.read(4), config.encoding)[0])) > 1:
+        if newline_in(encoding_of(file.read(4), config.encoding)[0]) != b"\n":
             return None  # UTF-16: a byte that looks like a line end may be half a letter
         file.seek(target)
         line_end = None
@@ -110,11 +111,14 @@ def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, b
                 return offset + match.end(), True
             if line_end is None and (match := _LINE_END.search(held)):
                 line_end = offset + match.end()
-            if boundary is _BLANK_LINE and line_end and offset - target > _LONGEST_DOCUMENT:
+            if (
+                boundary is _BLANK_LINE
+                and line_end
+                and offset + len(held) - target > _LONGEST_DOCUMENT
+            ):
                 return line_end, False
-            # Keep the last line end: a boundary may begin there and end in the next block.
-            last = held.rfind(b"\n")
-            keep = held[last:] if last >= 0 else b""
+            # A boundary may begin here and end in the next block.
+            keep = held[-_LONGEST_BOUNDARY:]
             offset += len(held) - len(keep)
             held = keep
     return None

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.text.statistics import Bin, Coverage, Frequent
+from polyseme.text.corpus import Corpus
+from polyseme.text.statistics import Coverage, Frequent, bin_lengths
 
 # Fonts with Chinese, in the order of preference; one comes with every common system.
 _CHINESE_FONTS = (
@@ -25,17 +26,19 @@ _COLOUR = "#2f6690"
 
 
 def plot_corpus(
-    path: Path, lengths: list[Bin], coverage: list[Coverage], frequent: list[Frequent]
+    path: Path, corpus: Corpus, coverage: list[Coverage], frequent: list[Frequent]
 ) -> list[str]:
     """Draw sentence lengths, coverage and frequent words; returns notes for the user."""
     figure_class, fonts, notes = _load_matplotlib("".join(row.word for row in frequent))
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ConfigError(f"--plot {path}: the name must end in .png, .pdf or .svg.")
-    figure = figure_class(figsize=(13, 4.5), layout="constrained")
+    figure = figure_class(figsize=(13, max(4.5, 0.23 * len(frequent))), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    left.bar([b.label for b in lengths], [b.sentences for b in lengths], color=_COLOUR)
-    left.set(title="Sentence length", xlabel="words in the sentence", ylabel="sentences")
-    left.tick_params(axis="x", rotation=60)
+    bins = bin_lengths(corpus.accounting["sentence_lengths"], width=2)
+    places = range(0, 2 * len(bins), 2)
+    left.bar(places, [b.sentences for b in bins], 2.0, align="edge", color=_COLOUR)
+    left.set(title="Sentence length", ylabel="sentences")
+    left.set_xlabel("words in the sentence (last bar: 100 and more)")
     middle.plot(
         [row.size for row in coverage],
         [100 * row.share for row in coverage],
@@ -52,6 +55,11 @@ def plot_corpus(
     right.barh([row.word for row in frequent], [row.count for row in frequent], color=_COLOUR)
     right.invert_yaxis()
     right.set(title="Most frequent words", xlabel="count")
+    figure.suptitle(corpus.folder.name)
+    for axes, axis in ((left, "y"), (right, "x")):
+        axes.ticklabel_format(axis=axis, style="plain")
+        getattr(axes, f"{axis}axis").set_major_formatter("{x:,.0f}")
+    right.locator_params(axis="x", nbins=4)
     for label in right.get_yticklabels():
         label.set_fontfamily(fonts)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +73,7 @@ def _load_matplotlib(text: str) -> tuple[Any, list[str], list[str]]:
         from matplotlib import font_manager
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plot", purpose="--plot") from error
+        raise MissingExtraError.of("matplotlib", extra="plot", purpose="--plot") from error
     if not any("\u2e80" <= character <= "\U000323af" for character in text):
         return Figure, ["sans-serif"], []
     installed = set(font_manager.get_font_names())

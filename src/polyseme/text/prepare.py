@@ -8,20 +8,23 @@ import contextlib
 import gc
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
 
 from polyseme import __version__
+from polyseme.errors import EngineError
 from polyseme.files import canonical_json, sha256_of
 from polyseme.text.accounting import Accounting
 from polyseme.text.clean import UnfitTextError, clean, describe_script
 from polyseme.text.formats import read_piece
+from polyseme.text.formats.marked import remake
 from polyseme.text.plan import Batch, Piece
 from polyseme.text.records import Blank, Record, Rejected, quote
-from polyseme.text.segmenters import Segmenter, Words, load_segmenter
+from polyseme.text.segmenters import Segmenter, Words, describe_segmenter, load_segmenter
 from polyseme.text.sentences import cut_long, split_sentences
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.shards import ShardWriter
@@ -31,15 +34,15 @@ FORMAT_VERSION = 1
 
 def describe_preparation(config: CorpusConfig) -> dict[str, Any]:
     """All that decides the words besides the text: goes into the manifest, and into models."""
-    segmenter = load_segmenter(config.chosen_segmenter, config.language)
     return {
         "format": FORMAT_VERSION,
         "polyseme": __version__,
-        "segmenter": segmenter.describe(),
+        "segmenter": describe_segmenter(config.chosen_segmenter, config.language),
         "script": describe_script(config),
     }
 
 
+@lru_cache(maxsize=4)
 def fingerprint(config: CorpusConfig) -> str:
     """Hash of settings, tools and this room's own code: other results need another one."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
@@ -49,12 +52,33 @@ def fingerprint(config: CorpusConfig) -> str:
 
 
 def shard_function(config: CorpusConfig) -> "partial[dict[str, Any]]":
-    """`prepare_shard` for these settings, picklable."""
-    return partial(prepare_shard, config)
+    """The work on one shard with these settings, for wherever it will be done."""
+    return partial(_prepare_elsewhere, config, fingerprint(config))
 
 
-def prepare_shard(config: CorpusConfig, batch: Batch, folder: Path) -> dict[str, Any]:
-    """Write `shards/NAME.parquet`, and `quarantine/NAME.jsonl` if anything was set aside."""
+def _prepare_elsewhere(
+    config: CorpusConfig, expected: str, batch: Batch, folder: Path, report: Callable[[int], None]
+) -> dict[str, Any]:
+    """`prepare_shard`, if this worker would do it just as the process that sent it here."""
+    if fingerprint(config) != expected:
+        raise EngineError(
+            f"A worker on {platform.node()} has other versions than the process that started the "
+            f"run: {describe_preparation(config)}. Install the same Polyseme, spaCy and jieba on "
+            "all nodes."
+        )
+    return prepare_shard(config, batch, folder, report)
+
+
+def prepare_shard(
+    config: CorpusConfig,
+    batch: Batch,
+    folder: Path,
+    report: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Write `shards/NAME.parquet`, and `quarantine/NAME.jsonl` if anything was set aside.
+
+    `report` is told of the input's bytes as they are read.
+    """
     segmenter = load_segmenter(config.chosen_segmenter, config.language)
     accounting = Accounting()
     quarantine = folder / "quarantine" / f"{batch.name}.jsonl"
@@ -66,7 +90,7 @@ def prepare_shard(config: CorpusConfig, batch: Batch, folder: Path) -> dict[str,
     ):
         for piece in batch.pieces:
             work = _PieceWork(config, segmenter, accounting, writer, aside)
-            work.run(piece)
+            work.run(replace(piece, source=replace(piece.source, on_read=report)))
     if not quarantine.stat().st_size:
         quarantine.unlink()
         quarantine.parent.rmdir()
@@ -83,7 +107,7 @@ class _PieceWork:
     accounting: Accounting
     writer: ShardWriter
     aside: IO[str]
-    document: str | None = None
+    document: tuple[str, int] | None = None
     position: int = 0
     is_held_out: bool = False
 
@@ -125,18 +149,22 @@ class _PieceWork:
         counts["joined"] += record.units - 1
         counts["records"] += 1
         counts["records_with_controls"] += has_controls
+        if record.words is not None and text != record.text:
+            # The source has the words marked: each is cleaned by itself, and stays a word.
+            record = remake(record, lambda word: clean(word, self.config)[0])
+            text = record.text
         words, spans = self._segment(record, text)
         counts["records_without_words"] += not words.words
         if words.words:
-            self._enter(record.document)
+            self._enter(record)
         for begin, end in spans:
             self._write(record, text, words, begin, end)
 
     def _segment(self, record: Record, text: str) -> tuple[Words, Iterator[tuple[int, int]]]:
         """Words and sentence spans; those the source has marked are kept as they are."""
-        if record.words is not None and record.starts is not None and text == record.text:
+        if record.words is not None and record.starts is not None:
             words = Words(list(record.words), list(record.starts))
-            found = [(0, len(words.words))]
+            found = [(0, len(words.words))] if words.words else []
         else:
             words = self.segmenter.split(text)
             found = split_sentences(words.words)
@@ -151,12 +179,13 @@ class _PieceWork:
             counts["sentences_added"] += len(parts) - 1
             yield from parts
 
-    def _enter(self, document: str) -> None:
+    def _enter(self, record: Record) -> None:
+        document = record.document, record.opened
         if document == self.document:
             return
         self.document = document
         self.position = 0
-        self.is_held_out = is_held_out(document, self.config.held_out)
+        self.is_held_out = is_held_out(record.document, self.config.held_out)
         self.accounting.counts["documents"] += 1
         self.accounting.counts["held_out_documents"] += self.is_held_out
 

@@ -18,6 +18,7 @@ class Record:
     """A stretch of running text of one document."""
 
     document: str
+    """Name of the document. Two may share one, if the user named them."""
     text: str
     place: int
     """Byte offset or row number in the source, for messages."""
@@ -25,6 +26,8 @@ class Record:
     """Values of the user's columns, in the order of the `meta` setting."""
     units: int = 1
     """How many lines of input were joined into it."""
+    opened: int = 0
+    """Where in the source its document begins."""
     words: tuple[str, ...] | None = None
     """The words of one sentence, where the source has them marked."""
     starts: tuple[int, ...] | None = None

@@ -38,7 +38,7 @@ class CorpusConfig(Settings):
     meta: tuple[str, ...] = ()
     """Columns or attributes to carry along with every sentence, for example date,author."""
     normalise: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
-    """Unicode normalisation of the text before anything else; None leaves it as it is."""
+    """Unicode normalisation of the text before words are found; None leaves it as it is."""
     script: Literal["simplified", "traditional"] | None = None
     """Fold Chinese text to this script (OpenCC, extra [zh]); None leaves it as it is."""
     max_words: int = Field(default=250, ge=8)
@@ -52,8 +52,9 @@ class CorpusConfig(Settings):
     @classmethod
     def _encoding_exists(cls, value: str) -> str:
         try:
+            "\n".encode(value)  # refuses what is no encoding of text, such as base64
             return codecs.lookup(value).name
-        except LookupError as error:
+        except (LookupError, UnicodeError) as error:
             raise ValueError("no such encoding; try utf-8, gb18030, big5 or latin-1") from error
 
     @field_validator("meta")

@@ -58,10 +58,11 @@ class ShardWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self._flush()
-            self._writer.close()
-        self._file.close()
+        # Closed even after an error, and before its file: left open, the writer would write to
+        # the closed file when it is deleted, which takes the whole process down.
+        with self._file, self._writer:
+            if kind is None:
+                self._flush()
 
     def add(self, row: tuple[Any, ...]) -> None:
         """One sentence: its values in the order of the schema."""

@@ -7,8 +7,8 @@ named with the reason why it is not; none disappears.
 import codecs
 import glob
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +42,10 @@ _MARKS = [
 ]
 
 
+def _nobody(_: int) -> None:
+    """Listens to nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One input file. `name` is its path below what the user named, the same on any machine."""
@@ -51,6 +55,8 @@ class Source:
     format: Format
     compression: Compression | None
     bytes: int
+    on_read: Callable[[int], None] = field(default=_nobody, compare=False, repr=False)
+    """Told how many of its bytes have been read, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,10 @@ def _recognise(path: Path, name: str, stated: Format | None) -> Source | str:
         suffixes.pop()
     format_ = stated or (_FORMATS.get(suffixes[-1]) if suffixes else None)
     if format_ is None:
-        return f"unknown kind of file {''.join(path.suffixes) or '(no ending)'}; say --format"
+        ending = path.suffix or "(no ending)"
+        return f"unknown kind of file {ending}; make it plain text, or say --format if it is"
     if format_ == "parquet" and compression:
         return "Parquet is compressed inside; unpack the file"
+    # A name need not be text on Linux; ours goes into every shard.
+    name = name.encode("utf-8", errors="backslashreplace").decode("utf-8")
     return Source(path, name, format_, compression, path.stat().st_size)

@@ -3,13 +3,14 @@
 The vocabulary is read a batch at a time, so memory does not grow with it.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-_EDGES = (1, 5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200)
+_LAST_BIN = 100
 _SIZES = (1_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 
 
@@ -23,7 +24,7 @@ class Bin:
 
     @property
     def label(self) -> str:
-        """As people write it: 10–14, 200+."""
+        """As people write it: 10–19, 100+."""
         return f"{self.low}+" if self.high is None else f"{self.low}–{self.high}"
 
 
@@ -45,14 +46,14 @@ class Frequent:
     count: int
 
 
-def bin_lengths(lengths: Mapping[str, int]) -> list[Bin]:
-    """The histogram of sentence lengths, from the exact counts in the manifest."""
-    exact = {int(length): sentences for length, sentences in lengths.items()}
-    bins = []
-    for low, after in zip(_EDGES, (*_EDGES[1:], None), strict=True):
-        inside = (m for n, m in exact.items() if n >= low and (after is None or n < after))
-        bins.append(Bin(low, None if after is None else after - 1, sum(inside)))
-    return bins
+def bin_lengths(lengths: Mapping[str, int], *, width: int) -> list[Bin]:
+    """The histogram of sentence lengths: bins of one width, so that heights compare, and a rest."""
+    sums: Counter[int] = Counter()
+    for length, sentences in lengths.items():
+        sums[min(int(length), _LAST_BIN) // width * width] += sentences
+    lows = range(0, _LAST_BIN, width)
+    bins = [Bin(max(low, 1), low + width - 1, sums[low]) for low in lows]
+    return [*bins, Bin(_LAST_BIN, None, sums[_LAST_BIN])]
 
 
 def coverage(vocabulary: Path, words: int) -> list[Coverage]:

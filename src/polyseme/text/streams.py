@@ -12,10 +12,11 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from polyseme.text.records import QUOTE
 from polyseme.text.sources import Source
 
 LONGEST_LINE = 8 << 20
@@ -25,6 +26,7 @@ _BLOCK = 1 << 18
 # bites, so that the ratio is known before much has come out.
 _LARGEST_RATIO = 250
 _BITE = 4096
+_UNPACKED = 1 << 16
 _FREE_BYTES = 1 << 20
 
 
@@ -44,9 +46,10 @@ class Line:
 class _Bites(io.RawIOBase):
     """A file handed out a little at a time, counting what was taken."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], on_read: Callable[[int], None]) -> None:
         super().__init__()
         self._file = file
+        self._on_read = on_read
         self.taken = 0
 
     def readable(self) -> bool:
@@ -55,6 +58,7 @@ class _Bites(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(min(len(buffer), _BITE))
         self.taken += len(data)
+        self._on_read(len(data))
         buffer[: len(data)] = data
         return len(data)
 
@@ -66,9 +70,10 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
             file.seek(start)
             while start < stop and (block := file.read(min(_BLOCK, stop - start))):
                 start += len(block)
+                source.on_read(len(block))
                 yield block
             return
-        bites = _Bites(file)
+        bites = _Bites(file, source.on_read)
         try:
             out = 0
             for block in _unpacked(bites, source):
@@ -83,14 +88,15 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
 def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[Line]:
     """Cut a stream of blocks into lines. `newline` is the line end in the text's encoding."""
     pending = bytearray()
-    skipping = 0  # bytes of an overlong line already let go
+    skipping, head = 0, b""  # bytes of an overlong line already let go, and the first of them
     for block in blocks:
-        pending += block
         begin = 0
-        while (end := _find(pending, newline, begin)) >= 0:
+        searched = len(pending) - len(pending) % len(newline)
+        pending += block
+        while (end := _find(pending, newline, max(begin, searched))) >= 0:
             if skipping:
                 skipping += end - begin
-                yield Line(start, bytes(pending[begin : begin + 1000]), too_long=True)
+                yield Line(start, head, too_long=True)
                 start += skipping + len(newline)
                 skipping = 0
             else:
@@ -100,10 +106,11 @@ def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> I
         del pending[:begin]
         if len(pending) > LONGEST_LINE:
             whole = len(pending) - len(pending) % len(newline)  # keep two-byte units together
+            head = head if skipping else bytes(pending[:QUOTE])
             skipping += whole
             del pending[:whole]
     if pending or skipping:
-        yield Line(start, bytes(pending), bool(skipping) or len(pending) > LONGEST_LINE)
+        yield Line(start, head if skipping else bytes(pending), bool(skipping))
 
 
 def _find(data: bytearray, newline: bytes, begin: int) -> int:
@@ -118,30 +125,35 @@ def _find(data: bytearray, newline: bytes, begin: int) -> int:
 def _unpacked(bites: _Bites, source: Source) -> Iterator[bytes]:
     match source.compression:
         case "gz":
-            stream: Any = gzip.GzipFile(fileobj=bites)
+            stream = gzip.GzipFile(fileobj=bites)
+            # Not `read`: it would let go what it has unpacked when it meets a break.
+            return iter(lambda: stream.read1(_UNPACKED), b"")
         case "bz2":
-            stream = bz2.BZ2File(bites)
+            return _unpacked_streams(bites, bz2.BZ2Decompressor)
         case "zst":
             import pyarrow as pa
 
-            stream = pa.CompressedInputStream(pa.PythonFile(bites, mode="r"), "zstd")
+            packed = pa.CompressedInputStream(pa.PythonFile(bites, mode="r"), "zstd")
+            return iter(lambda: packed.read(_UNPACKED), b"")
         case _:
-            return _unpacked_xz(bites)
-    return iter(lambda: stream.read(1 << 16), b"")
+            # A limit to the memory a hostile header can ask for.
+            return _unpacked_streams(bites, lambda: lzma.LZMADecompressor(memlimit=1 << 28))
 
 
-def _unpacked_xz(bites: _Bites) -> Iterator[bytes]:
-    """As `lzma.open`, with a limit to the memory a hostile header can ask for."""
+def _unpacked_streams(bites: _Bites, new_engine: Callable[[], Any]) -> Iterator[bytes]:
+    """As `bz2.open` and `lzma.open`, which pass over a damaged second stream in silence."""
     data = bites.read(_BITE)
     while data:
-        engine = lzma.LZMADecompressor(memlimit=1 << 28)
+        engine = new_engine()
         while not engine.eof:
             if engine.needs_input and not data:
                 data = bites.read(_BITE)
                 if not data:
                     raise EOFError("the file ends before its end-of-stream mark")
-            block = engine.decompress(data, max_length=1 << 16)
+            block = engine.decompress(data, max_length=_UNPACKED)
             data = b""
             if block:
                 yield block
-        data = (engine.unused_data or bites.read(_BITE) or b"").lstrip(b"\0")  # stream padding
+        data = engine.unused_data.lstrip(b"\0")  # zeros between streams are padding
+        while not data and (more := bites.read(_BITE)):
+            data = more.lstrip(b"\0")

@@ -1,13 +1,18 @@
 """CoNLL-U: words and sentences as the treebank has them; `# newdoc` begins a document.
 
-Comment keys (`# date = 1850`) before or within a document are its metadata.
+Comment keys (`# date = 1850`) are metadata from there to the end of the document.
 """
 
-from polyseme.text.formats.lines import read_lines
+import re
+
+from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.marked import sentence
 from polyseme.text.plan import Piece
 from polyseme.text.records import Blank, Item, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
+
+# A word (3), a contraction (3-4) or an empty node (3.1).
+_NUMBER = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|(\.[0-9]+))?")
 
 
 class _Sentence:
@@ -16,22 +21,28 @@ class _Sentence:
     def __init__(self) -> None:
         self.words: list[str] = []
         self.glued: list[bool] = []
-        self.lines = 0
         self.place = 0
-        self.fault = ""
+        self.is_begun = False
+        self.fault: Rejected | None = None
         self._next_is_glued = False
         self._covered_to = 0
 
-    def add(self, line: str) -> None:
+    def begin(self, place: int) -> None:
+        """Note where it begins, at its first line of any kind."""
+        self.place = self.place if self.is_begun else place
+        self.is_begun = True
+
+    def add(self, line: TextLine) -> None:
         """Take one word line. Words inside a contraction (lines 3-4 after 3-4) are left out."""
-        fields = line.split("\t")
-        number = fields[0]
-        if len(fields) != 10 or not number.replace("-", "").replace(".", "").isdigit():
-            self.fault = f"not a CoNLL-U line: {line[:80]!r}"
+        fields = line.text.split("\t")
+        number = _NUMBER.fullmatch(fields[0])
+        if len(fields) != 10 or number is None or not fields[1].strip():
+            detail = "not a CoNLL-U line, so the sentence is not one"
+            self.fault = self.fault or Rejected(line.start, "not-conllu", quote(line.text), detail)
             return
-        if "." in number:
-            return  # an empty node: nothing was written there
-        first, _, last = number.partition("-")
+        first, last, is_empty_node = number.groups()
+        if is_empty_node:
+            return  # nothing was written there
         if not last and int(first) <= self._covered_to:
             return
         self._covered_to = int(last) if last else self._covered_to
@@ -39,39 +50,39 @@ class _Sentence:
         self.glued.append(self._next_is_glued)
         self._next_is_glued = "SpaceAfter=No" in fields[9]
 
-    def finish(self, document: str, meta: tuple[str | None, ...]) -> Item:
+    def finish(self, document: tuple[str, int], meta: tuple[str | None, ...]) -> Item:
         """The sentence as an item; its lines together count as one unit."""
         if self.fault:
-            return Rejected(self.place, "not-conllu", quote(" ".join(self.words)), self.fault)
+            return self.fault
         if not self.words:
             return Blank()
+        name, opened = document
         return sentence(
-            self.words, self.glued, document=document, place=self.place, meta=meta, units=1
+            self.words, self.glued, document=name, place=self.place, meta=meta, opened=opened
         )
 
 
 def read(piece: Piece, config: CorpusConfig) -> Items:
-    """A record per sentence."""
-    document = f"{piece.source.name}@{piece.start}"
+    """A record per sentence. A line that cannot be read spoils the sentence it is in."""
+    document = f"{piece.source.name}@{piece.start}", piece.start
     values: dict[str, str] = {}
     current = _Sentence()
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
-            yield line
-            continue
-        if not line.is_blank:
-            current.place = current.place if current.lines else line.start
-            current.lines += 1
-            if line.text.startswith("#"):
-                key, _, value = line.text[1:].partition("=")
-                if key.strip() in ("newdoc", "newdoc id"):
-                    document = f"{piece.source.name}#{value.strip() or line.start}"
-                    values = {}
-                values[key.strip()] = value.strip()
-            else:
-                current.add(line.text)
-        elif current.lines:
+            current.begin(line.place)
+            current.fault = current.fault or line
+        elif line.text.startswith("#"):
+            current.begin(line.start)
+            key, _, value = line.text[1:].partition("=")
+            if key.strip() in ("newdoc", "newdoc id"):
+                document = f"{piece.source.name}#{value.strip() or line.start}", line.start
+                values = {}
+            values[key.strip()] = value.strip()
+        elif not line.is_blank:
+            current.begin(line.start)
+            current.add(line)
+        elif current.is_begun:
             yield current.finish(document, tuple(values.get(key) for key in config.meta))
             current = _Sentence()
-    if current.lines:
+    if current.is_begun:
         yield current.finish(document, tuple(values.get(key) for key in config.meta))

@@ -2,10 +2,10 @@
 
 import json
 
-from polyseme.text.formats.lines import read_lines
+from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.plan import Piece
-from polyseme.text.records import Blank, Items, Rejected, quote
+from polyseme.text.records import Blank, Item, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 
 
@@ -17,12 +17,14 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
         elif line.is_blank:
             yield Blank()
         else:
-            try:
-                row = json.loads(line.text)
-            except (ValueError, RecursionError) as error:
-                yield Rejected(line.start, "not-json", quote(line.text), str(error))
-                continue
-            if not isinstance(row, dict):
-                yield Rejected(line.start, "not-a-json-object", quote(line.text))
-                continue
-            yield record_of(row, line.start, f"{piece.source.name}@{line.start}", config)
+            yield _item(line, f"{piece.source.name}@{line.start}", config)
+
+
+def _item(line: TextLine, name: str, config: CorpusConfig) -> Item:
+    try:
+        row = json.loads(line.text)
+        if isinstance(row, dict):
+            return record_of(row, line.start, name, config)
+    except (ValueError, RecursionError) as error:
+        return Rejected(line.start, "not-json", quote(line.text), str(error))
+    return Rejected(line.start, "not-a-json-object", quote(line.text))

@@ -1,10 +1,11 @@
 """The lines of a piece, decoded: what all line-based formats begin with."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from polyseme.text.plan import Piece
 from polyseme.text.records import Rejected, quote
+from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import encoding_of, newline_in
 from polyseme.text.streams import BrokenStreamError, read_blocks, split_lines
@@ -29,8 +30,10 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
     A broken or bursting compressed file ends with one `Rejected` that stands for its rest.
     """
     blocks = read_blocks(piece.source, piece.start, piece.stop)
+    first = b""
     try:
-        first = next(blocks, b"")
+        while len(first) < 4 and (block := next(blocks, b"")):  # a byte-order mark has up to 4
+            first += block
     except BrokenStreamError as error:
         yield Rejected(0, "broken-file", "", str(error))
         return
@@ -43,21 +46,30 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
         yield first
         yield from blocks
 
-    end = start
+    last = start
     try:
         for line in split_lines(all_blocks(), newline=newline_in(encoding), start=start):
-            end = line.start + len(line.raw)
+            last = line.start
             if line.too_long:
                 yield Rejected(line.start, "line-too-long", quote(line.raw))
                 continue
             try:
                 text = line.raw.decode(encoding)
-            except UnicodeDecodeError as error:
-                yield Rejected(line.start, f"not-{encoding}", quote(line.raw), error.reason)
+            except UnicodeError as error:
+                yield Rejected(line.start, f"not-{encoding}", quote(line.raw), str(error))
                 continue
             yield TextLine(line.start, text.removesuffix("\r"))
     except BrokenStreamError as error:
-        yield Rejected(end, "broken-file", "", str(error))
+        yield Rejected(last, "broken-file", "", f"the rest after this line: {error}")
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Lines of one paragraph as running text: Chinese goes on without a space, others with one."""
+    text = ""
+    for line in (line.strip() for line in lines):
+        is_spaceless = SPACELESS.match(text[-1:]) and SPACELESS.match(line[:1])
+        text += line if is_spaceless or not text else f" {line}"
+    return text
 
 
 def _encoding(piece: Piece, first: bytes, config: CorpusConfig) -> tuple[str, int]:

@@ -51,6 +51,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
         for group in range(piece.start, min(piece.stop, metadata.num_row_groups)):
             yield from _read_group(file, group, number, columns, piece, config)
             number += metadata.row_group(group).num_rows
+            piece.source.on_read(piece.size // (piece.stop - piece.start))
 
 
 def _read_group(
@@ -64,10 +65,26 @@ def _read_group(
     done = 0
     try:
         for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=columns):
-            for row in batch.to_pylist():
+            for row in _rows(batch):
                 place = number + done
-                yield record_of(row, place, f"{piece.source.name}#{place}", config)
+                if isinstance(row, Exception):
+                    yield Rejected(place, "unreadable-row", "", str(row))
+                else:
+                    yield record_of(row, place, f"{piece.source.name}#{place}", config)
                 done += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError) as error:
         left = max(facts.num_rows - done, 1)
         yield Rejected(number + done, "broken-file", "", str(error), units=left)
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | Exception]:
+    """Rows as Python values. One that is not, such as text that is not UTF-8, spoils no other."""
+    faults = (ValueError, OverflowError)
+    try:
+        yield from batch.to_pylist()
+    except faults:
+        for i in range(batch.num_rows):
+            try:
+                yield batch.slice(i, 1).to_pylist()[0]
+            except faults as error:
+                yield error

@@ -1,9 +1,12 @@
 """Plain text. Three layouts: articles, lines, paragraphs (see `CorpusConfig.layout`)."""
 
-from polyseme.text.formats.lines import TextLine, read_lines
+from polyseme.text.formats.lines import TextLine, join_lines, read_lines
 from polyseme.text.plan import Piece
 from polyseme.text.records import Blank, Items, Record, Rejected
 from polyseme.text.settings import CorpusConfig
+
+# Characters; more without a blank line is no paragraph but a file without any.
+_LONGEST_PARAGRAPH = 1 << 20
 
 
 def read(piece: Piece, config: CorpusConfig) -> Items:
@@ -43,24 +46,24 @@ def _each_line(piece: Piece, config: CorpusConfig) -> Items:
 
 def _paragraphs(piece: Piece, config: CorpusConfig) -> Items:
     held: list[TextLine] = []
+    size = 0
 
     def joined() -> Record:
-        text = " ".join(line.text.strip() for line in held)
+        text = join_lines(line.text for line in held)
         nothing = (None,) * len(config.meta)
         return Record(piece.source.name, text, held[0].start, nothing, units=len(held))
 
     for line in read_lines(piece, config):
-        if isinstance(line, TextLine) and not line.is_blank and len(held) < 10_000:
-            held.append(line)
-            continue
-        if held:
+        is_text = isinstance(line, TextLine) and not line.is_blank
+        if held and (not is_text or size > _LONGEST_PARAGRAPH):
             yield joined()
-            held = []
+            held, size = [], 0
         if isinstance(line, Rejected):
             yield line
         elif line.is_blank:
             yield Blank()
         else:
-            held.append(line)  # a "paragraph" of 10,000 lines is no paragraph: memory is bounded
+            held.append(line)
+            size += len(line.text)
     if held:
         yield joined()

@@ -23,11 +23,12 @@ def record_of(row: Mapping[str, Any], place: int, name: str, config: CorpusConfi
         own = row.get(config.id_column)
         if own is None or own == "":
             return Rejected(place, "no-id", quote(text), f"no {config.id_column!r}")
-        name = str(own)
-    meta = tuple(_as_text(row.get(column)) for column in config.meta)
-    return Record(name, text, place, meta)
+        name = _as_text(own)
+    values = [row.get(column) for column in config.meta]
+    meta = tuple(None if value is None else _as_text(value) for value in values)
+    return Record(name, text, place, meta, opened=place)
 
 
-def _as_text(value: Any) -> str | None:
-    """The user's own values are carried as text: one type per column in every shard."""
-    return None if value is None else str(value)
+def _as_text(value: Any) -> str:
+    """The user's own values are carried as text, one type per column, fit for any shard."""
+    return str(value).encode("utf-8", errors="backslashreplace").decode("utf-8")

@@ -19,30 +19,38 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
     csv.field_size_limit(LONGEST_LINE)
     rejected: list[Rejected] = []
     reader = csv.reader(_text_lines(piece, config, rejected), **_dialect(piece))
-    try:
-        header = next(reader, None)
-        if header is None:
-            yield from rejected
+    header: list[str] | None = None
+    for number in itertools.count():
+        row = _next_row(reader)
+        # Lines the reader never saw were rejected before it; they come out in place.
+        yield from rejected
+        rejected.clear()
+        if row is None:
             return
-        check_columns(header, piece.source.name, config)
-        for number in itertools.count(1):
-            row = next(reader, None)
-            # Lines the reader never saw were rejected before it; they come out in place.
-            yield from rejected
-            rejected.clear()
-            if row is None:
-                return
-            if not row:
-                yield Blank()
-            elif len(row) != len(header):
-                detail = f"{len(row)} fields, the header has {len(header)}"
-                yield Rejected(number, "wrong-number-of-fields", quote(repr(row)), detail)
-            else:
-                name = f"{piece.source.name}#{number}"
-                yield record_of(dict(zip(header, row, strict=True)), number, name, config)
+        if isinstance(row, Rejected):
+            yield row
+        elif header is None:
+            check_columns(row, piece.source.name, config)
+            header = row
+        elif not row:
+            yield Blank()
+        elif len(row) != len(header):
+            detail = f"{len(row)} fields, the header has {len(header)}"
+            yield Rejected(number, "wrong-number-of-fields", quote(repr(row)), detail)
+        else:
+            name = f"{piece.source.name}#{number}"
+            yield record_of(dict(zip(header, row, strict=True)), number, name, config)
+
+
+def _next_row(reader: Any) -> list[str] | Rejected | None:
+    first = reader.line_num + 1
+    try:
+        row: list[str] | None = next(reader, None)
     except csv.Error as error:
         # Most often a quote that is never closed, which makes the rest of the file one field.
-        yield Rejected(reader.line_num, "broken-file", "", f"the rest of the file: {error}")
+        detail = f"lines {first} to {reader.line_num}: {error}"
+        return Rejected(first, "broken-row", "", detail)
+    return row
 
 
 def check_columns(columns: list[str], name: str, config: CorpusConfig) -> None:

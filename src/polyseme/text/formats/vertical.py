@@ -13,7 +13,7 @@ from polyseme.text.plan import Piece
 from polyseme.text.records import Items, Rejected
 from polyseme.text.settings import CorpusConfig
 
-_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)([^<>]*?)(/?)>")
+_TAG = re.compile(r'<(/?)([A-Za-z_][\w.-]*)((?:[^<>"]|"[^"]*")*)>')
 _ATTRIBUTE = re.compile(r'([A-Za-z_][\w:.-]*)="([^"]*)"')
 # Without sentence tags a text is one run of words; memory is bounded by cutting it here.
 _LONGEST_RUN = 10_000
@@ -21,42 +21,64 @@ _LONGEST_RUN = 10_000
 
 def read(piece: Piece, config: CorpusConfig) -> Items:
     """A record per sentence; the unit of the accounting is the sentence, too."""
-    document = f"{piece.source.name}@{piece.start}"
-    values: dict[str, str] = {}
-    words: list[str] = []
-    glued: list[bool] = []
-    place, is_glued = piece.start, False
-
-    def finish() -> Items:
-        if words:
-            meta = tuple(values.get(key) for key in config.meta)
-            yield sentence(words, glued, document=document, place=place, meta=meta, units=1)
-            words.clear()
-            glued.clear()
-
+    run = _Run(piece, config)
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
             yield line
             continue
         tag = _TAG.fullmatch(line.text.strip())
         if tag is None:
-            word = html.unescape(line.text.split("\t", 1)[0].strip())
-            if word:
-                place = place if words else line.start
-                words.append(word)
-                glued.append(is_glued)
-                is_glued = False
-            if len(words) >= _LONGEST_RUN:
-                yield from finish()
+            run.add(html.unescape(line.text.split("\t", 1)[0].strip()), line.start)
+            if len(run.words) >= _LONGEST_RUN:
+                yield from run.finish()
             continue
-        closing, name, attributes, _ = tag.groups()
+        closing, name, attributes = tag.groups()
         if name == "g":
-            is_glued = True
-            continue
-        if name in ("s", "p", "text", "doc"):
-            yield from finish()
-            is_glued = False
-        if name in ("text", "doc") and not closing:
-            values = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(attributes)}
-            document = f"{piece.source.name}#{values.get('id') or line.start}"
-    yield from finish()
+            run.is_glued = True
+        elif name in ("s", "p", "text", "doc"):
+            yield from run.finish()
+            if name in ("text", "doc") and not closing:
+                run.open_document(attributes, line.start)
+    yield from run.finish()
+
+
+class _Run:
+    """The words of one sentence as they come, and the document they stand in."""
+
+    def __init__(self, piece: Piece, config: CorpusConfig) -> None:
+        self.words: list[str] = []
+        self.is_glued = False
+        self._glued: list[bool] = []
+        self._place = piece.start
+        self._name = piece.source.name
+        self._document = f"{self._name}@{piece.start}"
+        self._opened = piece.start
+        self._columns = config.meta
+        self._meta: tuple[str | None, ...] = (None,) * len(config.meta)
+
+    def add(self, word: str, start: int) -> None:
+        if not word:
+            return
+        self._place = self._place if self.words else start
+        self.words.append(word)
+        self._glued.append(self.is_glued)
+        self.is_glued = False
+
+    def open_document(self, attributes: str, start: int) -> None:
+        values = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(attributes)}
+        self._document = f"{self._name}#{values.get('id') or start}"
+        self._opened = start
+        self._meta = tuple(values.get(key) for key in self._columns)
+
+    def finish(self) -> Items:
+        self.is_glued = False
+        if self.words:
+            yield sentence(
+                self.words,
+                self._glued,
+                document=self._document,
+                place=self._place,
+                meta=self._meta,
+                opened=self._opened,
+            )
+            self.words, self._glued = [], []

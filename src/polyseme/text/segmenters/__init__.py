@@ -1,12 +1,13 @@
 """Running text in, words with their places out. One file per way of finding words.
 
 A segmenter is a function of the text alone: it keeps nothing between calls that could change
-a result. `describe` says what it is, down to versions and dictionaries; that goes into every
-corpus and every model, so that text is prepared in use exactly as it was in training.
+a result. `describe_segmenter` says what one is, down to versions and dictionaries; that goes
+into every corpus and every model, so that text is prepared in use exactly as in training.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Protocol
 
 from polyseme.text.settings import SegmenterName
@@ -25,9 +26,6 @@ class Segmenter(Protocol):
 
     def split(self, text: str) -> Words:
         """The words of a text in order. White space is never part of a word."""
-
-    def describe(self) -> dict[str, str]:
-        """Name, version, and the hash of any dictionary: all that decides its results."""
 
 
 @lru_cache(maxsize=2)  # loading takes a second; a worker does many shards
@@ -50,3 +48,22 @@ def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
             from polyseme.text.segmenters.patterns import Whitespace
 
             return Whitespace()
+
+
+def describe_segmenter(name: SegmenterName, language: str) -> dict[str, str]:
+    """Name, version, and the hash of any dictionary: all that decides the results.
+
+    Loads none of it: only the processes that split text pay for that.
+    """
+    match name:
+        case "spacy":
+            return {"name": name, "version": version("spacy"), "language": language}
+        case "jieba":
+            from polyseme.text.segmenters.jieba_words import dictionary_hash
+
+            dictionary = dictionary_hash()  # first: it says what to install if jieba is missing
+            return {"name": name, "version": version("jieba"), "dictionary": dictionary}
+        case "characters" | "whitespace":
+            from polyseme.text.segmenters.patterns import VERSION
+
+            return {"name": name, "version": VERSION}

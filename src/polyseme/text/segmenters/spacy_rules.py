@@ -4,7 +4,8 @@ spaCy splits what stands between two spaces without looking at its neighbours, s
 for a chunk can be kept and used again; English Wikipedia then runs several times faster than
 through spaCy's own loop, with the same words (see docs/decisions/0002-words.md). Marks that
 the language's own rules always split off are split off here, so that `word`, `word,` and
-`"word"` need one answer between them.
+`"word"` need one answer between them. The few rules that hold a space, such as Spanish
+`EE. UU.`, are left aside: white space is never part of a word.
 """
 
 import re
@@ -13,13 +14,12 @@ from typing import Any
 
 from polyseme.errors import ConfigError
 from polyseme.text.segmenters import Words
+from polyseme.text.segmenters.patterns import combining_marks
 
 # A chunk this long, or with this many marks, is a rule, a table or an attack, and spaCy's time
-# grows with the square of it. It is split by `_PLAIN` instead.
+# grows with the square of it. It is split plainly instead: at every mark.
 _LONGEST_CHUNK = 64
 _MOST_MARKS = 16
-_PLAIN = re.compile(r"\w+|\.{2,}|-{2,}|[^\w\s]")
-_MARK = re.compile(r"[^\w\s]")
 _ODD_SPACE = re.compile(r"[^\S ]")
 
 # Chunks remembered, in two generations: when the young one is full it becomes the old one, so
@@ -47,6 +47,9 @@ class SpacyRules:
 
     def __init__(self, language: str) -> None:
         self._language = language
+        accents = f"{combining_marks()}*"
+        self._plain = re.compile(rf"(?:\w{accents})+|\.{{2,}}|-{{2,}}|[^\w\s]{accents}")
+        self._mark = re.compile(rf"(?!{combining_marks()})[^\w\s]|_")
         self._reload()
         self._opening = self._always_opening()
         self._closing = {name: self._always_closing(words) for name, words in _PROBES.items()}
@@ -67,10 +70,10 @@ class SpacyRules:
         words: list[str] = []
         starts: list[int] = []
         place = 0
-        young = self._young
+        remembered = self._young.get
         for chunk in text.split(" "):
             if chunk:
-                parts, offsets = young.get(chunk) or self._look_up(chunk)
+                parts, offsets = remembered(chunk) or self._look_up(chunk)
                 if len(parts) == 1:
                     words.append(parts[0])
                     starts.append(place)
@@ -78,20 +81,15 @@ class SpacyRules:
                     words.extend(parts)
                     starts.extend([place + offset for offset in offsets])
             place += len(chunk) + 1
-        if len(young) > _GENERATION:
-            self._old, self._young = young, {}
-            if self._asked > 4 * _GENERATION:
-                self._reload()
+        if self._asked > 4 * _GENERATION:
+            self._reload()
         return Words(words, starts)
 
-    def describe(self) -> dict[str, str]:
-        """spaCy's version and the language whose rules are used."""
-        from importlib.metadata import version
-
-        return {"name": "spacy", "version": version("spacy"), "language": self._language}
-
     def _look_up(self, chunk: str) -> _Split:
-        found = self._old.get(chunk) or self._split_chunk(chunk)
+        # The young first: the generations may have changed within one long text.
+        found = self._young.get(chunk) or self._old.get(chunk) or self._split_chunk(chunk)
+        if len(self._young) >= _GENERATION:
+            self._old, self._young = self._young, {}
         self._young[chunk] = found
         return found
 
@@ -101,17 +99,19 @@ class SpacyRules:
             return self._ask(chunk)
         if chunk.isascii() and (chunk.isalpha() or chunk.isdigit()):
             return (chunk,), (0,)
-        if len(chunk) > _LONGEST_CHUNK or len(_MARK.findall(chunk)) > _MOST_MARKS:
-            matches = list(_PLAIN.finditer(chunk))
+        if len(chunk) > _LONGEST_CHUNK or len(self._mark.findall(chunk)) > _MOST_MARKS:
+            matches = list(self._plain.finditer(chunk))
             return tuple(m[0] for m in matches), tuple(m.start() for m in matches)
         if chunk[0] in self._opening and chunk[1:2].isalnum():
             parts, offsets = self._young.get(chunk[1:]) or self._look_up(chunk[1:])
-            return (chunk[0], *parts), (0, *(offset + 1 for offset in offsets))
-        before = _class_of(chunk[-2:-1])
-        is_face = before in ("mark", "stop") and chunk[-2:] in self._rules  # `):` is one word
-        if chunk[-1] in self._closing[before] and not is_face:
+            # Not where the mark makes a word of the rules with what it touches: `'s` in `'s,`.
+            if not any(chunk[: offset + 1] in self._rules for offset in offsets[1:4]):
+                return (chunk[0], *parts), (0, *(offset + 1 for offset in offsets))
+        if chunk[-1] in self._closing[_class_of(chunk[-2:-1])]:
             parts, offsets = self._young.get(chunk[:-1]) or self._look_up(chunk[:-1])
-            return (*parts, chunk[-1]), (*offsets, len(chunk) - 1)
+            # Nor here: `):` in `word):`, `etc.` in `and/etc.`.
+            if not any(chunk[offset:] in self._rules for offset in offsets[-3:]):
+                return (*parts, chunk[-1]), (*offsets, len(chunk) - 1)
         return self._ask(chunk)
 
     def _ask(self, chunk: str) -> _Split:
@@ -151,15 +151,13 @@ def _blank_tokenizer(language: str) -> Any:
 
     try:
         tokenizer: Any = spacy.blank(language).tokenizer
-    except ImportError as error:
+    except ImportError:
         tokenizer = None
-        reason = f"spaCy has no rules of its own for the language {language!r} ({error})"
-    else:
-        reason = f"words in {language!r} are not separated by spaces"
     if type(tokenizer) is not Tokenizer:
         raise ConfigError(
-            f"language = {language!r}: {reason}. Use --segmenter whitespace on text you have "
-            "segmented, --segmenter characters, or, for Chinese, --segmenter jieba."
+            f"language = {language!r}: spaCy does not know this code, or the language is written "
+            "without spaces and needs more than rules. Use --segmenter whitespace on text you "
+            "have segmented, --segmenter characters, or, for Chinese, --segmenter jieba."
         )
     tokenizer.max_cache_size = 0  # chunks are remembered here; twice would be a waste
     return tokenizer

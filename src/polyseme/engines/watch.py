@@ -1,0 +1,78 @@
+"""How far the shards in hand are: a worker leaves word in a file, the run looks now and then.
+
+A file, because that is all a process here and a task on another machine have in common. It is
+for the eye only: a number that is late, torn or lost does no harm.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+PROGRESS = "progress"
+"""Name of the file in a shard's scratch folder."""
+_EVERY = 0.5
+
+Report = Callable[[int], None]
+"""Called by the work on a shard: so much more of `shard.size` is done."""
+
+
+class LeaveWord:
+    """The worker's side: adds up, and writes the sum down twice a second."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._path = scratch / PROGRESS
+        self._done = 0
+        self._told = time.monotonic()
+
+    def __call__(self, amount: int) -> None:
+        """So much more is done."""
+        self._done += amount
+        now = time.monotonic()
+        if now - self._told >= _EVERY:
+            self._told = now
+            with contextlib.suppress(OSError):
+                self._path.write_text(str(self._done))
+
+
+class Watch:
+    """The run's side: tells how much is done in all, finished shards and those in hand."""
+
+    def __init__(self, work: Path, tell: Callable[[int], None]) -> None:
+        self._work = work
+        self._tell = tell
+        self._finished = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._look_again_and_again, daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def add(self, size: int) -> None:
+        """A shard of this size is finished."""
+        self._finished += size
+        self._tell(self._finished)
+
+    def _look_again_and_again(self) -> None:
+        while not self._is_over.wait(_EVERY):
+            in_hand = sum(map(_read, self._work.glob(f"*/{PROGRESS}")))
+            self._tell(self._finished + in_hand)
+
+
+def _read(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,37 @@
+"""What a user should know about a finished corpus, in words that say what to do."""
+
+from collections.abc import Mapping
+
+from polyseme.text.corpus import Corpus
+
+
+def advise(corpus: Corpus) -> list[str]:
+    """What the user should know about the result, if anything."""
+    counts = corpus.accounting
+    layout = corpus.config.layout
+    advice = []
+    if counts["quarantined"]:
+        advice.append(f"What was set aside is in {corpus.folder / 'quarantine'}, with reasons.")
+    if counts["quarantined"] > counts["kept"]:
+        advice.append(about_encoding(counts["quarantine_reasons"]))
+    if corpus.config.held_out and not counts["held_out_documents"]:
+        lines = " Or, if each line stands for itself, use --layout lines."
+        advice.append(
+            f"None of the {counts['documents']:,} documents fell into the held-out part, so "
+            "nothing can be measured on it. Raise --held-out."
+            + (lines if layout == "articles" else "")
+        )
+    is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
+    if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:
+        advice.append(
+            "Nearly every document has one line only. If blank lines part paragraphs here, not "
+            "documents, use --layout paragraphs."
+        )
+    return [line for line in advice if line]
+
+
+def about_encoding(reasons: Mapping[str, int]) -> str:
+    """Advice where text was set aside because its encoding was not the one stated."""
+    if not any(reason.startswith("not-utf") for reason in reasons):
+        return ""
+    return "Most of it is not UTF-8. Say which --encoding it has; for Chinese try gb18030."

@@ -1,0 +1,114 @@
+"""The commands in README, tutorials and how-to pages, run as written.
+
+A fence marked `console` is run; `sh`, `text` and `python` are not. In it, `$ ` begins a command
+and `> ` continues it; the rest is expected output. Expected lines must occur in the output in
+that order; `...` says that others may stand between. Only times and versions may differ.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    "README.md",
+    "docs/tutorials/first-corpus.md",
+    "docs/zh/first-corpus.md",
+    "docs/how-to/prepare-chinese.md",
+    "docs/how-to/prepare-annotated-corpora.md",
+    "docs/how-to/mend-quarantined-text.md",
+]
+FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What differs between machines and versions: seconds, speeds, versions of other packages.
+VOLATILE = re.compile(r"[\d,.]+ s\b|[\d,]+ words/s|\d+\.\d+\.\d+|\s+")
+
+
+@dataclass
+class Command:
+    """A command and what the page says it prints."""
+
+    text: str
+    expected: list[str] = field(default_factory=list)
+
+
+def commands_of(page: str) -> list[Command]:
+    commands: list[Command] = []
+    for block in FENCE.findall(page):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                commands.append(Command(line[2:]))
+            elif line == ">" or line.startswith("> "):
+                commands[-1].text += "\n" + line[2:]
+            elif line.strip() not in ("", "..."):
+                commands[-1].expected.append(line)
+    return commands
+
+
+def plain(line: str) -> str:
+    """A line without what may differ."""
+    return VOLATILE.sub(" ", line).strip()
+
+
+def missing_line(command: Command, output: str) -> str | None:
+    """The first expected line that does not occur after the one before it."""
+    printed = iter([plain(line) for line in output.splitlines()])
+    for line in command.expected:
+        if plain(line) not in printed:  # moves `printed` on
+            return line
+    return None
+
+
+def run(command: Command, folder: Path, shell: str) -> subprocess.CompletedProcess[str]:
+    programs = str(Path(sys.executable).parent)
+    environment = {
+        **os.environ,
+        "PATH": programs + os.pathsep + os.environ["PATH"],
+        "COLUMNS": "80",  # a table is then laid out alike everywhere
+        "PYTHONUTF8": "1",
+    }
+    return subprocess.run(
+        [shell, "-c", command.text],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) -> None:
+    shell = shutil.which("bash")
+    if shell is None or os.name == "nt":
+        pytest.skip("the commands are for a Unix shell")
+    commands = commands_of((ROOT / name).read_text(encoding="utf-8"))
+    assert commands, f"{name} has no console blocks"
+    for command in commands:
+        result = run(command, tmp_path, shell)
+        story = f"{name}\n$ {command.text}\n{result.stdout}"
+        assert result.returncode == 0, story
+        missing = missing_line(command, result.stdout)
+        assert missing is None, f"not printed: {missing}\n{story}"
+
+
+def test_every_page_with_console_blocks_is_run() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    found = {p.relative_to(ROOT).as_posix() for p in pages if FENCE.search(p.read_text("utf-8"))}
+    assert found == set(PAGES)
+
+
+def test_a_wrong_line_on_a_page_is_noticed() -> None:
+    page = "```console\n$ echo\n> more\nfirst 2\n...\n│ words │ 4 │\n```\n"
+    [command] = commands_of(page)
+    assert command.text == "echo\nmore"
+    assert missing_line(command, "first 2\nother\n│ words  │  4 │") is None
+    assert missing_line(command, "first 2\n│ words │ 5 │") == "│ words │ 4 │"
+    assert missing_line(command, "│ words │ 4 │\nfirst 2") == "│ words │ 4 │"

@@ -1,0 +1,34 @@
+"""What an import must not bring with it."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+ROOMS = ["polyseme", "polyseme.text.prepare", "polyseme.text.corpus", "polyseme.engines"]
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_without_models_does_not_import_torch(room: str) -> None:
+    assert importlib.util.find_spec("torch"), "without torch installed this shows nothing"
+    assert "torch" not in modules_after(f"import {room}")
+
+
+def test_importing_a_segmenter_does_not_load_its_library() -> None:
+    loaded = modules_after("import polyseme.text.segmenters.spacy_rules")
+    loaded |= modules_after("import polyseme.text.segmenters.jieba_words")
+    assert not loaded & {"spacy", "jieba"}
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    ours = {name for name in modules_after("import polyseme") if name.startswith("polyseme")}
+    assert ours == {"polyseme"}

@@ -1,0 +1,51 @@
+"""The sizes and names of the style guide, for the whole package."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import polyseme
+
+PACKAGE = Path(polyseme.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+FORBIDDEN = {"util", "utils", "common", "helpers", "misc", "manager", "handler", "base"}
+# Files of libraries that say "token" for what they themselves call so.
+SPEAKS_OF_OTHERS = {"spacy_rules.py", "jieba_words.py", "cluster.py"}
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_file_is_at_most_250_lines_and_a_function_40(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250
+    for function in functions(path):
+        assert (function.end_lineno or 0) - function.lineno < 40, function.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_names_are_those_of_the_style_guide(path: Path) -> None:
+    assert path.stem not in FORBIDDEN
+    if path.name not in SPEAKS_OF_OTHERS:
+        assert not re.search(r"\btokens?\b", path.read_text(encoding="utf-8"), re.IGNORECASE)
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [p.name for p in FILES if not ast.get_docstring(ast.parse(p.read_bytes()))]
+    assert not silent
+
+
+def test_nothing_reads_pickle_or_runs_text_as_code() -> None:
+    banned = re.compile(r"\b(pickle|marshal\.load|eval\(|exec\(|yaml|torch\.load|extractall)\b")
+    for path in FILES:
+        code = "\n".join(
+            line for line in path.read_text(encoding="utf-8").splitlines() if "Not `" not in line
+        )
+        calls = [m[0] for m in banned.finditer(code) if "picklable" not in m[0]]
+        assert not [c for c in calls if c != "pickle" or "import pickle" in code], path

@@ -1,0 +1,162 @@
+"""From texts to a corpus through the command line, as a user goes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+TEXT = """\
+The bank raised its rates. The river had left its bank!
+
+"Who plays the lead?" she asked. Lead is a heavy metal.
+Dr. Smith plays fair (e.g. at chess).
+"""
+
+
+def polyseme(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "polyseme", *map(str, words)]
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False
+    )
+    assert result.returncode == code, result.stdout + result.stderr
+    return result
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXT, encoding="utf-8")
+    (folder / "b.txt").write_bytes(b"Good line.\nBad \xff line.\n")
+    (folder / "picture.jpg").write_bytes(b"not text")
+    return folder
+
+
+def test_a_folder_of_texts_becomes_sentences_and_words(texts: Path, tmp_path: Path) -> None:
+    result = polyseme("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert [row["text"] for row in rows] == [
+        "The bank raised its rates.",
+        "The river had left its bank!",
+        '"Who plays the lead?"',
+        "she asked.",
+        "Lead is a heavy metal.",
+        "Dr. Smith plays fair (e.g. at chess).",
+        "Good line.",
+    ]
+    assert rows[5]["words"] == [
+        "Dr.",
+        "Smith",
+        "plays",
+        "fair",
+        "(",
+        "e.g.",
+        "at",
+        "chess",
+        ")",
+        ".",
+    ]
+    for row in rows:
+        for word, start in zip(row["words"], row["starts"], strict=True):
+            assert row["text"][start : start + len(word)] == word
+    assert [(row["document"], row["position"]) for row in rows[:4]] == [
+        ("a.txt@0", 0),
+        ("a.txt@0", 1),
+        (f"a.txt@{TEXT.index(chr(34))}", 0),
+        (f"a.txt@{TEXT.index(chr(34))}", 1),
+    ]
+    assert "Passed over picture.jpg" in result.stderr
+
+
+def test_what_cannot_be_read_is_counted_and_set_aside(texts: Path, tmp_path: Path) -> None:
+    polyseme("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["accounting"]
+    assert counts["read"] == 6
+    assert (counts["blank"], counts["quarantined"], counts["kept"]) == (1, 1, 4)
+    [line] = (tmp_path / "c" / "quarantine" / "part-00000.jsonl").read_text("utf-8").splitlines()
+    entry = json.loads(line)
+    assert entry["source"] == "b.txt"
+    assert entry["place"] == len("Good line.\n")
+    assert entry["reason"] == "not-utf-8"
+
+
+def test_the_same_command_again_changes_nothing(texts: Path, tmp_path: Path) -> None:
+    words = ("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    polyseme(*words)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "c" / "shards").iterdir()}
+    manifest = (tmp_path / "c" / "manifest.json").read_bytes()
+    polyseme(*words)
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "c" / "shards").iterdir()} == before
+    assert (tmp_path / "c" / "manifest.json").read_bytes() == manifest
+
+
+def test_a_changed_text_is_prepared_again(texts: Path, tmp_path: Path) -> None:
+    words = ("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    polyseme(*words)
+    (texts / "b.txt").write_text("Good news.\nNo bad line.\n", encoding="utf-8")
+    polyseme(*words)
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert [row["text"] for row in rows[-2:]] == ["Good news.", "No bad line."]
+    assert not list((tmp_path / "c").glob("quarantine/*"))
+
+
+def test_other_settings_are_refused_unless_told_to_replace(texts: Path, tmp_path: Path) -> None:
+    words = ("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    polyseme(*words)
+    result = polyseme(*words, "--max-words", "8", code=65)
+    assert "max_words = 250, now 8" in " ".join(result.stderr.split())
+    polyseme(*words, "--max-words", "8", "--replace")
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert [row["text"] for row in rows[5:7]] == ["Dr. Smith plays fair (", "e.g. at chess)."]
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(texts: Path) -> None:
+    polyseme("prepare", texts, "--language", "en", "--out", texts, code=65)
+    assert {path.name for path in texts.iterdir()} == {"a.txt", "b.txt", "picture.jpg"}
+
+
+def test_the_users_columns_travel_with_every_sentence(tmp_path: Path) -> None:
+    lines = [
+        {"body": "One. Two.", "year": 1850, "author": "李白", "id": "x"},
+        {"body": "Three.", "id": "y"},
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    options = ("--text-column", "body", "--meta", "year,author", "--id-column", "id")
+    polyseme("prepare", path, "--language", "en", *options, "--out", tmp_path / "c")
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert [(r["document"], r["text"], r["year"], r["author"]) for r in rows] == [
+        ("x", "One.", "1850", "李白"),
+        ("x", "Two.", "1850", "李白"),
+        ("y", "Three.", None, None),
+    ]
+
+
+def test_chinese_words_and_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("今天是周日。他在北京大学读书。\n", encoding="utf-8")
+    polyseme("prepare", path, "--language", "zh", "--out", tmp_path / "words")
+    words = ("--segmenter", "characters", "--out", tmp_path / "characters")
+    polyseme("prepare", path, "--language", "zh", *words)
+    first, second = pq.read_table(tmp_path / "words" / "shards").to_pylist()
+    assert first["text"] == "今天是周日。"
+    assert "北京大学" in second["words"]
+    first, _ = pq.read_table(tmp_path / "characters" / "shards").to_pylist()
+    assert first["words"] == list("今天是周日。")
+
+
+def test_settings_may_come_from_a_file(texts: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "my.toml"
+    settings.write_text('[corpus]\nlanguage = "en"\nmax_words = 9\n', encoding="utf-8")
+    polyseme("prepare", texts, "--config", settings, "--max-words", "8", "--out", tmp_path / "c")
+    assert "max_words = 8" in (tmp_path / "c" / "config.toml").read_text("utf-8")
+
+
+def test_a_text_without_a_word_is_an_error_that_says_where_it_went(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\n \n", encoding="utf-8")
+    result = polyseme("prepare", path, "--language", "en", "--out", tmp_path / "c", code=66)
+    assert "No words came out of the input" in result.stderr

@@ -1,0 +1,162 @@
+"""A real `polyseme prepare` to be killed, and the check that nothing torn is ever seen."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import psutil
+from engines.jobs import hashes
+
+Driver = subprocess.Popen[bytes]
+
+
+def make_documents(path: Path, number: int, seed: int = 1) -> None:
+    """One short document a line, some of them bad, so that there is a quarantine too."""
+    choose = random.Random(seed)
+    words = [f"word{i}" for i in range(3000)]
+    with path.open("wb") as stream:
+        for i in range(number):
+            body = " ".join(choose.choices(words, k=50))
+            bad = b"\xff" if i % 97 == 0 else b""
+            stream.write(f"Document {i} is here. {body}.".encode() + bad + b"\n")
+
+
+def prepare(source: Path, out: Path, *more: str) -> list[str]:
+    """The command line; some sixty shards for 10,000 documents."""
+    options = ["--language", "en", "--layout", "lines", "--shard-bytes", "65536"]
+    program = [sys.executable, "-m", "polyseme", "prepare"]
+    return [*program, str(source), "--out", str(out), *options, *more]
+
+
+def wrong_files(out: Path, reference: dict[str, str]) -> list[str]:
+    """Files under a final name that are not, byte for byte, those of the quiet run."""
+    folders = [path for path in out.iterdir() if path.is_dir() and path.name != ".work"]
+    return [
+        f"{folder.name}/{name}"
+        for folder in folders
+        for name, found in hashes(folder).items()
+        if reference.get(f"{folder.name}/{name}") != found
+    ]
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], *, said: IO[bytes], folder: Path) -> Iterator[Driver]:
+    """A running command, ended with its children if it is still there at the end."""
+    # What it says goes to a file: a pipe would make us wait for the orphans that hold it.
+    process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+        process.wait()
+
+
+Blow = Callable[[int], None]
+
+
+class KilledRun:
+    """Runs a command again and again while blows fall on it, each at a later moment of the work.
+
+    A blow is a function that is given the driver's process id and kills something; the blow
+    named `driver` kills the driver itself, and the command is started again. Moments are
+    measured in receipts, so that they are spread over the work on slow and fast machines.
+    """
+
+    def __init__(self, command: list[str], out: Path, reference: dict[str, str]) -> None:
+        self.command = command
+        self.out = out
+        self.reference = reference
+        self.folder = Path.cwd()
+        self.struck = 0
+        self.wrong: list[str] = []
+
+    def strike(self, blows: Sequence[Blow], seed: int) -> None:
+        """Let all blows fall, then wait for the end."""
+        choose = random.Random(seed)
+        total = sum(name.startswith("receipts/") for name in self.reference)
+        moments = sorted(choose.uniform(0.02, 0.75) * total for _ in blows)
+        plan = deque(zip(moments, choose.sample(blows, len(blows)), strict=True))
+        code = -signal.SIGKILL
+        with tempfile.TemporaryFile() as said:
+            while code == -signal.SIGKILL:
+                with started(self.command, said=said, folder=self.folder) as driver:
+                    self._strike_driver(driver, plan, choose)
+                    code = driver.wait()
+            said.seek(0)
+            assert code == 0, said.read().decode()
+        assert not plan, f"the work ended before {len(plan)} of the blows could fall"
+
+    def _strike_driver(
+        self, driver: Driver, plan: deque[tuple[float, Blow]], choose: random.Random
+    ) -> None:
+        """Strike until the plan or the driver is at its end."""
+        while plan and self._reached(plan[0][0], driver):
+            time.sleep(choose.uniform(0, 0.15))
+            blow = plan.popleft()[1]
+            blow(driver.pid)
+            self.struck += 1
+            self.wrong += wrong_files(self.out, self.reference)
+            if blow is driver_dies:
+                return
+
+    def _reached(self, moment: float, driver: Driver) -> bool:
+        """Wait until so many receipts are there; False if the run ends before."""
+        while driver.poll() is None:
+            if len(list((self.out / "receipts").glob("*.json"))) >= moment:
+                return True
+            time.sleep(0.01)
+        return False
+
+
+def driver_dies(driver: int) -> None:
+    os.kill(driver, signal.SIGKILL)
+
+
+def local_worker_dies(driver: int) -> None:
+    """Kill one worker process of a driver, as soon as it has one."""
+    while True:
+        children = psutil.Process(driver).children()
+        workers = [child for child in children if "spawn_main" in " ".join(_words(child))]
+        if workers:
+            random.choice(workers).kill()
+            return
+        time.sleep(0.01)
+
+
+def ray_worker_dies(raylets: list[int]) -> None:
+    """Kill one worker of these raylets, one that has a shard in hand."""
+    for _ in range(3000):
+        children = [child for raylet in raylets for child in _children(raylet)]
+        busy = [child for child in children if " ".join(_words(child)).startswith("ray::_commit")]
+        if busy:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                random.choice(busy).kill()
+                return
+        time.sleep(0.01)
+    raise AssertionError("no worker of the cluster was busy for 30 seconds")
+
+
+def _children(parent: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(parent).children())
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []

@@ -1,0 +1,26 @@
+"""One shard through `run_job`, to be traced.    one_shard.py INPUTS OUT careful|careless"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from engines.jobs import capitals_job, make_inputs
+
+from polyseme.engines import LocalConfig, run_job
+from reliability.slow_copies import copy_in_place
+from reliability.traced import announce
+
+
+def commit_one_shard(inputs: Path, out: Path, manner: str = "careful") -> None:
+    """Two files and a receipt."""
+    shards = make_inputs(inputs, 1)
+    shards[0].path.write_text("an odd text, long enough to be written in two steps")
+    job = capitals_job()
+    if manner == "careless":
+        job = replace(job, publish=copy_in_place)
+    run_job(job, shards, out, engine=LocalConfig(workers=1))
+
+
+if __name__ == "__main__":
+    announce()
+    commit_one_shard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -1,0 +1,39 @@
+"""A run whose files, if told so, appear bit by bit under their final names: what we must not do.
+
+slow_copies.py INPUTS OUT careful|careless
+"""
+
+import shutil
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from engines.jobs import capitals_slowly, make_inputs
+
+from polyseme.engines import LocalConfig, ShardJob, run_job
+from polyseme.files import publish
+
+
+def copy_in_place(scratch: Path, final: Path) -> None:
+    """What a naive program does, slowed down so that it can be caught at it."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with scratch.open("rb") as source, final.open("wb", buffering=0) as target:
+        while part := source.read(10):
+            target.write(part)
+            time.sleep(0.01)
+
+
+def main() -> None:
+    inputs, out, manner = sys.argv[1:]
+    job = ShardJob(
+        partial(capitals_slowly, 0.05),
+        "settings",
+        publish=copy_in_place if manner == "careless" else publish,
+    )
+    run_job(job, make_inputs(Path(inputs), 40), Path(out), engine=LocalConfig(workers=2))
+    shutil.rmtree(inputs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Bad input crashes nothing and loses nothing in silence: every unit is kept, blank or named."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from text.making import make_config, make_source
+
+from polyseme.text import prepare
+from polyseme.text.plan import plan_shards
+from polyseme.text.prepare import prepare_shard
+from polyseme.text.segmenters import load_segmenter
+from reliability.bad_input import KINDS, Kind
+
+MEMORY = 2 << 30
+SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the preparation of one kind went."""
+
+    counts: dict[str, Any]
+    quarantine: list[dict[str, Any]]
+    seconds: float
+
+
+def check(kind: Kind, outcome: Outcome) -> None:
+    """Nothing may be missing: not from the sums, not from the units put in, not a reason."""
+    counts = outcome.counts
+    assert counts["read"] == counts["blank"] + counts["quarantined"] + counts["kept"]
+    assert kind.units is None or counts["read"] == kind.units
+    assert kind.kept is None or counts["kept"] == kind.kept
+    assert sum(entry["units"] for entry in outcome.quarantine) == counts["quarantined"]
+    assert all(entry["reason"] and entry["source"] == "input" for entry in outcome.quarantine)
+    assert outcome.seconds <= SECONDS
+
+
+def prepare_here(kind: Kind, folder: Path) -> Outcome:
+    """One kind, in this process."""
+    source = make_source(folder, kind.data, kind.format, kind.compression)
+    config = make_config(**{"segmenter": None, **kind.settings})
+    (batch,) = plan_shards([source], config)
+    load_segmenter(config.chosen_segmenter, config.language)  # start-up is not the input's fault
+    began = time.monotonic()
+    counts = prepare_shard(config, batch, folder)
+    seconds = time.monotonic() - began
+    aside = folder / "quarantine" / f"{batch.name}.jsonl"
+    lines = aside.read_text(encoding="utf-8").split("\n")[:-1] if aside.is_file() else []
+    return Outcome(counts, [json.loads(line) for line in lines], seconds)
+
+
+def main(folder: str) -> None:
+    """Every kind in turn, under a limit of memory; an answer a line, so that a crash is dated."""
+    import resource  # not there on Windows
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for i, (name, make) in enumerate(KINDS.items()):
+        outcome = prepare_here(make(), Path(folder) / str(i))
+        print(json.dumps([name, outcome.counts, outcome.quarantine, outcome.seconds]), flush=True)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
+    """What a process with little memory made of all kinds."""
+    folder = tmp_path_factory.mktemp("bad")
+    program = "import sys; from reliability.test_bad_input import main; main(sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 0, f"crashed after {rows[-1][0] if rows else 'nothing'}: {ran.stderr}"
+    return {name: Outcome(counts, aside, seconds) for name, counts, aside, seconds in rows}
+
+
+def test_there_are_at_least_forty_kinds() -> None:
+    assert len(KINDS) >= 40
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited through RLIMIT_AS")
+@pytest.mark.parametrize("name", KINDS)
+def test_bad_input_is_accounted_for(name: str, outcomes: dict[str, Outcome]) -> None:
+    check(KINDS[name](), outcomes[name])
+
+
+@pytest.mark.parametrize("name", ["invalid UTF-8", "JSONL with an array", "blank documents"])
+def test_a_reader_that_drops_one_record_is_found_out(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lossy(*arguments: Any) -> Any:
+        items = list(honest(*arguments))
+        return iter(items[:1] + items[2:])
+
+    honest = prepare.read_piece
+    monkeypatch.setattr(prepare, "read_piece", lossy)
+    with pytest.raises(AssertionError):
+        check(KINDS[name](), prepare_here(KINDS[name](), tmp_path))
+
+
+def test_a_quarantine_that_forgets_an_entry_is_found_out(tmp_path: Path) -> None:
+    kind = KINDS["100,000 bad lines"]()
+    whole = prepare_here(kind, tmp_path)
+    check(kind, whole)
+    with pytest.raises(AssertionError):
+        check(kind, Outcome(whole.counts, whole.quarantine[1:], whole.seconds))

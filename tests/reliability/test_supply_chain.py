@@ -1,0 +1,197 @@
+"""P1 and P2: the same source gives the same bytes, and a swapped dependency is refused.
+
+The lock is tried with two tiny wheels made on the spot, so that no network is needed; that the
+real lock has a hash for every package is checked by reading it.
+"""
+
+import base64
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ("src", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+EPOCH = "1700000000"
+BUILD = "from hatchling.build import build_{0}; print(build_{0}({1!r}))"
+
+
+def copy_tree(folder: Path) -> Path:
+    """The files a build needs, in a place of their own."""
+    folder.mkdir(parents=True)
+    for name in SOURCE:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def build(tree: Path, kind: str, out: Path, *, epoch: str = EPOCH) -> Path:
+    """A wheel or sdist of a tree, by the backend itself: nothing is installed for it."""
+    out.mkdir(exist_ok=True)
+    result = subprocess.run(
+        [sys.executable, "-c", BUILD.format(kind, str(out))],
+        cwd=tree,
+        env={**os.environ, "SOURCE_DATE_EPOCH": epoch},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return out / result.stdout.split()[-1]
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("trees")
+    first = copy_tree(folder / "here")
+    second = copy_tree(folder / "quite" / "another" / "place")
+    for path in second.rglob("*"):  # copied at another time
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    return first, second
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_two_builds_in_two_places_give_the_same_bytes(
+    kind: str, trees: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first, second = trees
+    one = build(first, kind, tmp_path / "one")
+    two = build(second, kind, tmp_path / "two")
+    assert one.name == two.name
+    assert sha256(one) == sha256(two)
+
+
+def test_a_build_at_another_time_is_noticed(trees: tuple[Path, Path], tmp_path: Path) -> None:
+    """The control: without the fixed time the bytes differ."""
+    one = build(trees[0], "wheel", tmp_path / "one")
+    two = build(trees[0], "wheel", tmp_path / "two", epoch="1500000000")
+    assert sha256(one) != sha256(two)
+
+
+def test_the_wheel_holds_our_files_and_nothing_else(
+    trees: tuple[Path, Path], tmp_path: Path
+) -> None:
+    wheel = build(trees[0], "wheel", tmp_path / "out")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    package = {
+        path.relative_to(trees[0] / "src").as_posix()
+        for path in (trees[0] / "src").rglob("*")
+        if path.is_file()
+    }
+    described = {name for name in names if re.match(r"polyseme-[^/]+\.dist-info/", name)}
+    assert names - described == package
+    assert all(name.endswith((".py", "py.typed")) for name in package)
+    files = {name.partition("/")[2] for name in described}
+    assert files == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+
+
+def test_the_sdist_holds_the_source_and_nothing_else(
+    trees: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with tarfile.open(build(trees[0], "sdist", tmp_path / "out")) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames()}
+    assert tops == {*SOURCE, "PKG-INFO"}
+
+
+def lock_of(text: str) -> dict[str, list[str]]:
+    """Package -> its hashes."""
+    packages: dict[str, list[str]] = {}
+    for block in re.split(r"\n(?=[a-z0-9])", text):
+        if found := re.match(r"([a-z0-9._-]+)==\S+", block):
+            packages[found[1]] = re.findall(r"--hash=sha256:([0-9a-f]{64})", block)
+    return packages
+
+
+def test_the_lock_has_a_hash_for_every_dependency() -> None:
+    packages = lock_of((ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = {re.split(r"[<>=!~ ;\[]", line)[0] for line in project["dependencies"]}
+    assert asked <= packages.keys()
+    assert all(packages.values()), [name for name, hashes in packages.items() if not hashes]
+
+
+def make_wheel(folder: Path, name: str) -> Path:
+    """A package of one line, as small as a wheel can be."""
+    described = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": f"NAME = {name!r}\n",
+        f"{described}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{described}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = []
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in files.items():
+            digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
+            record.append(f"{file},sha256={digest.decode()},{len(text)}\n")
+            archive.writestr(file, text)
+        archive.writestr(f"{described}/RECORD", "".join(record) + f"{described}/RECORD,,\n")
+    return path
+
+
+@pytest.fixture
+def wheelhouse(tmp_path: Path) -> Path:
+    """Two wheels in `wheels/`, and the lock that names them."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    wheels = [make_wheel(folder, name) for name in ("almond", "walnut")]
+    lines = [f"{w.name.split('-')[0]}==1.0 --hash=sha256:{sha256(w)}\n" for w in wheels]
+    (tmp_path / "requirements.lock").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def install(folder: Path) -> subprocess.CompletedProcess[str]:
+    options = ["--require-hashes", "--no-index", "--find-links", "wheels", "--target", "installed"]
+    # No settings of this machine's pip: they could name other places to find packages in.
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PIP_")}
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options, "-r", "requirements.lock"],
+        cwd=folder,
+        env={**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def test_locked_packages_install_offline(wheelhouse: Path) -> None:
+    result = install(wheelhouse)
+    assert result.returncode == 0, result.stderr
+    assert (wheelhouse / "installed" / "walnut.py").is_file()
+
+
+def test_one_flipped_byte_is_refused(wheelhouse: Path) -> None:
+    wheel = wheelhouse / "wheels" / "walnut-1.0-py3-none-any.whl"
+    data = bytearray(wheel.read_bytes())
+    data[data.index(b"NAME = ")] ^= 1
+    wheel.write_bytes(data)
+    result = install(wheelhouse)
+    assert result.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in result.stderr
+    assert not (wheelhouse / "installed" / "walnut.py").exists()
+
+
+def test_a_package_without_a_hash_is_refused(wheelhouse: Path) -> None:
+    make_wheel(wheelhouse / "wheels", "pecan")
+    with (wheelhouse / "requirements.lock").open("a", encoding="utf-8") as lock:
+        lock.write("pecan==1.0\n")
+    assert install(wheelhouse).returncode != 0
+    assert not (wheelhouse / "installed").exists()

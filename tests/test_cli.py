@@ -1,0 +1,63 @@
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def polyseme(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "polyseme", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False
+    )
+
+
+def test_help_answers_within_half_a_second() -> None:
+    seconds = []
+    for _ in range(5):
+        began = time.monotonic()
+        assert polyseme("--help").returncode == 0
+        seconds.append(time.monotonic() - began)
+    # The fastest: a busy machine slows any program down, only we can make all five slow.
+    assert min(seconds) < 0.5, f"median {statistics.median(seconds):.2f} s"
+
+
+@pytest.mark.parametrize("words", [("--help",), ("prepare", "--help"), ("inspect", "--help")])
+def test_help_does_not_import_what_it_does_not_need(words: tuple[str, ...]) -> None:
+    code = (
+        "import sys; sys.argv = ['polyseme', *sys.argv[1:]]\n"
+        "from polyseme.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'spacy', 'ray', 'jieba', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
+
+
+def test_every_verb_has_an_example_in_its_help() -> None:
+    for verb in ("prepare", "inspect"):
+        assert f"polyseme {verb} " in polyseme(verb, "--help").stdout.partition("Examples:")[2]
+
+
+def test_the_version_is_shown() -> None:
+    assert polyseme("--version").stdout.startswith("polyseme ")
+
+
+def test_a_mistyped_option_is_answered_with_the_near_one() -> None:
+    result = polyseme("prepare", "x", "--languge", "en")
+    assert result.returncode == 2
+    assert "--language" in result.stderr
+
+
+def test_a_mistyped_setting_is_answered_with_the_near_one() -> None:
+    result = polyseme(
+        "prepare", "x", "--language", "en", "--out", "y", "--set", "corpus.max_word=3"
+    )
+    assert result.returncode == 2
+    assert "Did you mean 'max_words'?" in " ".join(result.stderr.split())
+
+
+def test_brackets_in_help_are_shown_as_they_are() -> None:
+    assert "[zh]" in polyseme("prepare", "--help").stdout

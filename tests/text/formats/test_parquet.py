@@ -1,0 +1,126 @@
+"""Parquet: a row a document, a damaged part rejected by itself."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from polyseme.errors import InputError
+from polyseme.text.formats import parquet
+from polyseme.text.formats.parquet import plan_row_groups
+from polyseme.text.records import Item, Rejected
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Source
+from text.making import make_config, make_piece, num_blank, read_all, reasons, records, texts
+
+
+def write(folder: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), folder / "input", **options)
+    return folder / "input"
+
+
+def read(path: Path, config: CorpusConfig | None = None) -> list[Item]:
+    source = Source(path, "input", "parquet", None, path.stat().st_size)
+    return list(parquet.read(make_piece(source), config or make_config()))
+
+
+def test_each_row_is_a_document_named_by_its_number(tmp_path: Path) -> None:
+    found = records(read(write(tmp_path, {"text": ["one", "two", "three"]}, row_group_size=2)))
+    assert [(r.document, r.text) for r in found] == [
+        ("input#0", "one"),
+        ("input#1", "two"),
+        ("input#2", "three"),
+    ]
+
+
+def test_ids_and_metadata_come_from_their_columns(tmp_path: Path) -> None:
+    when = datetime(1850, 5, 1)  # noqa: DTZ001  # as most tables have it
+    path = write(tmp_path, {"body": ["x"], "nr": [7], "date": [when], "other": [1]})
+    config = make_config(text_column="body", id_column="nr", meta=("date",))
+    (record,) = records(read(path, config))
+    assert (record.document, record.meta) == ("7", ("1850-05-01 00:00:00",))
+
+
+def test_a_row_without_text_is_rejected_and_an_empty_one_is_blank(tmp_path: Path) -> None:
+    items = read(write(tmp_path, {"text": ["one", None, " "]}))
+    assert (texts(items), reasons(items), num_blank(items)) == (["one"], ["no-text"], 1)
+
+
+def test_text_of_another_type_is_rejected_row_by_row(tmp_path: Path) -> None:
+    assert reasons(read(write(tmp_path, {"text": [1, 2]}))) == ["text-not-a-string"] * 2
+
+
+def test_text_stored_as_a_dictionary_is_text(tmp_path: Path) -> None:
+    column = pa.array(["a", "b", "a"]).dictionary_encode()
+    assert texts(read(write(tmp_path, {"text": column}))) == ["a", "b", "a"]
+
+
+def test_text_that_is_not_utf_8_costs_one_row(tmp_path: Path) -> None:
+    raw = [b"good"] * 2000
+    raw[1500] = b"bad \xff"
+    column = pa.array(raw, pa.binary()).cast(pa.string(), safe=False)
+    items = read(write(tmp_path, {"text": column}))
+    assert len(texts(items)) == 1999
+    assert reasons(items) == ["unreadable-row"]
+
+
+def test_a_time_python_cannot_hold_costs_one_row(tmp_path: Path) -> None:
+    times = pa.array([0, 2**62], pa.timestamp("us"))
+    items = read(write(tmp_path, {"text": ["a", "b"], "date": times}), make_config(meta=("date",)))
+    assert texts(items) == ["a"]
+    assert reasons(items) == ["unreadable-row"]
+
+
+def test_a_damaged_row_group_is_rejected_by_itself(tmp_path: Path) -> None:
+    values = [f"row {i}" for i in range(30)]
+    path = write(tmp_path, {"text": values}, row_group_size=10, use_dictionary=False)
+    second = pq.read_metadata(path).row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    begin = second.data_page_offset
+    data[begin : begin + second.total_compressed_size] = b"\xff" * second.total_compressed_size
+    path.write_bytes(data)
+    items = read(path)
+    assert texts(items) == values[:10] + values[20:]
+    (bad,) = [item for item in items if isinstance(item, Rejected)]
+    assert (bad.reason, bad.units, bad.place) == ("broken-file", 10, 10)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PAR1", b"no parquet at all", b"PAR1" + bytes(50) + b"PAR1"]
+)
+def test_what_is_no_parquet_is_rejected_as_one(tmp_path: Path, data: bytes) -> None:
+    assert reasons(read_all(tmp_path, data, "parquet")) == ["broken-file"]
+
+
+def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": ["a"] * 100})
+    path.write_bytes(path.read_bytes()[:-20])
+    assert reasons(read(path)) == ["broken-file"]
+
+
+def test_a_row_group_beyond_all_bounds_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "_LARGEST_ROW_GROUP", 10)
+    (item,) = read(write(tmp_path, {"text": ["a long text"] * 5}))
+    assert isinstance(item, Rejected)
+    assert (item.reason, item.units) == ("row-group-too-large", 5)
+
+
+def test_a_missing_column_is_an_error_that_names_those_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no column 'text'.*body, nr"):
+        read(write(tmp_path, {"body": ["x"], "nr": [1]}))
+
+
+def test_a_table_without_rows_has_none(tmp_path: Path) -> None:
+    assert read(write(tmp_path, {"text": pa.array([], pa.string())})) == []
+
+
+def test_row_groups_are_gathered_up_to_the_size_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": [str(i) * 50 for i in range(10)]}, row_group_size=1)
+    source = Source(path, "input", "parquet", None, path.stat().st_size)
+    assert [(a, b) for a, b, _ in plan_row_groups(source, 1)] == [(i, i + 1) for i in range(10)]
+    assert [(a, b) for a, b, _ in plan_row_groups(source, 1 << 30)] == [(0, 10)]

@@ -1,0 +1,130 @@
+"""CSV and TSV: a row a document."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.errors import InputError
+from polyseme.text.formats import table
+from polyseme.text.records import Rejected
+from text.making import (
+    make_config,
+    make_piece,
+    make_source,
+    num_blank,
+    read_all,
+    reasons,
+    records,
+    texts,
+)
+
+
+def test_each_row_is_a_document_named_by_its_number(tmp_path: Path) -> None:
+    found = records(read_all(tmp_path, b"id,text\n1,one\n2,two\n", "csv"))
+    assert [(r.document, r.text) for r in found] == [("input#1", "one"), ("input#2", "two")]
+
+
+def test_ids_and_metadata_come_from_their_columns(tmp_path: Path) -> None:
+    config = make_config(text_column="body", id_column="nr", meta=("date",))
+    (record,) = records(read_all(tmp_path, b"date,nr,body\n1850,x7,one\n", "csv", config))
+    assert (record.document, record.text, record.meta) == ("x7", "one", ("1850",))
+
+
+def test_a_quoted_field_may_hold_line_ends_commas_and_quotes(tmp_path: Path) -> None:
+    data = b'text,n\r\n"one\r\ntwo, ""three""",1\r\nfour,2\r\n'
+    assert texts(read_all(tmp_path, data, "csv")) == ['one\ntwo, "three"', "four"]
+
+
+def test_an_unclosed_quote_is_rejected_and_the_rows_before_stay(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b'text\none\n"two\nthree\n', "csv")
+    assert texts(items) == ["one"]
+    assert reasons(items) == ["broken-row"]
+    (bad,) = [item for item in items if isinstance(item, Rejected)]
+    assert "lines 3 to 4" in bad.detail
+
+
+def test_a_wrongly_quoted_row_is_rejected_by_itself(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b'text\none\n"two" x\nthree\n', "csv")
+    assert texts(items) == ["one", "three"]
+    assert reasons(items) == ["broken-row"]
+
+
+def test_a_field_beyond_all_bounds_costs_only_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "LONGEST_LINE", 100)
+    data = b'text\n"' + b"x\n" * 60 + b"good\n" * 3
+    items = read_all(tmp_path, data, "csv")
+    assert "broken-row" in reasons(items)
+    assert texts(items)[-1] == "good"
+
+
+@pytest.mark.parametrize("row", [b"a,b,c", b"a", b'"a,b"'])
+def test_a_row_with_the_wrong_number_of_fields_is_rejected_by_itself(
+    tmp_path: Path, row: bytes
+) -> None:
+    items = read_all(tmp_path, b"id,text\n1,one\n" + row + b"\n2,two\n", "csv")
+    assert texts(items) == ["one", "two"]
+    assert reasons(items) == ["wrong-number-of-fields"]
+
+
+def test_a_badly_encoded_line_is_rejected_by_itself(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b"text\none\n\xff\ntwo\n", "csv")
+    assert texts(items) == ["one", "two"]
+    assert reasons(items) == ["not-utf-8"]
+
+
+def test_bad_lines_inside_an_unclosed_quote_are_told_too(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b'text\n"two\n\xff\nthree\n', "csv")
+    assert sorted(reasons(items)) == ["broken-row", "not-utf-8"]
+
+
+def test_blank_lines_and_empty_fields_are_blank(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b"text,n\n\n ,1\none,2\n", "csv")
+    assert num_blank(items) == 2
+    assert texts(items) == ["one"]
+
+
+def test_a_missing_column_is_an_error_that_names_those_there(tmp_path: Path) -> None:
+    piece = make_piece(make_source(tmp_path, b"id;body\n", "csv"))
+    with pytest.raises(InputError, match=r"input has no column 'text'.*id;body.*--text-column"):
+        list(table.read(piece, make_config()))
+
+
+@pytest.mark.parametrize("values", [{"meta": ("date",)}, {"id_column": "date"}])
+def test_a_missing_column_of_any_use_is_an_error(tmp_path: Path, values: dict[str, object]) -> None:
+    piece = make_piece(make_source(tmp_path, b"text\nx\n", "csv"))
+    with pytest.raises(InputError, match="no column 'date'"):
+        list(table.read(piece, make_config(**values)))
+
+
+def test_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b'text\tn\n"one\t1\n5" disk\t2\n', "tsv")
+    assert texts(items) == ['"one', '5" disk']
+
+
+def test_a_lone_carriage_return_costs_one_row(tmp_path: Path) -> None:
+    items = read_all(tmp_path, b"text,n\none,1\ntw\ro,2\nthree,3\n", "csv")
+    assert texts(items)[0] == "one"
+    assert texts(items)[-1] == "three"
+    assert reasons(items) == ["broken-row"]
+
+
+def test_an_empty_file_and_a_bare_header_have_no_rows(tmp_path: Path) -> None:
+    assert read_all(tmp_path, b"", "csv") == []
+    assert read_all(tmp_path, b"text\n", "csv") == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(alphabet='ab ,"\né中', min_size=1).filter(str.strip), max_size=10))
+def test_what_pythons_writer_wrote_is_read_back(values: list[str]) -> None:
+    import tempfile
+
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([["n", "text"], *enumerate(values)])
+    with tempfile.TemporaryDirectory() as folder:
+        assert texts(read_all(Path(folder), out.getvalue().encode(), "csv")) == values

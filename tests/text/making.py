@@ -1,0 +1,115 @@
+"""What the tests of this room build by hand: sources, pieces, settings, whole preparations."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polyseme.text.accounting import Accounting
+from polyseme.text.formats import read_piece
+from polyseme.text.plan import Piece, plan_shards
+from polyseme.text.prepare import prepare_shard
+from polyseme.text.records import Blank, Item, Record, Rejected
+from polyseme.text.settings import CorpusConfig, Format
+from polyseme.text.sources import Compression, Source
+
+
+def make_config(**values: Any) -> CorpusConfig:
+    """Settings with the simplest segmenter, so that expected words can be read off the text."""
+    return CorpusConfig.model_validate({"language": "en", "segmenter": "whitespace", **values})
+
+
+def make_source(
+    folder: Path, data: bytes, kind: Format = "text", compression: Compression | None = None
+) -> Source:
+    """A file with these bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "input"
+    path.write_bytes(data)
+    return Source(path, "input", kind, compression, len(data))
+
+
+def make_piece(source: Source) -> Piece:
+    """All of a source."""
+    return Piece(source, 0, source.bytes, source.bytes)
+
+
+def read_all(
+    folder: Path, data: bytes, kind: Format = "text", config: CorpusConfig | None = None
+) -> list[Item]:
+    """Every item a reader makes of these bytes."""
+    return list(read_piece(make_piece(make_source(folder, data, kind)), config or make_config()))
+
+
+def texts(items: Sequence[Item]) -> list[str]:
+    """The texts of the records among the items."""
+    return [item.text for item in items if isinstance(item, Record)]
+
+
+def records(items: Sequence[Item]) -> list[Record]:
+    """The records among the items."""
+    return [item for item in items if isinstance(item, Record)]
+
+
+def reasons(items: Sequence[Item]) -> list[str]:
+    """Why the rejected ones among the items were rejected."""
+    return [item.reason for item in items if isinstance(item, Rejected)]
+
+
+def num_blank(items: Sequence[Item]) -> int:
+    """How many units among the items were blank."""
+    return sum(item.units for item in items if isinstance(item, Blank))
+
+
+def pack(data: bytes, compression: Compression) -> bytes:
+    """One compressed stream."""
+    match compression:
+        case "gz":
+            return gzip.compress(data, mtime=0)
+        case "bz2":
+            return bz2.compress(data)
+        case "xz":
+            return lzma.compress(data)
+        case "zst":
+            sink = pa.BufferOutputStream()
+            with pa.CompressedOutputStream(sink, "zstd") as stream:
+                stream.write(data)
+            packed: bytes = sink.getvalue().to_pybytes()
+            return packed
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What came out of all shards together."""
+
+    rows: list[dict[str, Any]]
+    counts: dict[str, Any]
+    quarantine: list[dict[str, Any]]
+    num_shards: int
+
+
+def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -> Preparation:
+    """Plan, prepare every shard, and read everything back in order."""
+    rows: list[dict[str, Any]] = []
+    quarantine: list[dict[str, Any]] = []
+    parts = []
+    batches = plan_shards(sources, config)
+    for batch in batches:
+        out = folder / batch.name
+        out.mkdir(parents=True)
+        parts.append(prepare_shard(config, batch, out))
+        rows += pq.read_table(out / "shards" / f"{batch.name}.parquet").to_pylist()
+        aside = out / "quarantine" / f"{batch.name}.jsonl"
+        if aside.is_file():
+            lines = aside.read_text(encoding="utf-8").split("\n")[:-1]
+            quarantine += [json.loads(line) for line in lines]
+    total = Accounting.total(parts)
+    total.check()
+    return Preparation(rows, total.as_json(), quarantine, len(batches))

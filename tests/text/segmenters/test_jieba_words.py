@@ -1,0 +1,84 @@
+"""The same words as jieba's own, with their places."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.text.segmenters import describe_segmenter, load_segmenter
+from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba
+
+pytest.importorskip("jieba")
+
+SENTENCES = [
+    "我来到北京清华大学。",
+    "他来到了网易杭研大厦，2024年5月1日！",
+    "小明硕士毕业于中国科学院计算所，后在日本京都大学深造",
+    "Python 3.11 和 C++ 都很好；café 也是。",
+    "永和服装饰品有限公司  有 空格\t和\n换行",
+    "",
+    "。。。",
+]
+
+
+@pytest.fixture(scope="module")
+def jieba() -> Any:
+    """jieba itself, its dictionary loaded from the package and not from a shared cache."""
+    module = _import_jieba()
+    original = module.Tokenizer()
+    with original.get_dict_file() as dictionary:
+        original.FREQ, original.total = original.gen_pfdict(dictionary)
+    original.initialized = True
+    return original
+
+
+def ours() -> JiebaWords:
+    segmenter = load_segmenter("jieba", "zh")
+    assert isinstance(segmenter, JiebaWords)
+    return segmenter
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_the_words_are_jiebas(jieba: Any, text: str) -> None:
+    assert ours().split(text).words == [word for word in jieba.cut(text) if not word.isspace()]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("我来到北京大学中国的是龘ab1.%é ，。\n\u3000😀"), max_size=80)
+)
+def test_words_lie_where_their_starts_say_and_none_is_lost(text: str) -> None:
+    found = ours().split(text)
+    pairs = list(zip(found.words, found.starts, strict=True))
+    assert all(text[start : start + len(word)] == word for word, start in pairs)
+    assert "".join(found.words) == "".join(text.split())
+
+
+def test_a_run_up_to_the_limit_is_jiebas_own(jieba: Any) -> None:
+    text = "我来到北京清华大学" * 55  # 495 characters without a mark
+    assert ours().split(text).words == list(jieba.cut(text))
+
+
+def test_an_endless_run_is_cut_and_nothing_is_lost() -> None:
+    text = "好，" + "龘靐齉" * 1000 + "。我来到北京"
+    found = ours().split(text)
+    assert "".join(found.words) == text
+    assert found.words[-3:] == ["我", "来到", "北京"]
+    assert max(map(len, found.words)) <= 500
+
+
+def test_the_dictionary_is_described_by_its_hash() -> None:
+    described = describe_segmenter("jieba", "zh")
+    assert len(described["dictionary"]) == 64
+
+
+def test_no_shared_cache_is_read_or_written(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tempfile
+
+    folder = tmp_path_factory.mktemp("shared")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    JiebaWords().split("我来到北京")
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,69 @@
+"""Chinese characters one by one, other words whole; or what stands between spaces."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.text.segmenters import Segmenter, describe_segmenter
+from polyseme.text.segmenters.patterns import Characters, Whitespace
+
+
+def test_each_han_character_is_a_word() -> None:
+    assert Characters().split("天下雨𠀀〇々").words == list("天下雨𠀀〇々")
+
+
+def test_latin_words_and_numbers_stay_whole() -> None:
+    assert Characters().split("Python3和café，3天").words == [
+        "Python3",
+        "和",
+        "café",
+        "，",
+        "3",
+        "天",
+    ]
+
+
+def test_kana_and_bopomofo_are_single_and_hangul_is_whole() -> None:
+    assert Characters().split("カナかなㄅㄆ 한국어").words == [*"カナかなㄅㄆ", "한국어"]
+
+
+def test_a_letter_keeps_its_combining_marks() -> None:
+    text = "cafe\u0301和हिन्दी，か\u3099"
+    assert Characters().split(text).words == ["cafe\u0301", "和", "हिन्दी", "，", "か\u3099"]
+
+
+def test_a_dot_inside_a_run_belongs_to_it() -> None:
+    text = "第3.5章.www.example.org。"
+    assert Characters().split(text).words == ["第", "3.5", "章", ".", "www.example.org", "。"]
+
+
+def test_each_mark_is_a_word() -> None:
+    assert Characters().split("“好！？”").words == list("“好！？”")
+
+
+def test_every_han_ideograph_is_single() -> None:
+    names = [c for c in map(chr, range(0x110000)) if "IDEOGRAPH-" in unicodedata.name(c, "")]
+    cjk = [c for c in names if unicodedata.name(c).startswith("CJK")]
+    assert len(cjk) > 90_000
+    assert [c for c in cjk if Characters().split(c + "x").words != [c, "x"]] == []
+
+
+def test_white_space_alone_parts_words() -> None:
+    found = Whitespace().split(" 我 来到\t北京,\u3000(now) ")
+    assert found.words == ["我", "来到", "北京,", "(now)"]
+    assert found.starts == [1, 3, 6, 10]
+
+
+@pytest.mark.parametrize("segmenter", [Characters(), Whitespace()])
+@given(text=st.text(max_size=100))
+def test_words_lie_where_their_starts_say_and_none_is_lost(segmenter: Segmenter, text: str) -> None:
+    found = segmenter.split(text)
+    pairs = list(zip(found.words, found.starts, strict=True))
+    assert all(text[start : start + len(word)] == word for word, start in pairs)
+    assert "".join(found.words) == "".join(text.split())
+
+
+def test_a_pattern_is_described_by_name_and_version() -> None:
+    assert describe_segmenter("characters", "zh").keys() == {"name", "version"}

@@ -1,0 +1,204 @@
+"""The same words as spaCy's own, for every language whose words it finds by rules."""
+
+import importlib
+import pkgutil
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from typing import Any
+
+import pytest
+import spacy.lang
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.util import get_lang_class
+
+from polyseme.errors import ConfigError
+from polyseme.text.segmenters import spacy_rules
+from polyseme.text.segmenters.spacy_rules import SpacyRules
+
+Placed = list[tuple[str, int]]
+
+
+def by_rules() -> list[str]:
+    """Languages whose tokenizer works by rules alone, `xx` (of no language) among them."""
+    codes = [module.name for module in pkgutil.iter_modules(spacy.lang.__path__)]
+    found = []
+    for code in codes:
+        if len(code) <= 3:
+            settings_of_language = get_lang_class(code).default_config["nlp"]["tokenizer"]
+            if settings_of_language["@tokenizers"] == "spacy.Tokenizer.v1":
+                found.append(code)
+    return found
+
+
+@lru_cache
+def rules(language: str) -> SpacyRules:
+    return SpacyRules(language)
+
+
+def spacys_own(language: str) -> Any:
+    """spaCy's tokenizer, shared with ours because a second one takes a second to make."""
+    return rules(language)._tokenizer
+
+
+def their_words(language: str, text: str) -> Placed:
+    return [(word.text, word.idx) for word in spacys_own(language)(text) if not word.text.isspace()]
+
+
+def our_words(segmenter: SpacyRules, text: str) -> Placed:
+    found = segmenter.split(text)
+    return list(zip(found.words, found.starts, strict=True))
+
+
+def holds_spaced_rule(language: str, text: str) -> bool:
+    """Whether spaCy would make a word with a space in it."""
+    return any(" " in word for word, _ in their_words(language, text))
+
+
+def holds_long_chunk(text: str) -> bool:
+    """Whether a chunk is beyond what spaCy is asked for: Tibetan clauses have many marks."""
+    marks = [sum(unicodedata.category(c)[0] == "P" for c in chunk) for chunk in text.split()]
+    return max(marks, default=0) > spacy_rules._MOST_MARKS
+
+
+def examples_of(language: str) -> list[str]:
+    try:
+        found: list[str] = importlib.import_module(f"spacy.lang.{language}.examples").sentences
+    except ModuleNotFoundError:
+        return []
+    return found
+
+
+def test_most_languages_of_spacy_are_found_by_rules() -> None:
+    assert len(by_rules()) >= 60
+    assert {"en", "de", "fr", "ru", "ar", "hi", "xx"} <= set(by_rules())
+
+
+@pytest.mark.parametrize("language", by_rules())
+def test_examples_and_stop_words_are_split_as_spacy_splits_them(language: str) -> None:
+    examples = examples_of(language)
+    stop_words = sorted(get_lang_class(language).Defaults.stop_words)
+    quoted = [f"“{text}” ({text}), '{text}'; {text}?!" for text in examples]
+    listed = [", ".join(stop_words), '"' + '" ("'.join(stop_words) + ").", " ".join(stop_words)]
+    for text in [*examples, *quoted, *listed, *stop_words]:
+        if holds_spaced_rule(language, text) or holds_long_chunk(text):
+            continue
+        assert our_words(rules(language), text) == their_words(language, text)
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "it", "ru"])
+def test_the_special_words_of_a_language_are_split_as_spacy_splits_them(language: str) -> None:
+    # Words: the faces among the rules, `:-)`, have their own way of meeting other marks.
+    special = [
+        word for word in sorted(spacys_own(language).rules) if word[0].isalpha() and " " not in word
+    ]
+    for word in special:
+        text = f"{word} ({word}) {word}, “{word}” x/{word} 'tis"
+        assert our_words(rules(language), text) == their_words(language, text), word
+
+
+ATOMS = re.split(
+    " ",
+    "word A 3 km don't 's ' \" U.S. a.m. 10 $ , . ... ! ? can not cannot I'm Mr. / & é 中文 😀 “ ” "
+    "’s o'clock _ # 1,000 2.5 % e.g. gonna dont - ( ) ; : http://x.y/z n't 10km etc. ’ A.B.",
+)
+TEXTS = st.lists(
+    st.tuples(st.sampled_from(ATOMS), st.sampled_from(["", " ", " ", "  ", "\n", "\u3000"])),
+    max_size=12,
+).map(lambda parts: "".join(atom + gap for atom, gap in parts))
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_words_lie_where_their_starts_say_and_none_is_lost(text: str) -> None:
+    found = our_words(rules("en"), text)
+    assert all(text[start : start + len(word)] == word for word, start in found)
+    assert "".join(word for word, _ in found) == "".join(text.split())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_at_all_is_split_without_loss(text: str) -> None:
+    found = our_words(rules("en"), text)
+    assert all(text[start : start + len(word)] == word for word, start in found)
+    assert "".join(word for word, _ in found) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'s, he said",
+        "and/etc.",
+        "…Mr. X",
+        "he (i.e. she):",
+        '"e.g."',
+        "<3, you",
+        "(e.g., this)",
+        "word): word:) word.)",
+        "’s?",
+        "it's.”",
+        "rock'n'roll's",
+        "U.S.-based",
+        "10km, 5%.",
+    ],
+)
+def test_a_mark_that_makes_a_word_of_the_rules_stays_in_it(text: str) -> None:
+    assert our_words(rules("en"), text) == their_words("en", text)
+
+
+def test_a_rule_with_a_space_makes_no_word_with_a_space() -> None:
+    assert holds_spaced_rule("es", "de EE. UU. vino")
+    assert not any(" " in word for word, _ in our_words(rules("es"), "de EE. UU. vino"))
+
+
+def test_a_long_chunk_is_never_cut_between_a_letter_and_its_marks() -> None:
+    text = "हिन्दी/" * 20 + "e\u0301"
+    words = [word for word, _ in our_words(rules("hi"), text)]
+    assert words == ["हिन्दी", "/"] * 20 + ["e\u0301"]
+
+
+def test_any_white_space_separates_words() -> None:
+    text = "a\tb\nc\u00a0d\u2003e\u3000f  g"
+    assert [word for word, _ in our_words(rules("en"), text)] == list("abcdefg")
+
+
+def test_an_answer_does_not_depend_on_what_was_asked_before() -> None:
+    texts = [text for text in examples_of("en") for _ in range(2)]
+    fresh = [our_words(SpacyRules("en"), text) for text in texts]
+    assert [our_words(rules("en"), text) for text in reversed(texts)] == fresh[::-1]
+
+
+def test_forgetting_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spacy_rules, "_GENERATION", 3)
+    forgetful = SpacyRules("en")
+    for text in examples_of("en") * 2:
+        assert our_words(forgetful, text) == their_words("en", text)
+
+
+def test_what_is_remembered_is_bounded_within_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spacy_rules, "_GENERATION", 100)
+    segmenter = SpacyRules("en")
+    segmenter.split(" ".join(f"word{i}," for i in range(2000)))
+    assert len(segmenter._young) + len(segmenter._old) <= 210
+
+
+def test_a_chunk_of_any_length_is_split_plainly() -> None:
+    text = "(" * 1000 + "word" + ")" * 1000
+    found = [word for word, _ in our_words(rules("en"), text)]
+    assert found == [*"(" * 1000, "word", *")" * 1000]
+
+
+def test_a_rule_of_dashes_or_dots_stays_one_word() -> None:
+    assert [w for w, _ in our_words(rules("en"), "-" * 80 + " " + "." * 80)] == ["-" * 80, "." * 80]
+
+
+@pytest.mark.parametrize("language", ["zh", "ja", "nonsense"])
+def test_a_language_without_rules_is_refused_with_advice(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("sudachipy", "pkuseg", "spacy_pkuseg"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigError, match=f"{language}.*--segmenter"):
+        SpacyRules(language)

@@ -1,0 +1,76 @@
+"""Sentences written to Parquet come back as they were."""
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from polyseme.text import shards
+from polyseme.text.shards import ShardWriter, shard_schema
+
+ROWS: list[tuple[Any, ...]] = [
+    ("d1", 0, False, "One two", ["One", "two"], [0, 4], "1850", None),
+    ("d1", 1, False, "中文", ["中", "文"], [0, 1], "1850", "N"),
+    ("d2", 0, True, "two", ["two"], [0], None, "N"),
+]
+COLUMNS = ("document", "position", "held_out", "text", "words", "starts", "date", "author")
+
+
+def write(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    with ShardWriter(path, ("date", "author")) as writer:
+        for row in rows:
+            writer.add(row)
+
+
+def test_rows_come_back_as_written(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", ROWS)
+    expected = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == expected
+
+
+def test_an_empty_shard_has_all_columns(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", [])
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert (table.num_rows, tuple(table.column_names)) == (0, COLUMNS)
+
+
+def test_a_full_row_group_is_written_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "_ROW_GROUP", 2)
+    write(tmp_path / "a.parquet", ROWS + ROWS[:2])
+    metadata = pq.read_metadata(tmp_path / "a.parquet")
+    assert [metadata.row_group(i).num_rows for i in range(3)] == [2, 2, 1]
+
+
+def test_words_are_stored_by_number(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", ROWS * 100)
+    facts = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    columns = [facts.column(i) for i in range(facts.num_columns)]
+    (words,) = [column for column in columns if column.path_in_schema == "words.list.element"]
+    assert words.has_dictionary_page
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", ROWS)
+    write(tmp_path / "b.parquet", ROWS)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_the_users_columns_follow_ours() -> None:
+    assert shard_schema(("date",)).names == [*COLUMNS[:6], "date"]
+
+
+def test_an_error_on_the_way_is_not_hidden(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), ShardWriter(tmp_path / "a.parquet", ()):
+        raise KeyError("from the work")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is a disk that is always full")
+@pytest.mark.parametrize("num_rows", [1, 30_000])
+def test_a_full_disk_comes_as_an_error_with_its_number(tmp_path: Path, num_rows: int) -> None:
+    (tmp_path / "full.parquet").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as caught:
+        write(tmp_path / "full.parquet", ROWS[:1] * num_rows)
+    assert caught.value.errno == errno.ENOSPC

@@ -1,0 +1,138 @@
+"""Files, folders and globs become sources; what does not is named with the reason."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import InputError
+from polyseme.text.sources import encoding_of, find_sources, newline_in
+from text.making import make_config
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.txt", "text"),
+        ("a.TXT", "text"),
+        ("a.jsonl", "jsonl"),
+        ("a.ndjson", "jsonl"),
+        ("a.csv", "csv"),
+        ("a.tsv", "tsv"),
+        ("a.parquet", "parquet"),
+        ("a.conllu", "conllu"),
+        ("a.vrt", "vertical"),
+        ("a.xml", "tei"),
+        ("vol. 2.old.txt", "text"),
+    ],
+)
+def test_the_format_is_told_from_the_name(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    (source,) = find_sources([str(tmp_path / name)], make_config()).sources
+    assert (source.format, source.compression, source.bytes) == (kind, None, 1)
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz", "zst"])
+def test_the_compression_is_told_from_the_last_ending(tmp_path: Path, compression: str) -> None:
+    path = tmp_path / f"a.jsonl.{compression}"
+    path.write_bytes(b"x")
+    (source,) = find_sources([str(path)], make_config()).sources
+    assert (source.format, source.compression) == ("jsonl", compression)
+
+
+def test_a_stated_format_overrules_the_name(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x")
+    (source,) = find_sources([str(tmp_path)], make_config(format="text")).sources
+    assert source.format == "text"
+
+
+def test_a_folder_is_read_to_the_bottom_in_the_order_of_names(tmp_path: Path) -> None:
+    for name in ("b.txt", "a/z.txt", "a/b.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    found = find_sources([str(tmp_path)], make_config())
+    assert [source.name for source in found.sources] == ["a/b.txt", "a/z.txt", "b.txt"]
+
+
+def test_a_glob_gives_its_matches_in_order(tmp_path: Path) -> None:
+    for name in ("2.txt", "1.txt", "1.md"):
+        (tmp_path / name).write_bytes(b"x")
+    found = find_sources([str(tmp_path / "*.txt")], make_config())
+    assert [source.name for source in found.sources] == ["1.txt", "2.txt"]
+
+
+def test_a_file_named_like_a_glob_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a[1].txt").write_bytes(b"x")
+    found = find_sources([str(tmp_path / "a[1].txt")], make_config())
+    assert [source.name for source in found.sources] == ["a[1].txt"]
+
+
+def test_what_is_passed_over_is_named_with_the_reason(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.md", ".hidden.txt", "c.parquet.gz", "noending"):
+        (tmp_path / name).write_bytes(b"x")
+    found = find_sources([str(tmp_path)], make_config())
+    assert [source.name for source in found.sources] == ["a.txt"]
+    reasons = dict(found.passed_over)
+    assert reasons.keys() == {"b.md", ".hidden.txt", "c.parquet.gz", "noending"}
+    assert all(reasons.values())
+
+
+def test_nothing_to_read_is_an_error_that_lists_the_endings(tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"b\.md.*unknown kind(.|\n)*\.jsonl"):
+        find_sources([str(tmp_path)], make_config())
+
+
+def test_an_input_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        find_sources([str(tmp_path / "nowhere")], make_config())
+
+
+def test_two_inputs_of_one_name_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.txt").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"same name: x\.txt"):
+        find_sources([str(tmp_path / "a"), str(tmp_path / "b")], make_config())
+
+
+def test_the_summary_adds_up_files_and_bytes_by_kind(tmp_path: Path) -> None:
+    for name, size in (("a.txt", 3), ("b.txt", 4), ("c.txt.gz", 5)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    found = find_sources([str(tmp_path)], make_config())
+    assert found.summary() == [("text", 2, 7), ("text, gz", 1, 5)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there may a name be any bytes")
+def test_a_file_name_that_is_not_text_gets_one_that_is(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/caf\xe9.txt"
+    with open(path, "wb") as file:  # noqa: PTH123  # pathlib takes no bytes
+        file.write(b"x")
+    (source,) = find_sources([str(tmp_path)], make_config()).sources
+    assert source.name.encode("utf-8").startswith(b"caf")
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+)
+def test_a_byte_order_mark_overrules_the_stated_encoding(encoding: str) -> None:
+    mark = "\ufeff".encode(encoding.removesuffix("-sig"))
+    found, length = encoding_of(mark + "x".encode(encoding), "latin-1")
+    assert (found, length) == (encoding.removesuffix("-sig"), len(mark))
+
+
+@pytest.mark.parametrize(
+    ("stated", "used"),
+    [("utf-16", "utf-16-le"), ("utf-32", "utf-32-le"), ("utf-8-sig", "utf-8"), ("big5", "big5")],
+)
+def test_without_a_mark_the_stated_encoding_is_used(stated: str, used: str) -> None:
+    assert encoding_of(b"abcd", stated) == (used, 0)
+
+
+def test_a_line_end_has_the_width_of_the_encoding() -> None:
+    assert [newline_in(name) for name in ("utf-8", "utf-16-be", "utf-32-le")] == [
+        b"\n",
+        b"\0\n",
+        b"\n\0\0\0",
+    ]

@@ -1,0 +1,189 @@
+"""Bytes out of any file, lines out of any bytes, in bounded memory."""
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyseme.text import streams
+from polyseme.text.sources import Compression
+from polyseme.text.streams import BrokenStreamError, Line, read_blocks, split_lines
+from text.making import make_source, pack
+
+COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
+# Letters and spaces by chance: packs about twice, far from any bomb.
+_LETTERS = random.Random(1).choices(b"abcdefgh \n", k=300_000)
+TEXT = bytes(_LETTERS)
+
+
+def unpack(folder: Path, packed: bytes, compression: Compression) -> bytes:
+    source = make_source(folder, packed, compression=compression)
+    return b"".join(read_blocks(source, 0, source.bytes))
+
+
+def unpack_until_broken(folder: Path, packed: bytes, compression: Compression) -> bytes:
+    source = make_source(folder, packed, compression=compression)
+    out: list[bytes] = []
+    with pytest.raises(BrokenStreamError):
+        out.extend(read_blocks(source, 0, source.bytes))
+    return b"".join(out)
+
+
+def test_a_plain_file_is_read_between_its_bounds(tmp_path: Path) -> None:
+    source = make_source(tmp_path, TEXT)
+    assert b"".join(read_blocks(source, 1000, 299_000)) == TEXT[1000:299_000]
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_compressed_file_comes_out_whole(tmp_path: Path, compression: Compression) -> None:
+    assert unpack(tmp_path, pack(TEXT, compression), compression) == TEXT
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_streams_one_after_another_all_come_out(tmp_path: Path, compression: Compression) -> None:
+    parts = [TEXT[:1], TEXT[1:100_000], b"", TEXT[100_000:]]
+    packed = b"".join(pack(part, compression) for part in parts)
+    assert unpack(tmp_path, packed, compression) == TEXT
+
+
+@pytest.mark.parametrize("padding", [4, 4096, 12_000])
+@pytest.mark.parametrize("compression", ["gz", "xz"])
+def test_zeros_between_streams_hide_nothing(
+    tmp_path: Path, compression: Compression, padding: int
+) -> None:
+    one = pack(TEXT, compression)
+    assert unpack(tmp_path, one + bytes(padding) + one, compression) == TEXT + TEXT
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_file_of_no_bytes_gives_no_bytes(tmp_path: Path, compression: Compression) -> None:
+    assert unpack(tmp_path, b"", compression) == b""
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_truncated_file_keeps_what_came_before(tmp_path: Path, compression: Compression) -> None:
+    # One stream per 10,000 bytes: however coarse the packer, 20 of them lie before the break.
+    streams_of_text = [pack(TEXT[i : i + 10_000], compression) for i in range(0, 300_000, 10_000)]
+    packed = b"".join(streams_of_text[:25])[:-7]
+    out = unpack_until_broken(tmp_path, packed, compression)
+    assert TEXT.startswith(out)
+    assert len(out) >= 240_000 - 2 * streams._UNPACKED
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
+def test_a_truncated_file_loses_no_whole_stream(tmp_path: Path, compression: Compression) -> None:
+    packed = pack(TEXT[:1000], compression) + pack(TEXT[1000:], compression)[:100]
+    assert len(unpack_until_broken(tmp_path, packed, compression)) >= 1000
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_garbage_behind_the_end_is_told(tmp_path: Path, compression: Compression) -> None:
+    packed = pack(TEXT, compression) + b"this is no compressed stream at all"
+    out = unpack_until_broken(tmp_path, packed, compression)
+    assert TEXT.startswith(out)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_damaged_second_stream_is_told(tmp_path: Path, compression: Compression) -> None:
+    second = bytearray(pack(TEXT, compression))
+    second[0] ^= 0xFF
+    out = unpack_until_broken(tmp_path, pack(TEXT, compression) + bytes(second), compression)
+    assert TEXT.startswith(out)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_garbage_under_a_compressed_name_is_told(tmp_path: Path, compression: Compression) -> None:
+    assert unpack_until_broken(tmp_path, b"plain text\n" * 10, compression) == b""
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_bomb_is_cut_before_it_is_large(tmp_path: Path, compression: Compression) -> None:
+    out = unpack_until_broken(tmp_path, pack(bytes(50_000_000), compression), compression)
+    assert len(out) <= 4 * streams._FREE_BYTES
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_little_file_may_pack_as_well_as_it_likes(
+    tmp_path: Path, compression: Compression
+) -> None:
+    data = b"the same line\n" * 70_000  # just under the free megabyte
+    assert unpack(tmp_path, pack(data, compression), compression) == data
+
+
+def in_blocks(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    place = 0
+    for size in sizes:
+        yield data[place : place + size]
+        place += size
+    yield data[place:]
+
+
+@given(
+    lines=st.lists(st.text(alphabet="ab é中\r", max_size=8), max_size=12),
+    sizes=st.lists(st.integers(1, 9), max_size=20),
+    encoding=st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"]),
+)
+def test_lines_and_their_places_do_not_depend_on_the_blocks(
+    lines: list[str], sizes: list[int], encoding: str
+) -> None:
+    newline = "\n".encode(encoding)
+    raws = [line.encode(encoding) for line in lines]
+    data = b"".join(raw + newline for raw in raws)
+    places = [sum(len(raw) + len(newline) for raw in raws[:i]) for i in range(len(raws))]
+    found = list(split_lines(in_blocks(data, sizes), newline=newline))
+    assert found == [Line(place, raw) for place, raw in zip(places, raws, strict=True)]
+
+
+def test_the_last_line_needs_no_line_end() -> None:
+    found = list(split_lines(iter([b"a\nb"]), newline=b"\n"))
+    assert found == [Line(0, b"a"), Line(2, b"b")]
+
+
+def test_half_a_letter_is_not_taken_for_a_line_end() -> None:
+    # U+0A00 begins, and U+000A ends, with the byte of the other in UTF-16.
+    data = "\u0a00\u010a\n\u0a0a".encode("utf-16-le")
+    found = list(split_lines(iter([data]), newline=b"\n\0"))
+    assert [line.raw.decode("utf-16-le") for line in found] == ["\u0a00\u010a", "\u0a0a"]
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\n\0"])
+def test_lines_after_an_overlong_one_keep_their_places(
+    monkeypatch: pytest.MonkeyPatch, newline: bytes
+) -> None:
+    monkeypatch.setattr(streams, "LONGEST_LINE", 100)
+    raws = [b"ab", b"cd" * 500, b"ef", b"gh" * 50, b"ij" * 51, b"kl"]
+    data = newline.join(raws)
+    blocks = iter([data[i : i + 7] for i in range(0, len(data), 7)])
+    found = list(split_lines(blocks, newline=newline))
+    assert [line.start for line in found] == [data.index(raw[:2]) for raw in raws]
+    assert [line.too_long for line in found] == [False, True, False, False, True, False]
+    assert found[2].raw == b"ef"
+
+
+def test_an_overlong_last_line_is_told() -> None:
+    blocks = (b"x" * (1 << 18) for _ in range(40))
+    (line,) = split_lines(blocks, newline=b"\n")
+    assert line.too_long
+
+
+def test_an_overlong_line_shows_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "LONGEST_LINE", 1000)
+    data = b"Beginning" + b"x" * 5000 + b"\nafter"
+    first, _ = split_lines(iter([data[i : i + 256] for i in range(0, 6000, 256)]), newline=b"\n")
+    assert first.raw.startswith(b"Beginning")
+
+
+def test_an_overlong_line_is_passed_over_in_bounded_memory() -> None:
+    blocks = (b"x" * (1 << 18) for _ in range(400))  # 100 MB without a line end
+    tracemalloc.start()
+    try:
+        list(split_lines(blocks, newline=b"\n"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * streams.LONGEST_LINE
