@@ -35,10 +35,9 @@ except Exception as error:
 CLUSTER = """
 import sys
 from polyseme.engines import RayConfig, cluster
-ray = cluster._connect(RayConfig(workers=2))
-print(ray.get_runtime_context().gcs_address, flush=True)
-sys.stdin.read()
-ray.shutdown()
+with cluster._connected(RayConfig(workers=2)) as ray:
+    print(ray.get_runtime_context().gcs_address, flush=True)
+    sys.stdin.read()
 """
 
 

@@ -92,6 +92,17 @@ def test_no_other_address_of_this_machine_answers(cluster: dict[str, Any]) -> No
                 socket.create_connection((address, port), timeout=5)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_its_sockets_and_logs_are_out_of_reach_of_other_users(cluster: dict[str, Any]) -> None:
+    assert Path(cluster["folder"]).parent.stat().st_mode & 0o077 == 0
+
+
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with private_cluster("closed", tmp_path) as cluster:
+        assert Path(cluster["folder"]).exists()
+    assert not Path(cluster["folder"]).parent.exists()
+
+
 def test_who_has_the_token_is_let_in(cluster: dict[str, Any], tmp_path: Path) -> None:
     done = call(cluster, tmp_path, **CLOSED)
     assert done.stdout == "let in: 1\n", done.stderr

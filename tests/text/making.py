@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from polyseme.text.accounting import Accounting
 from polyseme.text.formats import read_piece
-from polyseme.text.plan import Piece, plan_shards
+from polyseme.text.pieces import Piece
+from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import prepare_shard
 from polyseme.text.records import Blank, Item, Record, Rejected
 from polyseme.text.settings import CorpusConfig, Format

@@ -40,7 +40,8 @@ from polyseme.progress import Progress, Silence
 from polyseme.text.accounting import Accounting
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
-from polyseme.text.plan import Batch, plan_shards
+from polyseme.text.pieces import Batch
+from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import describe_preparation, fingerprint, shard_function
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Found, find_sources
@@ -85,11 +86,11 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
     found = find_sources(config.inputs, config.corpus)
     _tell(found, progress)
-    _check_folder(config)
     batches = plan_shards(found.sources, config.corpus)
     with disk_faults_explained(config.out):
         config.out.mkdir(parents=True, exist_ok=True)
         with hold_folder(config.out):
+            _check_folder(config)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
             receipts = _make_shards(batches, config, progress)
@@ -158,8 +159,8 @@ def _check_folder(config: PrepareConfig) -> None:
     """Refuse to write over something made with other settings, or over something not ours."""
     path = config.out / CONFIG
     if not path.is_file():
-        others = [p.name for p in config.out.iterdir()] if config.out.is_dir() else []
-        if set(others) - {".lock", ".work"}:
+        others = {other.name for other in config.out.iterdir()} - {".lock", WORK}
+        if others:
             raise CorpusError(
                 f"{config.out} holds other things ({', '.join(sorted(others)[:3])}). "
                 "Choose a new or empty folder for --out."
@@ -167,10 +168,7 @@ def _check_folder(config: PrepareConfig) -> None:
         return
     before = build(CorpusConfig, read_toml(path).get("corpus", {}))
     has_shards = any((config.out / "receipts").glob("*.json"))
-    if before == config.corpus or not has_shards:
-        return
-    if config.replace:
-        shutil.rmtree(config.out / "receipts", ignore_errors=True)
+    if before == config.corpus or not has_shards or config.replace:
         return
     old, new = before.model_dump(), config.corpus.model_dump()
     changed = [
@@ -192,13 +190,13 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
     engine: EngineConfig = LocalConfig(workers=config.workers)
     if config.engine == "ray":
         engine = RayConfig(workers=config.workers, address=config.ray_address)
-    return run_job(
-        job,
-        batches,
-        config.out,
-        engine=engine,
-        on_progress=progress.reach,
-    )
+    try:
+        return run_job(job, batches, config.out, engine=engine, on_progress=progress.reach)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{error.filename} was there when the run began and is gone. Put it back, or name "
+            "inputs without it, and run the command again."
+        ) from error
 
 
 def _finish(

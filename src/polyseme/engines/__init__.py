@@ -7,7 +7,8 @@
 """
 
 from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
-from polyseme.engines.run import EngineConfig, LocalConfig, RayConfig, hold_folder, run_job
+from polyseme.engines.run import hold_folder, run_job
+from polyseme.engines.settings import EngineConfig, LocalConfig, RayConfig
 from polyseme.engines.watch import Report
 
 __all__ = [

@@ -5,11 +5,13 @@ Ray is not a security boundary: whoever reaches a cluster with its token can run
 What is started here listens on loopback only, demands a token, and has no dashboard.
 """
 
+import contextlib
 import logging
 import os
 import secrets
 import socket
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from polyseme.engines.commit import (
     commit_shard,
     portable,
 )
-from polyseme.engines.run import RayConfig
+from polyseme.engines.settings import RayConfig
 from polyseme.errors import EngineError, MissingExtraError
 
 # More tasks in hand than the cluster has places, so that none of its workers waits for us, and
@@ -31,13 +33,15 @@ _TASKS_PER_PLACE = 2
 # At "0" a node's only address is loopback. Named after the systems where that is the default.
 _LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
+# Ray's sockets lie there, and the name of a socket must not be longer than some 100 bytes.
+_SHORT = None if os.name == "nt" else "/tmp"  # noqa: S108
+
 
 def run_on_ray(
     job: ShardJob, inputs: Sequence[ShardInput], folder: Path, run: str, *, engine: RayConfig
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     """Yield each shard with its receipt as it is committed somewhere on the cluster."""
-    ray = _connect(engine)
-    try:
+    with _connected(engine) as ray:
         # Retries are for deaths of workers and nodes; an exception from the work itself is the
         # user's to see at once.
         options = {"max_retries": DEATHS_ALLOWED - 1, "retry_exceptions": False, "num_cpus": 1}
@@ -55,8 +59,6 @@ def run_on_ray(
             for reference in done:
                 shard = in_hand.pop(reference)
                 yield shard, _result(ray, reference, shard)
-    finally:
-        ray.shutdown()
 
 
 def _commit(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
@@ -81,7 +83,21 @@ def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
     return receipt
 
 
-def _connect(engine: RayConfig) -> Any:
+@contextlib.contextmanager
+def _connected(engine: RayConfig) -> Iterator[Any]:
+    """Ray, for as long as it is needed; nothing of a private cluster is left behind."""
+    # Closed to other users. Ray opens its own folder to all, so that must lie inside.
+    with tempfile.TemporaryDirectory(
+        prefix="polyseme-", dir=_SHORT, ignore_cleanup_errors=True
+    ) as folder:
+        ray = _connect(engine, f"{folder}/ray")
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _connect(engine: RayConfig, folder: str) -> Any:
     """Ray, connected. A private cluster is closed to everyone without its token."""
     _set_switches(engine)
     try:
@@ -90,7 +106,13 @@ def _connect(engine: RayConfig) -> Any:
         raise MissingExtraError.of("ray", extra="ray", purpose='engine = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if engine.address is None:
-        ray.init(address="local", num_cpus=engine.workers, include_dashboard=False, **quiet)
+        ray.init(
+            address="local",
+            num_cpus=engine.workers,
+            include_dashboard=False,
+            _temp_dir=folder,
+            **quiet,
+        )
         _check_closed(ray)
         return ray
     try:

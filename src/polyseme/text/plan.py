@@ -5,12 +5,10 @@ corpus is the same however it was made. A file is cut only where a document ends
 changes no row either.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from polyseme.files import sha256_of
+from polyseme.text.pieces import Batch, Piece
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source, encoding_of, newline_in
 
@@ -24,45 +22,6 @@ _LONGEST_BOUNDARY = 1 << 16
 # In running text, this much without a blank line is not a document but a file without any:
 # it is cut at a line end, or one worker would have it all.
 _LONGEST_DOCUMENT = 16 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a source: bytes from `start` to `stop`, or row groups of a Parquet file."""
-
-    source: Source
-    start: int
-    stop: int
-    size: int
-    """Input bytes, packed as they lie on the disk."""
-    continues: bool = False
-    """Whether it begins inside a document too long to be kept whole."""
-
-    def digest(self) -> str:
-        """Hash of the bytes it stands for, with its name: documents are named after it."""
-        whole = self.source.format == "parquet"
-        content = sha256_of(
-            self.source.path, 0 if whole else self.start, None if whole else self.stop
-        )
-        return f"{self.source.name} {self.start}-{self.stop} {content}"
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The pieces that become one shard."""
-
-    name: str
-    pieces: tuple[Piece, ...]
-
-    @property
-    def size(self) -> int:
-        """Input bytes of all pieces."""
-        return sum(piece.size for piece in self.pieces)
-
-    def digest(self) -> str:
-        """Hash of everything this shard is made from."""
-        lines = "\n".join(piece.digest() for piece in self.pieces)
-        return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[Batch]:

@@ -22,7 +22,7 @@ from polyseme.text.accounting import Accounting
 from polyseme.text.clean import UnfitTextError, clean, describe_script
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
-from polyseme.text.plan import Batch, Piece
+from polyseme.text.pieces import Batch, Piece
 from polyseme.text.records import Blank, Record, Rejected, quote
 from polyseme.text.segmenters import Segmenter, Words, describe_segmenter, load_segmenter
 from polyseme.text.sentences import cut_long, split_sentences

@@ -36,7 +36,7 @@ class ShardWriter:
 
     def __init__(self, path: Path, meta: tuple[str, ...]) -> None:
         self._schema = shard_schema(meta)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
         # A Python file, not a path: a full disk then comes as an OSError with its number.
         self._file = path.open("wb")
         self._writer = pq.ParquetWriter(

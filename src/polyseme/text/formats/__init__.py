@@ -1,6 +1,6 @@
 """One reader per format of input, and the choice among them."""
 
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Items
 from polyseme.text.settings import CorpusConfig
 

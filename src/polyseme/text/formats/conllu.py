@@ -7,7 +7,7 @@ import re
 
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.marked import sentence
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Item, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 

@@ -4,7 +4,7 @@ import json
 
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.rows import record_of
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Item, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Rejected, quote
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig

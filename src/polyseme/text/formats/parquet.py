@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from polyseme.text.formats.rows import record_of
 from polyseme.text.formats.table import check_columns
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Items, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source

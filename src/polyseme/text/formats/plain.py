@@ -1,7 +1,7 @@
 """Plain text. Three layouts: articles, lines, paragraphs (see `CorpusConfig.layout`)."""
 
 from polyseme.text.formats.lines import TextLine, join_lines, read_lines
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Items, Record, Rejected
 from polyseme.text.settings import CorpusConfig
 

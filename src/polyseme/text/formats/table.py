@@ -8,7 +8,7 @@ from typing import Any
 from polyseme.errors import InputError
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.rows import record_of
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import LONGEST_LINE

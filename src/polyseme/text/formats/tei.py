@@ -10,7 +10,7 @@ from collections import Counter
 from xml.parsers import expat
 
 from polyseme.text.formats.lines import join_lines
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Item, Items, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import LONGEST_LINE, BrokenStreamError, read_blocks

@@ -9,7 +9,7 @@ import re
 
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.marked import sentence
-from polyseme.text.plan import Piece
+from polyseme.text.pieces import Piece
 from polyseme.text.records import Items, Rejected
 from polyseme.text.settings import CorpusConfig
 

@@ -1,0 +1,46 @@
+"""What a shard is made from: parts of sources, and the hash that tells whether they changed."""
+
+import hashlib
+from dataclasses import dataclass
+
+from polyseme.files import sha256_of
+from polyseme.text.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a source: bytes from `start` to `stop`, or row groups of a Parquet file."""
+
+    source: Source
+    start: int
+    stop: int
+    size: int
+    """Input bytes, packed as they lie on the disk."""
+    continues: bool = False
+    """Whether it begins inside a document too long to be kept whole."""
+
+    def digest(self) -> str:
+        """Hash of the bytes it stands for, with its name: documents are named after it."""
+        whole = self.source.format == "parquet"
+        content = sha256_of(
+            self.source.path, 0 if whole else self.start, None if whole else self.stop
+        )
+        return f"{self.source.name} {self.start}-{self.stop} {content}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The pieces that become one shard."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        """Input bytes of all pieces."""
+        return sum(piece.size for piece in self.pieces)
+
+    def digest(self) -> str:
+        """Hash of everything this shard is made from."""
+        lines = "\n".join(piece.digest() for piece in self.pieces)
+        return hashlib.sha256(lines.encode()).hexdigest()

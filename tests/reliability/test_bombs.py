@@ -1,0 +1,115 @@
+"""A little file that unpacks to a huge one is refused at once, in little memory."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from text.making import make_config
+
+from polyseme.text import streams
+from polyseme.text.plan import plan_shards
+from polyseme.text.prepare import prepare_shard
+from polyseme.text.segmenters import load_segmenter
+from polyseme.text.sources import Compression, Source
+
+COMPRESSIONS: list[Compression] = ["gz", "bz2", "xz", "zst"]
+FILLINGS = {"zeros": bytes(1 << 20), "lines": b"the same line again and again\n" * 34_953}
+SECONDS = 2.0
+MEMORY = 300 << 20
+# Above what `make check` needs a bomb is only larger, not other.
+REDUCED, FULL = 1 << 30, 10 << 30
+
+
+def make_bomb(path: Path, compression: Compression, filling: str, size: int) -> Source:
+    """Many copies of one packed stream: `size` bytes when unpacked, made in a moment."""
+    part = FILLINGS[filling] * (16 if size > REDUCED else 4)
+    packed = _pack_hard(part, compression)
+    with path.open("wb") as file:
+        for _ in range(size // len(part) + 1):
+            file.write(packed)
+    return Source(path, "bomb", "text", compression, path.stat().st_size)
+
+
+def _pack_hard(data: bytes, compression: Compression) -> bytes:
+    match compression:
+        case "gz":
+            return gzip.compress(data, 9, mtime=0)
+        case "bz2":
+            return bz2.compress(data)
+        case "xz":
+            return lzma.compress(data)
+        case "zst":
+            packed: bytes = pa.Codec("zstd", 19).compress(data).to_pybytes()
+            return packed
+
+
+def main(path: str, compression: Compression, out: str) -> None:
+    """Prepare the bomb and tell the time it took and the most memory there ever was."""
+    import resource  # not there on Windows
+    import time
+
+    source = Source(Path(path), "bomb", "text", compression, Path(path).stat().st_size)
+    config = make_config()
+    load_segmenter("whitespace", "en")
+    (batch,) = plan_shards([source], config)
+    began = time.process_time()
+    counts = prepare_shard(config, batch, Path(out))
+    seconds = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps([counts["quarantine_reasons"], counts["kept"], seconds, peak]))
+
+
+def prepare_bomb(folder: Path, compression: Compression, filling: str, size: int) -> None:
+    """The promise: refused by name, soon, and small."""
+    source = make_bomb(folder / "bomb", compression, filling, size)
+    (folder / "out").mkdir()
+    program = "import sys; from reliability.test_bombs import main; main(*sys.argv[1:])"
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(source.path), compression, str(folder / "out")],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    reasons, _, seconds, peak = json.loads(ran.stdout)
+    assert reasons.get("broken-file") == 1
+    assert seconds <= SECONDS
+    assert peak <= MEMORY
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="memory as Linux counts it")
+
+
+@linux_only
+@pytest.mark.parametrize("filling", FILLINGS)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_bomb_is_refused(tmp_path: Path, compression: Compression, filling: str) -> None:
+    prepare_bomb(tmp_path, compression, filling, REDUCED)
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.parametrize("filling", FILLINGS)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_bomb_of_ten_gigabytes_is_refused(
+    tmp_path: Path, compression: Compression, filling: str
+) -> None:
+    prepare_bomb(tmp_path, compression, filling, FULL)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_without_the_limit_the_bomb_would_go_off(
+    tmp_path: Path, compression: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_LARGEST_RATIO", 1 << 40)
+    source = make_bomb(tmp_path / "bomb", compression, "zeros", 32 << 20)
+    blocks = streams.read_blocks(source, 0, source.bytes)
+    assert sum(len(block) for block in blocks) >= 32 << 20

@@ -1,0 +1,268 @@
+"""Twice the text takes twice the time: every pattern and scanner against hostile input."""
+
+import contextlib
+import re
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from text.making import make_config, make_source
+
+from polyseme.text.clean import UnfitTextError, clean
+from polyseme.text.formats import read_piece, vertical
+from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, Piece, plan_shards
+from polyseme.text.prepare import _no_cycle_collection
+from polyseme.text.segmenters import load_segmenter
+from polyseme.text.segmenters.spacy_rules import SpacyRules
+from polyseme.text.sentences import split_sentences
+from polyseme.text.settings import Format
+from polyseme.text.streams import split_lines
+
+Work = Callable[[str], object]
+MEGABYTE = 1 << 20
+LARGEST_GROWTH = 2.5
+SECONDS_PER_MEGABYTE = 2.0
+# A chunk that spaCy was never asked before costs it some 30 microseconds and more, and hostile
+# text can be all such chunks. That is slow, but no blow-up.
+SECONDS_PER_NEW_MEGABYTE = 40.0
+TOO_SHORT_TO_TELL = 0.020
+QUICK = (MEGABYTE // 32, MEGABYTE // 16)
+FULL = (MEGABYTE // 4, MEGABYTE // 2, MEGABYTE)
+
+
+def fill(pattern: str, size: int) -> str:
+    """The pattern again and again, up to `size` bytes."""
+    return pattern * (size // len(pattern.encode()) + 1)
+
+
+def fill_distinct(pattern: str, size: int) -> str:
+    """Chunks of the pattern, no two alike."""
+    chunks, length, number = [], 0, 0
+    while length < size:
+        chunks.append(f"{pattern * 3}{number:x}{pattern}")
+        length += len(chunks[-1].encode()) + 1
+        number += 1
+    return " ".join(chunks)
+
+
+def measure(prepare: Callable[[], Work], text: str) -> float:
+    """The median of three, in seconds of work. Each begins afresh: nothing is remembered."""
+    times = []
+    for _ in range(3):
+        work = prepare()
+        with _no_cycle_collection():  # as in `prepare_shard`
+            began = time.process_time()
+            work(text)
+            times.append(time.process_time() - began)
+    return statistics.median(times)
+
+
+def check_growth(
+    prepare: Callable[[], Work],
+    make: Callable[[int], str],
+    sizes: tuple[int, ...],
+    limit: float = SECONDS_PER_MEGABYTE,
+) -> None:
+    """The promise: at most 2.5 times as long for twice as much, and never beyond the limit.
+
+    Another program can spoil one measurement or two, so only the third failure counts.
+    """
+    for _ in range(3):
+        seconds = [measure(prepare, make(size)) for size in sizes]
+        if _is_kept(seconds, sizes, limit):
+            return
+    raise AssertionError(f"{sizes} bytes took {seconds} s")
+
+
+def _is_kept(seconds: list[float], sizes: tuple[int, ...], limit: float) -> bool:
+    grows = (t >= TOO_SHORT_TO_TELL and u / t > LARGEST_GROWTH for t, u in pairwise(seconds))
+    return not any(grows) and seconds[-1] <= limit * max(sizes[-1] / MEGABYTE, 0.125)
+
+
+@pytest.fixture(params=[QUICK, pytest.param(FULL, marks=pytest.mark.slow)], ids=["quick", "full"])
+def sizes(request: pytest.FixtureRequest) -> tuple[int, ...]:
+    """The sizes of the input, in bytes."""
+    chosen: tuple[int, ...] = request.param
+    return chosen
+
+
+SPACY = SpacyRules("en")
+
+
+def spacy_afresh() -> Work:
+    SPACY._young, SPACY._old = {}, {}
+    return SPACY.split
+
+
+SPACY_PATTERNS = [
+    *("(", "a(", "'s", "😀", ".", "a-", "1,", "http://a", "a.b@", "a/", ":)", "_", "$1", "n't"),
+    *('"', "“a”,", "A.B.", "don't ", "(a ", "a\u0301", "-", "'", "中"),
+]
+
+
+@pytest.mark.parametrize("pattern", SPACY_PATTERNS)
+def test_spacys_words_grow_with_the_text(pattern: str, sizes: tuple[int, ...]) -> None:
+    check_growth(spacy_afresh, partial(fill, pattern), sizes)
+
+
+@pytest.mark.parametrize("pattern", ["(", "'s", "a-", "_", "http://a/", "é", "1,"])
+def test_spacys_words_grow_with_the_text_where_no_two_are_alike(
+    pattern: str, sizes: tuple[int, ...]
+) -> None:
+    make = partial(fill_distinct, pattern)
+    check_growth(spacy_afresh, make, sizes, limit=SECONDS_PER_NEW_MEGABYTE)
+
+
+@pytest.mark.parametrize("pattern", ["a", "a.", "中", "(", " ", "e\u0301", "\u0301", "a中", "_"])
+@pytest.mark.parametrize("name", ["characters", "whitespace"])
+def test_patterns_grow_with_the_text(name: Any, pattern: str, sizes: tuple[int, ...]) -> None:
+    check_growth(lambda: load_segmenter(name, "zh").split, partial(fill, pattern), sizes)
+
+
+@pytest.mark.parametrize("pattern", ["的", "龘", "中国", "我是", "a", "1.", "，", "龘a", "%", "é"])
+def test_jiebas_words_grow_with_the_text(pattern: str, sizes: tuple[int, ...]) -> None:
+    pytest.importorskip("jieba")
+    # Its model of unknown words is plain Python, some 10 microseconds a character.
+    make = partial(fill, pattern)
+    check_growth(lambda: load_segmenter("jieba", "zh").split, make, sizes, limit=15.0)
+
+
+@pytest.mark.parametrize("words", [["."], ["a", "."], ["?!"], [")"], ["..."], [".", ")"], ["a"]])
+def test_sentences_grow_with_the_words(words: list[str], sizes: tuple[int, ...]) -> None:
+    def split(text: str) -> object:
+        return split_sentences(words * (len(text) // len(words)))
+
+    check_growth(lambda: split, partial(fill, "x"), sizes)
+
+
+CLEAN = ["a", "\x01", "é", "e\u0301", "\u0301\u0316", "a" + "\u0301\u0316" * 100, "ﷺ", "가", "\r\n"]
+
+
+@pytest.mark.parametrize("pattern", CLEAN)
+@pytest.mark.parametrize("form", [None, "NFC", "NFKD"])
+def test_cleaning_grows_with_the_text(pattern: str, form: Any, sizes: tuple[int, ...]) -> None:
+    config = make_config(normalise=form)
+
+    def run(text: str) -> None:
+        with contextlib.suppress(UnfitTextError):
+            clean(text, config)
+
+    check_growth(lambda: run, partial(fill, pattern), sizes)
+
+
+def test_cleaning_a_mountain_of_marks_takes_no_time(sizes: tuple[int, ...]) -> None:
+    def make(size: int) -> str:
+        return "a" + "\u0301" * (size // 4) + "\u0316" * (size // 4)
+
+    def run(text: str) -> None:
+        with pytest.raises(UnfitTextError):
+            clean(text, make_config(normalise="NFC"))
+
+    check_growth(lambda: run, make, sizes)
+
+
+BOUNDARIES = {"blank line": _BLANK_LINE, "text": _NEW_TEXT, "document": _NEW_DOCUMENT}
+BOUNDARY_PATTERNS = ["\n", "\n ", " ", "\n\t", "\n<text", "\n<text ", "\n<text a", "\n\n# newdoc"]
+
+
+@pytest.mark.parametrize("pattern", BOUNDARY_PATTERNS)
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_boundaries_are_found_in_time(name: str, pattern: str, sizes: tuple[int, ...]) -> None:
+    def search(text: str) -> None:
+        for _ in BOUNDARIES[name].finditer(text.encode()):
+            pass
+
+    check_growth(lambda: search, partial(fill, pattern), sizes)
+    check_growth(lambda: search, lambda size: "\n" + " " * size, sizes)
+    check_growth(lambda: search, lambda size: "\n<text " + "a" * size, sizes)
+
+
+TAGS = ["<", "<s", "<a ", '"', '<a "', 'a="b" ', "/", "<a>", '""', ' a="']
+
+
+@pytest.mark.parametrize("pattern", TAGS)
+def test_tags_grow_with_the_line(pattern: str, sizes: tuple[int, ...]) -> None:
+    def match(text: str) -> None:
+        vertical._TAG.fullmatch(f"<a {text}")
+        vertical._TAG.fullmatch(f"<a {text}>")
+        vertical._ATTRIBUTE.findall(text)
+
+    check_growth(lambda: match, partial(fill, pattern), sizes)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])
+@pytest.mark.parametrize("pattern", ["a", "\n", "\u0a00", "\u0a0a", "a\n", "\r\n"])
+def test_lines_grow_with_the_bytes(pattern: str, encoding: str, sizes: tuple[int, ...]) -> None:
+    newline = "\n".encode(encoding)
+
+    def split(text: str) -> None:
+        data = text.encode(encoding)
+        blocks = (data[i : i + 4096] for i in range(0, len(data), 4096))
+        for _ in split_lines(blocks, newline=newline):
+            pass
+
+    check_growth(lambda: split, partial(fill, pattern), sizes)
+
+
+READERS: list[tuple[Format, str, str]] = [
+    ("jsonl", "", "["),
+    ("jsonl", '{"text":', '{"a":'),
+    ("jsonl", '{"text":"', "\\u0041"),
+    ("csv", "text\n", '"'),
+    ("csv", 'text\n"', "a\n"),
+    ("csv", "text\n", "a,"),
+    ("csv", "text\n", '"a"b\n'),
+    ("tei", "<TEI><text>", "<div>"),
+    ("tei", "<TEI><text>", "<p>"),
+    ("tei", "<TEI><text><p>", "<note>"),
+    ("tei", "<TEI><text><p>", "a<lb/>"),
+    ("tei", "<TEI><text><p>", "&lt;"),
+    ("conllu", "", "1\ta\n"),
+    ("conllu", "", "# a = b\n"),
+    ("conllu", "", "1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n"),
+    ("vertical", "", "a\n"),
+    ("vertical", "", "&amp"),
+    ("vertical", "", "<text>\n"),
+    ("text", "", "a\n"),
+    ("text", "", "\n"),
+]
+
+
+@pytest.mark.parametrize(("kind", "head", "pattern"), READERS)
+def test_readers_grow_with_the_file(
+    kind: Format, head: str, pattern: str, tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    def read(text: str) -> None:
+        source = make_source(tmp_path, (head + text).encode(), kind)
+        for _ in read_piece(Piece(source, 0, source.bytes, source.bytes), make_config()):
+            pass
+
+    check_growth(lambda: read, partial(fill, pattern), sizes)
+
+
+@pytest.mark.parametrize("pattern", ["a", "a\n", "\n ", " "])
+def test_planning_grows_with_the_file(pattern: str, tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    def plan(text: str) -> None:
+        plan_shards([make_source(tmp_path, b"\n" + text.encode())], make_config(shard_bytes=65536))
+
+    check_growth(lambda: plan, partial(fill, pattern), sizes)
+
+
+def test_a_pattern_known_to_blow_up_fails_the_check() -> None:
+    quadratic = re.compile("a*b")
+    with pytest.raises(AssertionError):
+        check_growth(lambda: quadratic.findall, partial(fill, "a"), (8192, 16384, 32768))
+
+
+def test_a_slow_but_steady_function_fails_the_check() -> None:
+    def dawdle(text: str) -> None:
+        for _ in range(len(text) * 150):
+            pass
+
+    with pytest.raises(AssertionError):
+        check_growth(lambda: dawdle, partial(fill, "a"), QUICK)
