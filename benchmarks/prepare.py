@@ -2,7 +2,7 @@
 
     python benchmarks/prepare.py speed     'texts/enwiki-0[0-3].txt.xz'   against the bare loops
     python benchmarks/prepare.py agreement 'texts/enwiki-*.txt.xz'        words against spaCy's
-    python benchmarks/prepare.py growth    'texts/enwiki-*.txt.xz'        a quarter against all
+    python benchmarks/prepare.py growth    'texts/enwiki-*.txt.xz'        a part against all
     python benchmarks/prepare.py engines   'texts/enwiki-*.txt.xz'        Ray against local
 
 Each compares things side by side in one run, in turns, and prints medians: the machine's mood
@@ -117,7 +117,7 @@ def watch_memory(process: "subprocess.Popen[bytes]") -> int:
             with suppress(psutil.Error):  # it ended between the two looks
                 family += member.memory_full_info().pss
         peak = max(peak, family)
-        time.sleep(0.2)
+        time.sleep(0.5)
     return peak
 
 
@@ -175,19 +175,24 @@ def agreement(files: list[str], args: argparse.Namespace) -> None:
 
 
 def growth(files: list[str], args: argparse.Namespace) -> None:
-    few = files[: max(len(files) // 4, 1)]
-    runs: dict[int, list[Run]] = {len(few): [], len(files): []}
+    # A packed file is one shard: a number of files that the workers cannot share evenly shows
+    # their idling, not growth. Hence a third beside the quarter.
+    sizes = [max(len(files) // 4, 1), max(len(files) // 3, 1), len(files)]
+    runs: dict[int, list[Run]] = {size: [] for size in sizes}
     for _ in range(args.repeats):
-        for chosen in (few, files):
-            runs[len(chosen)].append(run_prepare(chosen, args))
-    for count, done in runs.items():
-        report(f"{count} files", done)
-    (small, large) = runs.values()
-    peaks = [max(run.peak_memory for run in done) for done in (small, large)]
-    per_word = [statistics.median(r.seconds / r.words for r in done) for done in (small, large)]
-    print(
-        f"peak memory {peaks[1] / peaks[0]:.2f} x; time per word {per_word[1] / per_word[0]:.2f} x"
-    )
+        for size in sizes:
+            runs[size].append(run_prepare(files[:size], args))
+    for size, done in runs.items():
+        report(f"{size} files", done)
+    peak = {size: max(run.peak_memory for run in done) for size, done in runs.items()}
+    seconds = {size: statistics.median(r.seconds for r in done) for size, done in runs.items()}
+    words = {size: done[0].words for size, done in runs.items()}
+    for size in sizes[:2]:
+        memory = peak[len(files)] / peak[size]
+        pace = (seconds[len(files)] / words[len(files)]) / (seconds[size] / words[size])
+        print(
+            f"{len(files)} against {size}: peak memory {memory:.2f} x, time per word {pace:.2f} x"
+        )
 
 
 def engines(files: list[str], args: argparse.Namespace) -> None:

@@ -57,7 +57,8 @@ def broken_row_group() -> bytes:
     data = table({"text": [f"row {i}" for i in range(30)]}, row_group_size=10, use_dictionary=False)
     facts = pq.read_metadata(io.BytesIO(data)).row_group(1).column(0)
     begin, size = facts.data_page_offset, facts.total_compressed_size
-    return data[:begin] + b"\xff" * size + data[begin + size :]
+    broken: bytes = data[:begin] + b"\xff" * size + data[begin + size :]
+    return broken
 
 
 def conllu(*forms: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from text.making import make_config, make_source
+from text.making import make_config, make_piece, make_source
 
 from polyseme.text.clean import UnfitTextError, clean
 from polyseme.text.formats import read_piece, vertical
-from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, Piece, plan_shards
+from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
 from polyseme.text.segmenters import load_segmenter
 from polyseme.text.segmenters.spacy_rules import SpacyRules
@@ -30,6 +30,8 @@ SECONDS_PER_MEGABYTE = 2.0
 # A chunk that spaCy was never asked before costs it some 30 microseconds and more, and hostile
 # text can be all such chunks. That is slow, but no blow-up.
 SECONDS_PER_NEW_MEGABYTE = 40.0
+# A line costs some 2 to 5 microseconds however short it is, and a file can be all line ends.
+SECONDS_PER_MEGABYTE_OF_LINES = 10.0
 TOO_SHORT_TO_TELL = 0.020
 QUICK = (MEGABYTE // 32, MEGABYTE // 16)
 FULL = (MEGABYTE // 4, MEGABYTE // 2, MEGABYTE)
@@ -206,7 +208,7 @@ def test_lines_grow_with_the_bytes(pattern: str, encoding: str, sizes: tuple[int
         for _ in split_lines(blocks, newline=newline):
             pass
 
-    check_growth(lambda: split, partial(fill, pattern), sizes)
+    check_growth(lambda: split, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
 
 
 READERS: list[tuple[Format, str, str]] = [
@@ -239,10 +241,10 @@ def test_readers_grow_with_the_file(
 ) -> None:
     def read(text: str) -> None:
         source = make_source(tmp_path, (head + text).encode(), kind)
-        for _ in read_piece(Piece(source, 0, source.bytes, source.bytes), make_config()):
+        for _ in read_piece(make_piece(source), make_config()):
             pass
 
-    check_growth(lambda: read, partial(fill, pattern), sizes)
+    check_growth(lambda: read, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
 
 
 @pytest.mark.parametrize("pattern", ["a", "a\n", "\n ", " "])
@@ -250,19 +252,19 @@ def test_planning_grows_with_the_file(pattern: str, tmp_path: Path, sizes: tuple
     def plan(text: str) -> None:
         plan_shards([make_source(tmp_path, b"\n" + text.encode())], make_config(shard_bytes=65536))
 
-    check_growth(lambda: plan, partial(fill, pattern), sizes)
+    check_growth(lambda: plan, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
 
 
 def test_a_pattern_known_to_blow_up_fails_the_check() -> None:
     quadratic = re.compile("a*b")
     with pytest.raises(AssertionError):
-        check_growth(lambda: quadratic.findall, partial(fill, "a"), (8192, 16384, 32768))
+        check_growth(lambda: quadratic.findall, partial(fill, "a"), (16384, 32768))
 
 
 def test_a_slow_but_steady_function_fails_the_check() -> None:
     def dawdle(text: str) -> None:
-        for _ in range(len(text) * 150):
+        for _ in range(len(text) * 20_000):
             pass
 
     with pytest.raises(AssertionError):
-        check_growth(lambda: dawdle, partial(fill, "a"), QUICK)
+        check_growth(lambda: dawdle, partial(fill, "a"), (1024,))

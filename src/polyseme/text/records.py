@@ -52,6 +52,9 @@ class Blank:
     units: int = 1
 
 
+BLANK = Blank()
+"""The one most readers need."""
+
 Item: TypeAlias = Record | Rejected | Blank
 Items: TypeAlias = Iterator[Item]
 

@@ -13,8 +13,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from polyseme.text.records import QUOTE
 from polyseme.text.sources import Source
@@ -34,9 +33,8 @@ class BrokenStreamError(Exception):
     """A compressed file that cannot be read further. Its text is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line. `start` is its byte offset in the (unpacked) file."""
+class Line(NamedTuple):
+    """One line. `start` is its byte offset in the (unpacked) file. There are millions of them."""
 
     start: int
     raw: bytes
@@ -87,39 +85,41 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
 
 def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[Line]:
     """Cut a stream of blocks into lines. `newline` is the line end in the text's encoding."""
-    pending = bytearray()
+    pending = b""
     skipping, head = 0, b""  # bytes of an overlong line already let go, and the first of them
     for block in blocks:
-        begin = 0
-        searched = len(pending) - len(pending) % len(newline)
-        pending += block
-        while (end := _find(pending, newline, max(begin, searched))) >= 0:
-            if skipping:
-                skipping += end - begin
-                yield Line(start, head, too_long=True)
-                start += skipping + len(newline)
-                skipping = 0
-            else:
-                yield Line(start, bytes(pending[begin:end]), end - begin > LONGEST_LINE)
-                start += end - begin + len(newline)
-            begin = end + len(newline)
-        del pending[:begin]
+        if newline not in block and len(pending) + len(block) <= LONGEST_LINE:
+            pending += block
+            continue
+        *whole, pending = _split(pending + block, newline)
+        for raw in whole:
+            size = skipping + len(raw)
+            is_too_long = size > LONGEST_LINE
+            yield Line(start, head or raw[:QUOTE] if is_too_long else raw, is_too_long)
+            start += size + len(newline)
+            skipping, head = 0, b""
         if len(pending) > LONGEST_LINE:
-            whole = len(pending) - len(pending) % len(newline)  # keep two-byte units together
-            head = head if skipping else bytes(pending[:QUOTE])
-            skipping += whole
-            del pending[:whole]
+            kept = len(pending) % len(newline)  # keep two-byte units together
+            head = head or pending[:QUOTE]
+            skipping += len(pending) - kept
+            pending = pending[len(pending) - kept :]
     if pending or skipping:
-        yield Line(start, head if skipping else bytes(pending), bool(skipping))
+        yield Line(start, head or pending, bool(skipping))
 
 
-def _find(data: bytearray, newline: bytes, begin: int) -> int:
-    """Where the next line ends, or -1. In UTF-16 and UTF-32 only at whole units."""
-    unit = len(newline)
-    found = data.find(newline, begin)
-    while found >= 0 and (found - begin) % unit:
-        found = data.find(newline, found + 1)
-    return found
+def _split(data: bytes, newline: bytes) -> list[bytes]:
+    """As `bytes.split`, but in UTF-16 and UTF-32 only between whole units."""
+    parts = data.split(newline)
+    if len(newline) == 1:
+        return parts
+    whole = [parts[0]]
+    for part in parts[1:]:
+        # A line end that begins inside a unit is none: half of one letter and half of the next.
+        if len(whole[-1]) % len(newline):
+            whole[-1] += newline + part
+        else:
+            whole.append(part)
+    return whole
 
 
 def _unpacked(bites: _Bites, source: Source) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.text import streams
+from polyseme.text.formats import plain
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
 DATA = b"one\ntwo\n\n  \nthree\n"
@@ -49,8 +50,16 @@ def test_a_bad_line_ends_no_article(tmp_path: Path) -> None:
 
 
 def test_an_endless_paragraph_is_cut_in_bounded_pieces(tmp_path: Path) -> None:
-    items = read_all(tmp_path, b"x\n" * 25_000, config=make_config(layout="paragraphs"))
-    assert [record.units for record in records(items)] == [10_000, 10_000, 5000]
+    lines = [b"x" * 1000] * 3000
+    items = read_all(tmp_path, b"\n".join(lines), config=make_config(layout="paragraphs"))
+    assert sum(record.units for record in records(items)) == 3000
+    assert max(len(text) for text in texts(items)) <= 1.1 * plain._LONGEST_PARAGRAPH
+
+
+def test_lines_of_chinese_are_joined_without_a_space(tmp_path: Path) -> None:
+    data = "天下\n雨。\n他说 ok\nyes\n".encode()
+    items = read_all(tmp_path, data, config=make_config(layout="paragraphs"))
+    assert texts(items) == ["天下雨。他说 ok yes"]
 
 
 def test_windows_line_ends_leave_no_trace(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import json
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, Item, Items, Rejected, quote
+from polyseme.text.records import BLANK, Item, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 
 
@@ -15,7 +15,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
         if isinstance(line, Rejected):
             yield line
         elif line.is_blank:
-            yield Blank()
+            yield BLANK
         else:
             yield _item(line, f"{piece.source.name}@{line.start}", config)
 

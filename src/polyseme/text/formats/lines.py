@@ -1,7 +1,7 @@
 """The lines of a piece, decoded: what all line-based formats begin with."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from polyseme.text.pieces import Piece
 from polyseme.text.records import Rejected, quote
@@ -11,8 +11,7 @@ from polyseme.text.sources import encoding_of, newline_in
 from polyseme.text.streams import BrokenStreamError, read_blocks, split_lines
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line as text, without its line end."""
 
     start: int
@@ -66,7 +65,7 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
 def join_lines(lines: Iterable[str]) -> str:
     """Lines of one paragraph as running text: Chinese goes on without a space, others with one."""
     text = ""
-    for line in (line.strip() for line in lines):
+    for line in filter(None, (line.strip() for line in lines)):
         is_spaceless = SPACELESS.match(text[-1:]) and SPACELESS.match(line[:1])
         text += line if is_spaceless or not text else f" {line}"
     return text

@@ -2,7 +2,7 @@
 
 from polyseme.text.formats.lines import TextLine, join_lines, read_lines
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, Items, Record, Rejected
+from polyseme.text.records import BLANK, Items, Record, Rejected
 from polyseme.text.settings import CorpusConfig
 
 # Characters; more without a blank line is no paragraph but a file without any.
@@ -27,7 +27,7 @@ def _articles(piece: Piece, config: CorpusConfig) -> Items:
             yield line
         elif line.is_blank:
             document = None
-            yield Blank()
+            yield BLANK
         else:
             document = document or f"{piece.source.name}@{line.start}"
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
@@ -38,7 +38,7 @@ def _each_line(piece: Piece, config: CorpusConfig) -> Items:
         if isinstance(line, Rejected):
             yield line
         elif line.is_blank:
-            yield Blank()
+            yield BLANK
         else:
             document = f"{piece.source.name}@{line.start}"
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
@@ -61,7 +61,7 @@ def _paragraphs(piece: Piece, config: CorpusConfig) -> Items:
         if isinstance(line, Rejected):
             yield line
         elif line.is_blank:
-            yield Blank()
+            yield BLANK
         else:
             held.append(line)
             size += len(line.text)

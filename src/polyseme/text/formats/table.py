@@ -9,7 +9,7 @@ from polyseme.errors import InputError
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, Items, Rejected, quote
+from polyseme.text.records import BLANK, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import LONGEST_LINE
 
@@ -33,7 +33,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
             check_columns(row, piece.source.name, config)
             header = row
         elif not row:
-            yield Blank()
+            yield BLANK
         elif len(row) != len(header):
             detail = f"{len(row)} fields, the header has {len(header)}"
             yield Rejected(number, "wrong-number-of-fields", quote(repr(row)), detail)
