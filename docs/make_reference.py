@@ -47,7 +47,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
         CorpusConfig,
         (
             "The table `[corpus]` of the file. These decide every byte of the corpus and are "
-            "stored in its `config.toml`, there at the top level."
+            "stored in its `config.toml`."
         ),
     ),
     ("polyseme inspect", "", InspectConfig, "Top level of the file."),

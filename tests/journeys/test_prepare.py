@@ -160,3 +160,17 @@ def test_a_text_without_a_word_is_an_error_that_says_where_it_went(tmp_path: Pat
     path.write_text("\n \n", encoding="utf-8")
     result = polyseme("prepare", path, "--language", "en", "--out", tmp_path / "c", code=66)
     assert "No words came out of the input" in result.stderr
+
+
+def test_the_settings_of_one_corpus_make_another_like_it(texts: Path, tmp_path: Path) -> None:
+    words = ("--language", "en", "--max-words", "8", "--segmenter", "whitespace")
+    polyseme("prepare", texts, *words, "--out", tmp_path / "one")
+    settings = tmp_path / "one" / "config.toml"
+    polyseme("prepare", texts, "--config", settings, "--out", tmp_path / "two")
+    one, two = ((tmp_path / name / "manifest.json").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_a_missing_setting_is_named(texts: Path, tmp_path: Path) -> None:
+    result = polyseme("prepare", texts, "--out", tmp_path / "c", code=2)
+    assert "language is required" in result.stderr

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from polyseme.errors import EngineError
 from polyseme.text import prepare
+from polyseme.text.pieces import Batch
 from polyseme.text.prepare import describe_preparation, fingerprint, is_held_out
 from polyseme.text.settings import Format
 from text.making import Preparation, make_config, make_source, pack, prepare_all
@@ -183,3 +185,10 @@ def test_the_search_for_cycles_is_on_again_after_an_error(
     with pytest.raises(KeyError):
         run(tmp_path, b"a\n")
     assert gc.isenabled()
+
+
+def test_a_worker_with_other_versions_refuses_the_work(tmp_path: Path) -> None:
+    elsewhere = prepare._prepare_elsewhere
+    with pytest.raises(EngineError, match="other versions"):
+        elsewhere(make_config(), "fingerprint of another machine", Batch("x", ()), tmp_path, print)
+    assert not list(tmp_path.iterdir())

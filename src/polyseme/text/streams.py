@@ -85,13 +85,14 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
 
 def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[Line]:
     """Cut a stream of blocks into lines. `newline` is the line end in the text's encoding."""
-    pending = b""
+    pending, half = b"", b""  # the line so far; what a block has of a unit that ends in the next
     skipping, head = 0, b""  # bytes of an overlong line already let go, and the first of them
     for block in blocks:
-        if newline not in block and len(pending) + len(block) <= LONGEST_LINE:
-            pending += block
-            continue
-        *whole, pending = _split(pending + block, newline)
+        joined = half + block
+        edge = len(joined) - len(joined) % len(newline)
+        half = joined[edge:]
+        first, *rest = _split(joined[:edge], newline)
+        *whole, pending = pending + first, *rest
         for raw in whole:
             size = skipping + len(raw)
             is_too_long = size > LONGEST_LINE
@@ -99,27 +100,26 @@ def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> I
             start += size + len(newline)
             skipping, head = 0, b""
         if len(pending) > LONGEST_LINE:
-            kept = len(pending) % len(newline)  # keep two-byte units together
             head = head or pending[:QUOTE]
-            skipping += len(pending) - kept
-            pending = pending[len(pending) - kept :]
+            skipping += len(pending)
+            pending = b""
+    pending += half
     if pending or skipping:
         yield Line(start, head or pending, bool(skipping))
 
 
 def _split(data: bytes, newline: bytes) -> list[bytes]:
     """As `bytes.split`, but in UTF-16 and UTF-32 only between whole units."""
-    parts = data.split(newline)
     if len(newline) == 1:
-        return parts
-    whole = [parts[0]]
-    for part in parts[1:]:
+        return data.split(newline)
+    parts, begin, end = [], 0, data.find(newline)
+    while end >= 0:
         # A line end that begins inside a unit is none: half of one letter and half of the next.
-        if len(whole[-1]) % len(newline):
-            whole[-1] += newline + part
-        else:
-            whole.append(part)
-    return whole
+        if end % len(newline) == 0:
+            parts.append(data[begin:end])
+            begin = end + len(newline)
+        end = data.find(newline, end + 1)
+    return [*parts, data[begin:]]
 
 
 def _unpacked(bites: _Bites, source: Source) -> Iterator[bytes]:
