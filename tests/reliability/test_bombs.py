@@ -24,6 +24,7 @@ COMPRESSIONS: list[Compression] = ["gz", "bz2", "xz", "zst"]
 FILLINGS = {
     "zeros": bytes(1 << 20),
     "lines": (b"again-and-" * 100 + b"\n") * 1047,
+    "short lines": b"again and again and once more\n" * 34_952,
 }
 SECONDS = 2.0
 MEMORY = 300 << 20

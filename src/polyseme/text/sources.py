@@ -42,7 +42,7 @@ _MARKS = [
 ]
 
 
-def _nobody(_: int) -> None:
+def nobody(_: int) -> None:
     """Listens to nothing."""
 
 
@@ -55,7 +55,7 @@ class Source:
     format: Format
     compression: Compression | None
     bytes: int
-    on_read: Callable[[int], None] = field(default=_nobody, compare=False, repr=False)
+    on_read: Callable[[int], None] = field(default=nobody, compare=False, repr=False)
     """Told how many of its bytes have been read, again and again."""
 
 

@@ -8,15 +8,17 @@ the reason; the lines before stay.
 """
 
 import bz2
+import contextlib
 import gzip
 import io
+import itertools
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 from polyseme.text.records import QUOTE
-from polyseme.text.sources import Source
+from polyseme.text.sources import Source, nobody
 
 LONGEST_LINE = 8 << 20
 """A longer line is set aside: no sentence is that long, and memory is bounded by it."""
@@ -27,6 +29,8 @@ _LARGEST_RATIO = 250
 _BITE = 4096
 _UNPACKED = 1 << 16
 _FREE_BYTES = 1 << 20
+_PROBED = 128  # blocks of `_UNPACKED` bytes
+_FAULTS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 class BrokenStreamError(Exception):
@@ -71,16 +75,25 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
                 source.on_read(len(block))
                 yield block
             return
-        bites = _Bites(file, source.on_read)
+        # Some megabytes come out before a bomb shows. None of them should be worked on first.
+        with contextlib.suppress(*_FAULTS):
+            for _ in itertools.islice(_measured(_Bites(file, nobody), source), _PROBED):
+                pass
+        file.seek(0)
         try:
-            out = 0
-            for block in _unpacked(bites, source):
-                out += len(block)
-                if out > max(_FREE_BYTES, bites.taken * _LARGEST_RATIO):
-                    raise BrokenStreamError(f"unpacks to over {_LARGEST_RATIO} times its size")
-                yield block
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            yield from _measured(_Bites(file, source.on_read), source)
+        except _FAULTS as error:
             raise BrokenStreamError(f"{source.compression} data broken: {error}") from error
+
+
+def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
+    """The file unpacked, until it proves to be a bomb."""
+    out = 0
+    for block in _unpacked(bites, source):
+        out += len(block)
+        if out > max(_FREE_BYTES, bites.taken * _LARGEST_RATIO):
+            raise BrokenStreamError(f"unpacks to over {_LARGEST_RATIO} times its size")
+        yield block
 
 
 def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[Line]:
