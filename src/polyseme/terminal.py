@@ -1,7 +1,5 @@
 """What a person sees while a command works: messages, and a bar with the time left."""
 
-from types import TracebackType
-
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -42,12 +40,7 @@ class Bars:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def say(self, message: str) -> None:
