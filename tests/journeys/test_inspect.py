@@ -1,18 +1,13 @@
 """Looking at a corpus through the command line."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import polyseme
 
 
-def polyseme(*words: str | Path, code: int = 0) -> str:
-    command = [sys.executable, "-m", "polyseme", *map(str, words)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False
-    )
-    assert result.returncode == code, result.stdout + result.stderr
+def shown(*words: str | Path, code: int = 0) -> str:
+    result = polyseme(*words, code=code)
     return result.stdout + result.stderr
 
 
@@ -22,14 +17,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.txt").write_text("银行 在 河岸 。 bank 银行\n" * 3, encoding="utf-8")
     out = folder / "corpus"
     words = ("--language", "zh", "--segmenter", "whitespace", "--layout", "lines")
-    polyseme("prepare", folder / "a.txt", *words, "--held-out", "0", "--out", out)
+    shown("prepare", folder / "a.txt", *words, "--held-out", "0", "--out", out)
     return out
 
 
 def test_columns_with_chinese_words_line_up(corpus: Path) -> None:
     from rich.cells import cell_len
 
-    text = polyseme("inspect", corpus)
+    text = shown("inspect", corpus)
     table = text.partition("Most frequent words")[2].splitlines()[1:9]
     rows = [line.rstrip() for line in table if line.startswith(("│", "┃"))]
     assert any("银行" in row for row in rows)
@@ -38,27 +33,27 @@ def test_columns_with_chinese_words_line_up(corpus: Path) -> None:
 
 
 def test_the_counts_are_those_of_the_text(corpus: Path) -> None:
-    text = polyseme("inspect", corpus)
+    text = shown("inspect", corpus)
     assert "│ 银行 │     6 │ 33.33% │" in text  # 2 of 6 words in each line
     assert "│ words              │              18 │".replace(" ", "") in text.replace(" ", "")
 
 
 def test_a_picture_is_drawn(corpus: Path, tmp_path: Path) -> None:
-    polyseme("inspect", corpus, "--plot", tmp_path / "figures" / "c.png")
+    shown("inspect", corpus, "--plot", tmp_path / "figures" / "c.png")
     assert (tmp_path / "figures" / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_flipped_byte_is_found(corpus: Path) -> None:
-    assert "as they were written" in polyseme("inspect", corpus, "--verify")
+    assert "as they were written" in shown("inspect", corpus, "--verify")
     [shard] = (corpus / "shards").iterdir()
     good = shard.read_bytes()
     shard.write_bytes(good[:-20] + bytes([good[-20] ^ 1]) + good[-19:])
     try:
-        assert "shards/part-00000.parquet" in polyseme("inspect", corpus, "--verify", code=65)
+        assert "shards/part-00000.parquet" in shown("inspect", corpus, "--verify", code=65)
     finally:
         shard.write_bytes(good)
 
 
 def test_an_unfinished_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "receipts").mkdir()
-    assert "is not finished" in " ".join(polyseme("inspect", tmp_path, code=65).split())
+    assert "is not finished" in " ".join(shown("inspect", tmp_path, code=65).split())

@@ -1,12 +1,11 @@
 """From texts to a corpus through the command line, as a user goes."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from command_line import polyseme
 
 TEXT = """\
 The bank raised its rates. The river had left its bank!
@@ -14,15 +13,6 @@ The bank raised its rates. The river had left its bank!
 "Who plays the lead?" she asked. Lead is a heavy metal.
 Dr. Smith plays fair (e.g. at chess).
 """
-
-
-def polyseme(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polyseme", *map(str, words)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    return result
 
 
 @pytest.fixture

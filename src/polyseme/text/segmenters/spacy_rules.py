@@ -103,12 +103,12 @@ class SpacyRules:
             matches = list(self._plain.finditer(chunk))
             return tuple(m[0] for m in matches), tuple(m.start() for m in matches)
         if chunk[0] in self._opening and chunk[1:2].isalnum():
-            parts, offsets = self._young.get(chunk[1:]) or self._look_up(chunk[1:])
+            parts, offsets = self._look_up(chunk[1:])
             # Not where the mark makes a word of the rules with what it touches: `'s` in `'s,`.
             if not any(chunk[: offset + 1] in self._rules for offset in offsets[1:4]):
                 return (chunk[0], *parts), (0, *(offset + 1 for offset in offsets))
         if chunk[-1] in self._closing[_class_of(chunk[-2:-1])]:
-            parts, offsets = self._young.get(chunk[:-1]) or self._look_up(chunk[:-1])
+            parts, offsets = self._look_up(chunk[:-1])
             # Nor here: `):` in `word):`, `etc.` in `and/etc.`.
             if not any(chunk[offset:] in self._rules for offset in offsets[-3:]):
                 return (*parts, chunk[-1]), (*offsets, len(chunk) - 1)
