@@ -15,6 +15,7 @@ setup:  ## a virtual environment with everything, from a fresh clone
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" \
 		--group check --group docs --group build
+	-$(BIN)/python -m polyseme.encoders.compiled  # makes LSTMs faster; needs a C compiler
 
 check: lint types rooms spelling test
 

@@ -15,9 +15,30 @@ from typing import Any
 import annotated_types
 from pydantic.fields import FieldInfo
 
+from polyseme.batches.lexicon import LexiconConfig
+from polyseme.batches.stream import BatchConfig
+from polyseme.commands.evaluate import EvaluateConfig
 from polyseme.commands.inspect import InspectConfig
+from polyseme.commands.plan import PlanConfig
 from polyseme.commands.prepare import PrepareConfig
+from polyseme.commands.pretrain import PretrainConfig
+from polyseme.commands.score import ScoreConfig
 from polyseme.config import Settings
+from polyseme.encoders.characters import CharactersConfig, FilterConfig
+from polyseme.encoders.encoder import EncoderConfig, NoContextConfig
+from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig, LookupInputConfig
+from polyseme.encoders.lstm import LstmConfig
+from polyseme.encoders.transformer import TransformerConfig
+from polyseme.objectives.bidirectional import BidirectionalConfig
+from polyseme.objectives.causal import CausalConfig
+from polyseme.objectives.masked import MaskedConfig
+from polyseme.objectives.neighbours import NeighboursConfig
+from polyseme.objectives.softmaxes import (
+    AdaptiveSoftmaxConfig,
+    FullSoftmaxConfig,
+    SampledSoftmaxConfig,
+)
+from polyseme.pretraining.settings import RunConfig
 from polyseme.text.settings import CorpusConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
@@ -35,8 +56,9 @@ A setting can be given in three ways. Later ones overrule earlier ones:
 A setting nobody knows is an error, also in a file. In a TOML file, lists are written as lists
 (`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
 
-`inputs` and `folder` have no option: they are what follows the verb on the command line, and must
-stand there.
+`model`, `folder` and `inputs` of a verb have no option: they are what follows it on the command
+line, in this order. A part that is a choice is picked by its `kind`; only `--set` and files
+reach it.
 """
 
 _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
@@ -51,6 +73,54 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
         ),
     ),
     ("polyseme inspect", "", InspectConfig, "Top level of the file."),
+    ("polyseme plan", "", PlanConfig, "Top level of the file."),
+    ("polyseme pretrain", "", PretrainConfig, "Top level of the file."),
+    ("The run", "training.", RunConfig, "The table `[training]`, of plan and pretrain."),
+    ("Batches", "batches.", BatchConfig, "The table `[batches]`."),
+    ("Words and characters", "model.lexicon.", LexiconConfig, "The table `[model.lexicon]`."),
+    ("The encoder", "model.encoder.", EncoderConfig, "The table `[model.encoder]`."),
+    *(
+        (title, "model.encoder.input.", kind, "One choice of `model.encoder.input`.")
+        for title, kind in (
+            ("Input: a table", LookupInputConfig),
+            ("Input: characters", CharacterInputConfig),
+            ("Input: both", FusedInputConfig),
+        )
+    ),
+    (
+        "Characters beside a table",
+        "model.encoder.input.characters.",
+        CharactersConfig,
+        "The characters of a fused input.",
+    ),
+    ("Filters", "filters.", FilterConfig, "One entry of `filters`."),
+    *(
+        (title, "model.encoder.context.", kind, "One choice of `model.encoder.context`.")
+        for title, kind in (
+            ("Context: LSTM", LstmConfig),
+            ("Context: Transformer", TransformerConfig),
+            ("Context: none", NoContextConfig),
+        )
+    ),
+    *(
+        (title, "model.objective.", kind, "One choice of `model.objective`.")
+        for title, kind in (
+            ("Objective: bidirectional", BidirectionalConfig),
+            ("Objective: causal", CausalConfig),
+            ("Objective: masked", MaskedConfig),
+            ("Objective: neighbours", NeighboursConfig),
+        )
+    ),
+    *(
+        (title, "model.objective.softmax.", kind, "One choice of `model.objective.softmax`.")
+        for title, kind in (
+            ("Softmax: full", FullSoftmaxConfig),
+            ("Softmax: sampled", SampledSoftmaxConfig),
+            ("Softmax: adaptive", AdaptiveSoftmaxConfig),
+        )
+    ),
+    ("polyseme evaluate", "", EvaluateConfig, "Top level of the file."),
+    ("polyseme score", "", ScoreConfig, "Top level of the file."),
 ]
 
 
@@ -65,7 +135,7 @@ def settings_without_text() -> list[str]:
     silent = [kind.__name__ for kind in kinds if not kind.__doc__]
     for kind in kinds:
         fields = kind.model_fields.items()
-        silent += [f"{kind.__name__}.{name}" for name, field in fields if not field.description]
+        silent += [f"{kind.__name__}.{name}" for name, field in fields if not _meaning(name, field)]
     return silent
 
 
@@ -73,7 +143,7 @@ def _section(title: str, prefix: str, kind: type[Settings], where: str) -> str:
     rows = [
         _row(name, field)
         for name, field in kind.model_fields.items()
-        if not _is_settings(field.annotation)
+        if not _is_settings(field.annotation) and not _is_choice(field)
     ]
     lines = [
         f"## {title}\n",
@@ -86,8 +156,14 @@ def _section(title: str, prefix: str, kind: type[Settings], where: str) -> str:
 
 
 def _row(name: str, field: FieldInfo) -> tuple[str, str, str, str]:
-    meaning = " ".join((field.description or "").split())
-    return name, _values(field), _default(field), _escape(meaning)
+    return name, _values(field), _default(field), _escape(_meaning(name, field))
+
+
+def _meaning(name: str, field: FieldInfo) -> str:
+    """What a setting says of itself."""
+    if name == "kind":
+        return "Picks this choice."
+    return " ".join((field.description or "").split())
 
 
 def _values(field: FieldInfo) -> str:
@@ -110,6 +186,8 @@ def _type(annotation: Any) -> str:
         return ", ".join(_type(part) for part in parts)
     if typing.get_origin(annotation) is tuple:
         return "list"
+    if typing.get_origin(annotation) is dict or _is_settings(annotation):
+        return "table"
     words = {str: "text", int: "number", float: "number", bool: "true, false", Path: "path"}
     return words[annotation]
 
@@ -122,11 +200,18 @@ def _default(field: FieldInfo) -> str:
     if field.default is None or field.default == ():
         return "none"
     value = field.default
+    if isinstance(value, Settings | tuple):
+        return "see there"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def _is_settings(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Settings)
+
+
+def _is_choice(field: FieldInfo) -> bool:
+    """One of several settings classes: each has a section of its own."""
+    return any(_is_settings(part) for part in typing.get_args(field.annotation))
 
 
 def _escape(text: str) -> str:

@@ -10,12 +10,13 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
 from polyseme import __version__
-from polyseme.errors import PolysemeError
+from polyseme.errors import MissingExtraError, PolysemeError
 
 
 def main() -> None:
@@ -85,13 +86,24 @@ def _help(text: str) -> str:
     return "\n\n".join(filled).replace("[", "\\[")
 
 
+def _import(name: str, verb: str) -> ModuleType:
+    """A verb's module; what it needs beyond the core is named where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        purpose = f"polyseme {verb}"
+        raise MissingExtraError.of(error.name, extra="torch", purpose=purpose) from error
+
+
 def _command(verb: str) -> Callable[..., None]:
     """What Typer calls for a verb: its settings as parameters, its work with a progress bar."""
     from polyseme.config import Settings
     from polyseme.options import command_for
     from polyseme.terminal import Bars
 
-    module = importlib.import_module(f"polyseme.commands.{verb.replace('-', '_')}")
+    module = _import(f"polyseme.commands.{verb.replace('-', '_')}", verb)
     [kind] = [
         thing
         for thing in vars(module).values()

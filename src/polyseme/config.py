@@ -84,6 +84,9 @@ def _explain(kind: type[Settings], problem: Any) -> str:
         near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
         return f"{name} is not a setting. {hint}"
+    if problem["type"] == "value_error":  # a check of our own: its text says it all
+        text = str(problem["ctx"]["error"])
+        return f"{name}: {text}." if name else f"{text}."
     if problem["type"] == "missing":
         return f"{name} is required and was not given."
     return f"{name} = {problem['input']!r} does not fit: {problem['msg']}."

@@ -29,6 +29,12 @@ class CorpusError(PolysemeError):
     exit_code = 65
 
 
+class ModelError(PolysemeError):
+    """A model folder that is unfinished, damaged, or does not fit what it is used for."""
+
+    exit_code = 65
+
+
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 
@@ -51,3 +57,15 @@ class StorageError(PolysemeError):
     """The disk is full or failed. Nothing half-written is left under a final name."""
 
     exit_code = 74
+
+
+class TrainingError(PolysemeError):
+    """Training cannot go on as it is; what was saved before stays."""
+
+    exit_code = 70
+
+
+class TrainingStoppedError(TrainingError):
+    """A signal asked a run to stop, and it did, with everything saved."""
+
+    exit_code = 143

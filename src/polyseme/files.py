@@ -46,6 +46,16 @@ def publish(scratch: Path, final: Path) -> None:
     _flush_folder(final.parent)
 
 
+def publish_folder(scratch: Path, final: Path) -> None:
+    """Move a finished folder of files to its final name: durable first, then visible at once."""
+    for path in sorted(scratch.iterdir()):
+        flush_to_disk(path)
+    _flush_folder(scratch)
+    _make_folder(final.parent)
+    scratch.rename(final)
+    _flush_folder(final.parent)
+
+
 def write_text(final: Path, text: str, *, scratch_folder: Path | None = None) -> None:
     """Write a small text file atomically. Its scratch file lies in a `WORK` folder unless told."""
     if scratch_folder is None:

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from polyseme.config import AnySettings, build, overlay, read_toml
 
-_ARGUMENTS = ("inputs", "folder")
+_ARGUMENTS = ("model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to."""
 
 _Options = dict[str, tuple[tuple[str, ...], FieldInfo]]
@@ -51,7 +51,7 @@ def _flatten(
         annotation = field.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _flatten(annotation, (*path, name))
-        else:
+        elif typing.get_origin(annotation) is not dict:  # what is in a dict, --set alone reaches
             yield name, ((*path, name), field)
 
 
@@ -64,7 +64,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         shape = list[str] | None if name == "inputs" else Path | None
         marked: Any = Annotated[shape, typer.Argument(help=_escaped(text), show_default=False)]
         return _keyword(name, marked, None)
-    flag = "--" + name.replace("_", "-")
+    flag = "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
     is_switch = field.annotation is bool
     shape = bool if is_switch else str | None
     marked = Annotated[

@@ -12,8 +12,8 @@ class Progress(Protocol):
     def begin(self, what: str, total: int) -> None:
         """A new stage of work, of so many units."""
 
-    def reach(self, done: int) -> None:
-        """So many units of the present stage are done."""
+    def reach(self, done: int, note: str = "") -> None:
+        """So many units of the present stage are done; a few words on how it goes."""
 
 
 class Silence:
@@ -25,5 +25,5 @@ class Silence:
     def begin(self, what: str, total: int) -> None:
         """Nothing."""
 
-    def reach(self, done: int) -> None:
+    def reach(self, done: int, note: str = "") -> None:
         """Nothing."""

@@ -31,6 +31,7 @@ class Bars:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
             console=self._side,
         )
         self._task: TaskID | None = None
@@ -49,11 +50,11 @@ class Bars:
 
     def begin(self, what: str, total: int) -> None:
         """A new bar; the one before stays, full."""
-        self._task = self._progress.add_task(what, total=total)
+        self._task = self._progress.add_task(what, total=total, note="")
         self._done = 0
 
-    def reach(self, done: int) -> None:
+    def reach(self, done: int, note: str = "") -> None:
         """Move the present bar on; it never goes back, though a shard may be done again."""
         assert self._task is not None, "reach before begin"
         self._done = max(self._done, done)
-        self._progress.update(self._task, completed=self._done)
+        self._progress.update(self._task, completed=self._done, note=escape(note))

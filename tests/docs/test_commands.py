@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "docs/tutorials/first-corpus.md",
+    "docs/tutorials/pretrain-your-own.md",
     "docs/zh/first-corpus.md",
     "docs/how-to/prepare-chinese.md",
     "docs/how-to/prepare-annotated-corpora.md",

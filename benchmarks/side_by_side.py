@@ -1,0 +1,71 @@
+"""Things measured in turns, so that the machine's mood is in all of them; and how that is told."""
+
+import os
+import platform
+import shlex
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from polyseme.encoders import compiled
+
+T = TypeVar("T")
+
+
+def take_turns(contestants: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
+    """What each contestant gives: A B C, A B C, ... as often as told."""
+    found: dict[str, list[T]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            found[name].append(contestant())
+    return found
+
+
+def print_facts() -> None:
+    """What the figures depend on, and the command that gives them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cell = "compiled" if compiled.load() is not None else "by torch"
+    print(
+        f"{_processor()}, {cores} cores, load {os.getloadavg()[0]:.1f}; torch {torch.__version__}, "
+        f"{torch.get_num_threads()} threads, bfloat16 tiles: {_has_tiles()}; LSTM cell {cell}"
+    )
+    print("again: python -m benchmarks.pretrain " + shlex.join(sys.argv[1:]) + "\n", flush=True)
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they need to be, the first to the left and the others to the right."""
+    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
+    for row in (head, *rows):
+        first, *others = (text for text in row)
+        cells = [first.ljust(widths[0])]
+        cells += [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+        print("  ".join(cells).rstrip())
+
+
+def compare(mine: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
+    """Ratio of the medians, and the lowest and highest ratio of any turn, in words."""
+    turns = [a / b for a, b in zip(mine, theirs, strict=True)]
+    ratio = statistics.median(mine) / statistics.median(theirs)
+    return ratio, f"{ratio:.3f} (turns {min(turns):.3f} to {max(turns):.3f})"
+
+
+def verdict(ratio: float, bar: float) -> str:
+    """Whether a ratio is what it should be."""
+    return f"bar {bar:.2f}: {'reached' if ratio >= bar else 'MISSED'}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:  # not Linux
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _has_tiles() -> str:
+    return "yes" if getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)() else "no"

@@ -1,0 +1,178 @@
+"""Which words have an id, and how every spelling is written in characters.
+
+    in   a corpus's `vocabulary.parquet`, held-out text not counted
+    out  a `Lexicon`, kept beside a model as `vocabulary.parquet` and `characters.parquet`
+
+The most frequent words have ids, so that they can be predicted; all words have a spelling.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from polyseme.batches.alphabet import (
+    Alphabet,
+    CharacterKind,
+    Integers,
+    Spellings,
+    as_strings,
+)
+from polyseme.batches.batch import Batch
+from polyseme.batches.counting import frequent_characters, frequent_words
+from polyseme.batches.marks import FIRST_WORD, UNKNOWN
+from polyseme.batches.table import FIRST_ROW, WordTable, pad, with_marks
+from polyseme.config import Settings, build
+from polyseme.errors import CorpusError, InputError
+from polyseme.files import WORK, publish
+from polyseme.text.corpus import VOCABULARY, Corpus
+
+CHARACTERS = "characters.parquet"
+_SETTINGS = b"polyseme.lexicon"
+
+
+class LexiconConfig(Settings):
+    """Which words a model can predict, and how it reads spellings."""
+
+    size: int = Field(default=50_000, gt=FIRST_WORD)
+    """How many words have an id, the five marks counted: the most frequent of the corpus."""
+    min_count: int = Field(default=2, ge=1)
+    """Words rarer than this, held-out text not counted, have no id. A word seen once teaches
+    its id nothing that its spelling does not."""
+    characters: CharacterKind = "unicode"
+    """What spellings are made of: the corpus's own characters (unicode), the bytes of UTF-8
+    numbered as the published ELMo models number them (bytes), or nothing: ids only (none)."""
+    max_characters: int = Field(default=50, ge=4)
+    """Longest spelling that is read, in characters or bytes, both word marks counted. The rest
+    of a longer word is not read."""
+    min_character_count: int = Field(default=3, ge=1)
+    """Unicode characters rarer than this, held-out text not counted, are one unknown character."""
+
+
+class Lexicon:
+    """Which words have an id and how every spelling is written in characters."""
+
+    def __init__(
+        self, config: LexiconConfig, words: Any, counts: Integers, characters: str = ""
+    ) -> None:
+        self.config = config
+        self.words: pa.StringArray = words
+        """Words with an id, in the order of their ids; the first has id FIRST_WORD."""
+        self.counts = counts
+        """How often each of `words` occurs in the training part."""
+        self.alphabet = Alphabet(config.characters, config.max_characters, characters)
+
+    @classmethod
+    def of(cls, corpus: Corpus, config: LexiconConfig) -> "Lexicon":
+        """The lexicon these settings ask for, from the training part of a corpus."""
+        table = frequent_words(corpus.vocabulary, config.size - FIRST_WORD, config.min_count)
+        if not len(table):
+            raise CorpusError(
+                f"No word of {corpus.folder} occurs {config.min_count} times outside the held-out "
+                "documents. Prepare more text, or set lexicon.min_count=1."
+            )
+        characters = ""
+        if config.characters == "unicode":
+            characters = frequent_characters(corpus.vocabulary, config.min_character_count)
+        return cls(config, as_strings(table["word"]), table["count"].to_numpy(), characters)
+
+    @property
+    def size(self) -> int:
+        """How many ids there are, marks counted."""
+        return FIRST_WORD + len(self.words)
+
+    @property
+    def num_characters(self) -> int:
+        """How many character ids there are, padding and marks counted; 0 if none are read."""
+        return self.alphabet.num_characters
+
+    @cached_property
+    def mark_characters(self) -> Spellings:
+        """(FIRST_WORD, max_characters) the spellings of the marks, in the order of their ids."""
+        return self.alphabet.marks()
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: n for n, word in enumerate(self.words.to_pylist(), start=FIRST_WORD)}
+
+    def ids_of(self, words: Any) -> Integers:
+        """The id of each word of an Arrow array, UNKNOWN for those without."""
+        # A dict that lasts, not Arrow's index_in, which hashes the whole vocabulary at every call:
+        # many times the cost of all the rest of a small batch.
+        known = self._ids
+        ids = (known.get(word, UNKNOWN) for word in words.to_pylist())
+        return np.fromiter(ids, np.int64, len(words))
+
+    def characters_of(self, words: Any) -> Spellings:
+        """(number of words, max_characters) the spelling of each word of an Arrow array."""
+        return self.alphabet.spell(as_strings(words))
+
+    def table_of(self, words: Any) -> WordTable:
+        """Padding, <S>, </S> and then these distinct words, all looked up."""
+        ids = np.concatenate([np.arange(FIRST_ROW), self.ids_of(words)])
+        spellings = np.concatenate([self.mark_characters[:FIRST_ROW], self.characters_of(words)])
+        return WordTable(ids, spellings, self.alphabet.spelling_lengths(spellings))
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
+        """Any sentences as one batch, a row each. Distinct words stand in the order of spelling."""
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        try:
+            encoded = pa.array(chain.from_iterable(sentences), pa.string()).dictionary_encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"A word holds half a character ({error.object[error.start : error.end]!r}), "
+                "which no text can. Decode the text with the encoding it was written in."
+            ) from error
+        order = pc.sort_indices(encoded.dictionary).to_numpy()
+        rows = np.empty(len(order), np.int32)
+        rows[order] = np.arange(len(order)) + FIRST_ROW
+        flat = with_marks(rows[encoded.indices.to_numpy()], lengths)
+        lengths += 2
+        matrix = pad(flat, np.cumsum(lengths) - lengths, lengths)
+        return self.table_of(encoded.dictionary.take(order)).batch(matrix, lengths)
+
+    def save(self, folder: Path) -> None:
+        """Write the lexicon into a folder; the same lexicon gives the same bytes."""
+        told = {_SETTINGS: json.dumps(self.config.model_dump(mode="json"), sort_keys=True)}
+        table = pa.table({"word": self.words, "count": self.counts}).replace_schema_metadata(told)
+        _write(table, folder / VOCABULARY)
+        if self.config.characters == "unicode":
+            characters = pa.array(list(self.alphabet.characters), pa.string())
+            _write(pa.table({"character": characters}), folder / CHARACTERS)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Lexicon":
+        """The lexicon that was saved into a folder."""
+        path = folder / VOCABULARY
+        try:
+            table = pq.read_table(path)
+            config = build(LexiconConfig, json.loads(table.schema.metadata[_SETTINGS]))
+            characters = ""
+            if config.characters == "unicode":
+                path = folder / CHARACTERS
+                characters = "".join(pq.read_table(path)["character"].to_pylist())
+        except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+            raise CorpusError(
+                f"{path} is missing or not what a model's folder holds: {error}. "
+                "Take the whole folder from where it was trained."
+            ) from error
+        return cls(config, as_strings(table["word"]), table["count"].to_numpy(), characters)
+
+
+def _write(table: Any, final: Path) -> None:
+    """A Parquet file that is either absent or complete."""
+    work = final.parent / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / final.name).open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+    publish(work / final.name, final)
+    if not any(work.iterdir()):
+        work.rmdir()

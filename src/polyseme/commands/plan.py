@@ -1,0 +1,130 @@
+"""See what training would take here, before it starts: time, memory, sizes.
+
+Times a few real steps on the corpus. Without a corpus, lists the points one can train.
+
+Examples:
+
+  polyseme plan
+
+  polyseme plan corpus/en --point elmo-mini --hours 2
+
+  polyseme plan corpus/en --point elmo-small --set model.lexicon.size=100000
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+
+from polyseme.batches.lexicon import Lexicon
+from polyseme.config import Settings
+from polyseme.model import Model, count_parameters
+from polyseme.points import POINTS
+from polyseme.pretraining.pace import Pace, time_steps
+from polyseme.pretraining.settings import (
+    RunConfig,
+    point_named,
+    resolve_batches,
+    resolve_model,
+    resolve_training,
+)
+from polyseme.pretraining.trainee import Pretraining
+from polyseme.progress import Progress, Silence
+from polyseme.text.corpus import Corpus
+from polyseme.text.running import text_settings
+from polyseme.training.settings import TrainingConfig
+
+
+class PlanConfig(Settings):
+    """What one thinks of training."""
+
+    folder: Path | None = None
+    """The corpus folder; without it, the points are listed."""
+    point: str = "elmo-mini"
+    """Which point of the space."""
+    hours: float = Field(default=2.0, gt=0)
+    """How long one would train."""
+    training: RunConfig = RunConfig()
+    """How the parameters are improved."""
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set model.encoder.context.layers=3`."""
+    batches: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set batches.words=8192`."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What training would take."""
+
+    config: PlanConfig
+    model: Model
+    training: TrainingConfig
+    pace: Pace
+    words_per_epoch: int
+
+
+def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
+    """Time a few steps; nothing is written."""
+    progress = progress or Silence()
+    if config.folder is None:
+        return None
+    corpus, point = Corpus.open(config.folder), point_named(config.point)
+    progress.begin("Timing a few steps", 1)
+    wanted = resolve_model(point, config.model)
+    torch.set_flush_denormal(True)
+    model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
+    batches = resolve_batches(point, config.batches)
+    trainee = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
+    training = resolve_training(config.training, point, steps=config.training.steps or 1)
+    pace = time_steps(trainee, training)
+    progress.reach(1)
+    return Planned(config, model, training, pace, trainee.stream.words_per_epoch)
+
+
+def show(result: Planned | None) -> RenderableType:
+    """The plan as a table; or the points."""
+    return _points() if result is None else _table(result)
+
+
+def _points() -> RenderableType:
+    table = Table()
+    table.add_column("point", no_wrap=True)
+    table.add_column("what it is")
+    for name, point in POINTS.items():
+        table.add_row(name, point.about)
+    return Group(table, "Next: polyseme plan CORPUS --point NAME")
+
+
+def _table(result: Planned) -> RenderableType:
+    pace, config = result.pace, result.config
+    network = result.model.network
+    parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
+    steps = max(1, int(config.hours * 3600 / pace.seconds))
+    table = Table(title=f"{config.point} on {config.folder}", title_justify="left")
+    table.add_column("")
+    table.add_column("", justify="right")
+    rows = [
+        ("parameters", f"{parameters:,}"),
+        ("  of these in the encoder", f"{in_encoder:,}"),
+        ("model on disk, float32", decimal(4 * parameters)),
+        ("  with --weights float16", decimal(2 * parameters)),
+        ("checkpoint on disk", decimal(12 * parameters)),
+        ("memory while training", decimal(pace.memory) if pace.memory else "not known here"),
+        ("precision, threads", f"{result.training.precision}, {torch.get_num_threads()}"),
+        ("words in a step", f"{pace.words:,.0f}"),
+        ("time of a step", f"{pace.seconds:.2f} s"),
+        ("words per second", f"{pace.words_per_second:,.0f}"),
+        ("words in an epoch", f"{result.words_per_epoch:,}"),
+        ("time of an epoch", f"{result.words_per_epoch / pace.words_per_second / 3600:.2f} h"),
+        (f"steps in {config.hours:g} hours", f"{steps:,}"),
+        (f"epochs in {config.hours:g} hours", f"{steps * pace.words / result.words_per_epoch:.2f}"),
+    ]
+    for row in rows:
+        table.add_row(*row)
+    next_step = f"polyseme pretrain {config.folder} --point {config.point} --hours {config.hours:g}"
+    return Group(table, f"Next: {next_step} --out MODEL")

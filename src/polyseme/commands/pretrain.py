@@ -1,0 +1,246 @@
+"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or a point between them.
+
+Stop it whenever you like (Ctrl-C): the same command goes on where it was, to the same result.
+
+Examples:
+
+  polyseme pretrain corpus/en --point elmo-mini --hours 2 --out models/en
+
+  polyseme pretrain corpus/law --from models/en --epochs 3 --out models/law
+
+  polyseme pretrain corpus/en --out models/deep --set model.encoder.context.layers=3
+
+  torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 --out models/en
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.batches.lexicon import Lexicon
+from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.errors import ConfigError, MissingExtraError, ModelError
+from polyseme.files import canonical_json, disk_faults_explained, write_text
+from polyseme.model import CONFIG, MANIFEST, Model, ModelConfig
+from polyseme.points import Point
+from polyseme.pretraining.card import write_card
+from polyseme.pretraining.curve import draw_curve
+from polyseme.pretraining.measure import full_measure
+from polyseme.pretraining.pace import time_steps
+from polyseme.pretraining.settings import (
+    Plan,
+    RunConfig,
+    point_named,
+    resolve_batches,
+    resolve_model,
+    resolve_training,
+)
+from polyseme.pretraining.trainee import Pretraining
+from polyseme.progress import Progress, Silence
+from polyseme.text.corpus import Corpus
+from polyseme.text.running import text_settings
+from polyseme.training.checkpoint import CHECKPOINTS
+from polyseme.training.loop import train
+from polyseme.training.memory import keep_freed_memory
+from polyseme.training.processes import is_first_process, num_processes
+from polyseme.training.runlog import NAME as RUN_LOG
+from polyseme.training.state import Outcome
+
+_CURVE = "curve.png"
+_PLAN = "plan.toml"
+
+
+class PretrainConfig(Settings):
+    """What to train, on what, for how long."""
+
+    folder: Path
+    """The corpus folder."""
+    out: Path
+    """Folder to write the model to; a run that was stopped goes on there."""
+    point: str = "elmo-mini"
+    """Which point of the space to train; `polyseme plan` lists them."""
+    from_: Path | None = None
+    """Start from this model's weights and words instead of a point: pretraining on a domain."""
+    hours: float | None = Field(default=None, gt=0)
+    """Train for about so long: the steps that fit are found by timing a few."""
+    epochs: float | None = Field(default=None, gt=0)
+    """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
+    held_out_words: int = Field(default=50_000, ge=1)
+    """Held-out words read in each measurement on the way; the last one reads all of them."""
+    weights: Literal["float32", "bfloat16", "float16"] = "float32"
+    """How the finished model's weights are stored."""
+    licence: str = ""
+    """Licence of the text, for the model card."""
+    training: RunConfig = RunConfig()
+    """How the parameters are improved."""
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set model.encoder.context.layers=3`."""
+    batches: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set batches.words=8192`."""
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The finished model and how the run went."""
+
+    folder: Path
+    model: Model
+    outcome: Outcome
+    notes: list[str]
+
+
+def run(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
+    """Train, or go on with what was begun. Only the first of several processes returns a model."""
+    progress = progress if progress and is_first_process() else Silence()
+    with disk_faults_explained(config.out):
+        return _pretrain(config, progress)
+
+
+def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
+    corpus = Corpus.open(config.folder)
+    keep_freed_memory()
+    torch.set_flush_denormal(True)  # vanishing numbers change nothing and cost ten times the time
+    point = point_named(config.point)
+    model = _begin_model(config, point, corpus)
+    batches = resolve_batches(point, config.batches)
+    seed = config.training.seed
+    held = config.held_out_words
+    trainee = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
+    if not corpus.accounting["held_out_sentences"]:
+        progress.say(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
+    plan = _plan(config, point, trainee, progress)
+    if is_first_process():
+        _record(config.out, plan)
+    outcome = train(trainee, plan.training, config.out, progress=progress)
+    if not is_first_process():
+        return None
+    return _finish(config, trainee, outcome, progress)
+
+
+def show(result: Pretrained | None) -> RenderableType:
+    """How good the model is, and what to do next."""
+    if result is None:
+        return ""
+    facts = result.model.facts
+    table = Table()
+    table.add_column("part")
+    table.add_column("held-out perplexity", justify="right")
+    for part, value in facts["perplexity"].items():
+        table.add_row(part, f"{value:,.2f}")
+    outcome = result.outcome
+    pace = outcome.words / max(1e-9, outcome.seconds)
+    told = (
+        f"{outcome.steps:,} steps, {outcome.words:,} words, {outcome.seconds / 3600:.2f} hours, "
+        f"{pace:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
+        "checkpoints refused."
+    )
+    return Group(table, told, *result.notes, f"Next: polyseme evaluate {result.folder} CORPUS")
+
+
+def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
+    """An untrained model of the point, or a trained one to go on with."""
+    settings = text_settings(corpus)
+    torch.manual_seed(config.training.seed)
+    if config.from_ is None:
+        wanted = resolve_model(point, config.model)
+        return Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), settings)
+    if config.model:
+        raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
+    model = Model.load(config.from_)
+    then, now = model.preparation["preparation"], settings["preparation"]
+    if then["segmenter"] != now["segmenter"]:
+        raise ModelError(
+            f"{config.from_} reads words found by {then['segmenter']}, {corpus.folder} was "
+            f"prepared with {now['segmenter']}. Prepare it with the model's segmenter."
+        )
+    return model
+
+
+def _plan(config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress) -> Plan:
+    """All settings resolved; how many steps is decided when a run begins, and then stays."""
+    model, batches = trainee.model.config, trainee.batch_config
+    before = config.out / _PLAN
+    steps = config.training.steps
+    if steps is None and before.is_file():
+        steps = build(Plan, read_toml(before)).training.steps
+        progress.say(f"Going on with the {steps:,} steps that were planned when the run began.")
+    if steps is None and config.hours is not None:
+        steps = _steps_in(config, point, trainee, progress)
+    if steps is None:
+        words = (config.epochs or 1.0) * trainee.stream.words_per_epoch
+        steps = max(1, round(words / batches.words))
+    return Plan(
+        model=model, batches=batches, training=resolve_training(config.training, point, steps)
+    )
+
+
+def _steps_in(
+    config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress
+) -> int:
+    """How many steps fit in the hours asked for."""
+    assert config.hours is not None
+    if num_processes() > 1:
+        raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
+    progress.say("Timing a few steps ...")
+    pace = time_steps(trainee, resolve_training(config.training, point, 1000))
+    steps = max(1, int(config.hours * 3600 / pace.seconds))
+    progress.say(f"{pace.words_per_second:,.0f} words/s: {steps:,} steps in {config.hours} hours.")
+    return steps
+
+
+def _record(out: Path, plan: Plan) -> None:
+    """Write what the run is made of, unless it was begun before: then that is what it is made of.
+
+    Whether that is the same, the training loop will say; it knows what may differ.
+    """
+    if (out / MANIFEST).exists():
+        before = build(ModelConfig, read_toml(out / CONFIG).get("model", {}))
+        if before != plan.model:
+            raise ModelError(
+                f"{out} holds a finished model of other settings. Choose another --out."
+            )
+    elif not (out / CHECKPOINTS).exists():
+        parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
+        write_text(out / _PLAN, to_toml(**parts))
+
+
+def _finish(
+    config: PretrainConfig, trainee: Pretraining, outcome: Outcome, progress: Progress
+) -> Pretrained:
+    """Measure on all that was held out, and write the model's folder."""
+    found = full_measure(trainee.model, trainee.corpus, progress=progress)
+    corpus, counts = trainee.corpus, trainee.corpus.accounting
+    digest = hashlib.sha256(canonical_json(corpus.manifest["files"]).encode()).hexdigest()
+    facts = {
+        "about": point_named(config.point).about if config.from_ is None else "A model trained on.",
+        "corpus": {
+            "words": counts["words"],
+            "sentences": counts["sentences"],
+            "documents": counts["documents"],
+            "language": corpus.config.language,
+            "sha256": digest,
+        },
+        "licence": config.licence,
+        "steps": outcome.steps,
+        "words": outcome.words,
+        "hours": outcome.seconds / 3600,
+        "perplexity": found.perplexities,
+        "held_out_predictions": sum(found.counts.values()),
+    }
+    model = replace(trainee.model, facts=facts)
+    model.save(
+        config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)
+    )
+    notes = []
+    try:
+        draw_curve(config.out / RUN_LOG, config.out / _CURVE, str(config.out))
+        notes.append(f"Learning curve: {config.out / _CURVE}")
+    except MissingExtraError as error:
+        notes.append(f"No learning curve: {error}")
+    return Pretrained(config.out, model, outcome, notes)

@@ -1,0 +1,90 @@
+"""A word from its characters: convolutions, the maximum of each filter, highways, a projection.
+
+    in   characters (U, C)   ids, 0 only where there is no word
+    out  vectors    (U, D)
+
+Every distinct word goes through here once in a batch, however often it occurs. After Kim et al.
+(2016), in the form of the published ELMo models.
+"""
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from polyseme.config import Settings
+
+
+class FilterConfig(Settings):
+    """Filters of one width."""
+
+    width: int = Field(ge=1, le=7)
+    """Characters seen at a time."""
+    number: int = Field(ge=1)
+    """How many filters of this width."""
+
+
+_PUBLISHED = tuple(
+    FilterConfig(width=width, number=number)
+    for width, number in ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+)
+
+
+class CharactersConfig(Settings):
+    """A convolution over characters."""
+
+    character_width: int = Field(16, ge=1)
+    """Numbers per character."""
+    filters: tuple[FilterConfig, ...] = Field(_PUBLISHED, min_length=1)
+    """Filters by width."""
+    highways: int = Field(2, ge=0)
+    """Highway layers between the filters and the projection."""
+    width: int = Field(512, ge=1)
+    """Numbers per word that come out."""
+
+    @property
+    def widest(self) -> int:
+        """Characters that the widest filter sees."""
+        return max(filters.width for filters in self.filters)
+
+
+class CharacterEncoder(nn.Module):
+    """Spellings in, vectors out."""
+
+    def __init__(self, config: CharactersConfig, *, alphabet: int) -> None:
+        super().__init__()
+        features = sum(filters.number for filters in config.filters)
+        self.characters = nn.Embedding(alphabet - 1, config.character_width)  # id 0 is no character
+        self.filters = nn.ModuleList(
+            nn.Conv1d(config.character_width, filters.number, filters.width)
+            for filters in config.filters
+        )
+        self.highways = nn.ModuleList(_Highway(features) for _ in range(config.highways))
+        self.projection = nn.Linear(features, config.width)
+
+    def forward(self, characters: Tensor) -> Tensor:
+        """(U, C) -> (U, D)"""
+        letters = self.characters((characters - 1).clamp(min=0)) * (characters > 0)[..., None]
+        letters = letters.transpose(1, 2)  # (U, E, C)
+        # Not amax: its gradient looks for all equal maxima, for a twentieth of a training step.
+        peaks = [filters(letters).max(dim=-1).values for filters in self.filters]
+        features = functional.relu(torch.cat(peaks, dim=-1))  # (U, F)
+        for highway in self.highways:
+            features = highway(features)
+        vectors: Tensor = self.projection(features)
+        return vectors
+
+
+class _Highway(nn.Module):
+    """Carries its input on where the gate is open, a transformed one where it is closed."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.both = nn.Linear(width, 2 * width)
+        # Srivastava et al. (2015): begin by carrying on. Here an open gate carries.
+        nn.init.constant_(self.both.bias[width:], 1.0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(U, F) -> (U, F)"""
+        changed, gate = self.both(features).chunk(2, dim=-1)
+        return torch.lerp(functional.relu(changed), features, gate.sigmoid())

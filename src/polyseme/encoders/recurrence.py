@@ -1,0 +1,165 @@
+"""The recurrence of a projected, clipped LSTM, forward and backward, for several stacks at once.
+
+    in   drive    (S, T, B, 4H)  what the inputs add to the gates, for all steps
+         state    hidden (S, B, P) and cell (S, B, H) before the first step
+    out  outputs  (S, T, B, P)   and the state after the last step
+
+`nn.LSTM` can neither clip nor be differentiated without storing every intermediate of every step,
+so the gradient is written out here. That makes one large multiplication for each weight instead of
+one for each step, and lets all steps work in memory that was set aside once. Multiplications run in
+the dtype of `drive` (bfloat16 under autocast); cells are always float32.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from polyseme.encoders.cell import Cell, Step, choose_cell, stop_at_clip
+
+
+class State(NamedTuple):
+    """What a stack carries from word to word: a value that is passed in and handed back."""
+
+    hidden: Tensor  # (S, B, P)
+    cell: Tensor  # (S, B, H)
+
+
+class Clips(NamedTuple):
+    """Bounds on the cell and on the projected output; None leaves them free."""
+
+    cell: float | None = None
+    output: float | None = None
+
+
+def recur(
+    drive: Tensor, weight: Tensor, projection: Tensor | None, state: State, clips: Clips
+) -> tuple[Tensor, State]:
+    """Run all steps. `weight` is (S, P, 4H); `projection` (S, H, P), or None where P is H."""
+    inputs = (drive, weight, projection, *state)
+    if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in inputs):
+        outputs, hidden, cell = _Recurrence.apply(*inputs, clips)  # type: ignore[no-untyped-call]
+        return outputs, State(hidden, cell)
+    with torch.no_grad():
+        weights = _Weights.of(weight, projection, drive.dtype)
+        drive = drive.contiguous()
+        trace = _unroll(choose_cell(drive, clips.cell), drive, weights, state, clips, keep=1)
+    return trace.outputs[:, 1:], trace.last_state()
+
+
+class _Weights(NamedTuple):
+    state: Tensor  # (S, P, 4H)
+    projection: Tensor | None  # (S, H, P)
+
+    @classmethod
+    def of(cls, state: Tensor, projection: Tensor | None, dtype: torch.dtype) -> "_Weights":
+        return cls(state.to(dtype), None if projection is None else projection.to(dtype))
+
+    def turned(self) -> "_Weights":
+        """Turned in memory: a multiplication by a turned view is many times slower in float32."""
+        turned = self.state.transpose(1, 2).contiguous()
+        if self.projection is None:
+            return _Weights(turned, None)
+        return _Weights(turned, self.projection.transpose(1, 2).contiguous())
+
+
+class _Trace(NamedTuple):
+    """What the steps leave behind. Of all but `outputs`, only the last K steps are kept."""
+
+    active: Tensor  # (S, K, B, 4H)
+    memory: Tensor  # (K + 1, S, B, H)
+    emitted: Tensor  # (S, K, B, H); nothing in it without a projection
+    # One step longer than T: what step t reads is at t, what it gives at t + 1.
+    outputs: Tensor  # (S, T + 1, B, P)
+
+    def step(self, number: int) -> Step:
+        active, memory = self.active, self.memory
+        before, now = memory[number % len(memory)], memory[(number + 1) % len(memory)]
+        return Step(active[:, number % active.shape[1]], before, now)
+
+    def last_state(self) -> State:
+        steps = self.outputs.shape[1] - 1
+        cell = self.memory[steps % len(self.memory)].clone()
+        return State(self.outputs[:, steps].float(), cell)
+
+
+def _unroll(
+    cell: Cell, drive: Tensor, weights: _Weights, state: State, clips: Clips, *, keep: int
+) -> _Trace:
+    """All steps forward; the last `keep` of them can be gone back over."""
+    stacks, steps, rows, gates = drive.shape
+    projection = weights.projection
+    trace = _Trace(
+        active=drive.new_empty(stacks, keep, rows, gates, dtype=cell.kept),
+        memory=drive.new_empty(keep + 1, stacks, rows, gates // 4, dtype=torch.float32),
+        emitted=drive.new_empty(stacks, 0 if projection is None else keep, rows, gates // 4),
+        outputs=drive.new_empty(stacks, steps + 1, rows, state.hidden.shape[-1]),
+    )
+    trace.memory[0], trace.outputs[:, 0] = state.cell, state.hidden
+    for step in range(steps):
+        given = trace.outputs[:, step + 1]
+        emitted = given if projection is None else trace.emitted[:, step % keep]
+        cell.forward(
+            drive[:, step], trace.outputs[:, step], weights.state, trace.step(step), emitted
+        )
+        if projection is not None:
+            torch.bmm(emitted, projection, out=given)
+        if clips.output is not None:
+            given.clamp_(-clips.output, clips.output)
+    return trace
+
+
+class _Recurrence(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        drive: Tensor,
+        weight: Tensor,
+        projection: Tensor | None,
+        hidden: Tensor,
+        cell: Tensor,
+        clips: Clips,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        weights = _Weights.of(weight, projection, drive.dtype)
+        drive = drive.contiguous()
+        ctx.clips, ctx.cell = clips, choose_cell(drive, clips.cell)
+        state, steps = State(hidden, cell), drive.shape[1]
+        trace = _unroll(ctx.cell, drive, weights, state, clips, keep=steps)
+        ctx.save_for_backward(*weights, *trace)
+        return trace.outputs[:, 1:], *trace.last_state()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        state_weight, projection, *saved = ctx.saved_tensors
+        trace = _Trace(*saved)
+        weights = _Weights(state_weight, projection)
+        slopes, pulls, state = _rewind(ctx.cell, trace, weights, gradients, ctx.clips)
+        for_weight = _weight_gradient(trace.outputs[:, :-1], slopes)
+        for_projection = None if projection is None else _weight_gradient(trace.emitted, pulls)
+        return slopes, for_weight, for_projection, state.hidden, state.cell, None
+
+
+def _rewind(
+    cell: Cell, trace: _Trace, weights: _Weights, gradients: tuple[Tensor, ...], clips: Clips
+) -> tuple[Tensor, Tensor, State]:
+    """All steps backward: gradients of `drive`, of outputs before the clip, of the first state."""
+    from_outputs, from_hidden, from_cell = gradients
+    outputs = trace.outputs
+    stacks, steps, rows, _ = from_outputs.shape
+    slopes = outputs.new_empty(stacks, steps, rows, trace.active.shape[-1])
+    pulls = outputs.new_empty(from_outputs.shape)
+    back = weights.turned()
+    hidden = from_hidden.to(outputs.dtype)
+    of_cell = from_cell.clone(memory_format=torch.contiguous_format)
+    for step in reversed(range(steps)):
+        pull = torch.add(from_outputs[:, step], hidden, out=pulls[:, step])
+        stop_at_clip(pull, outputs[:, step + 1], clips.output)
+        emit = pull if back.projection is None else torch.bmm(pull, back.projection)
+        cell.backward(trace.step(step), emit, of_cell, slopes[:, step])
+        hidden = torch.bmm(slopes[:, step], back.state)
+    return slopes, pulls, State(hidden.float(), of_cell)
+
+
+def _weight_gradient(read: Tensor, gradient: Tensor) -> Tensor:
+    """(S, T, B, I) and (S, T, B, O) -> (S, I, O), over all steps in one multiplication."""
+    return torch.bmm(read.flatten(1, 2).transpose(1, 2), gradient.flatten(1, 2)).float()

@@ -1,0 +1,68 @@
+"""The model card: what a model is, what it was made from, how good it is, what it is not for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from polyseme.model import Model, count_parameters
+
+_LIMITS = """## What it is not good for
+
+- Text prepared otherwise: the same words must come out, so use it with the segmenter named above.
+- Other languages, periods and domains than its corpus: go on training it on yours with
+  `polyseme pretrain CORPUS --from THIS --out NEW`.
+- Facts and long texts. It reads one sentence at a time and repeats what its corpus said, with the
+  biases of whoever wrote it.
+- Where a large pretrained Transformer exists for your language and text, that one is stronger on
+  most tasks.
+"""
+
+
+def write_card(model: Model, name: str) -> str:
+    """The card as Markdown, from what the model itself knows."""
+    facts = model.facts
+    corpus = facts["corpus"]
+    lines = [
+        f"# {name}",
+        "",
+        f"{facts['about']} Trained with Polyseme.",
+        "",
+        "## Data",
+        "",
+        (
+            f"- {corpus['words']:,} words in {corpus['sentences']:,} sentences of "
+            f"{corpus['documents']:,} documents; language `{corpus['language']}`."
+        ),
+        f"- Words found by {_told(model.preparation['preparation']['segmenter'])}.",
+        f"- Licence of the text: {facts['licence'] or 'not stated; ask whoever trained it'}.",
+        f"- SHA-256 of the corpus's list of files: `{corpus['sha256']}`.",
+        "",
+        "## Training",
+        "",
+        (
+            f"- {count_parameters(model.network):,} parameters; {model.lexicon.size:,} words can "
+            f"be predicted, {model.lexicon.num_characters:,} character ids read."
+        ),
+        f"- {facts['steps']:,} steps, {facts['words']:,} words read, {facts['hours']:.2f} hours.",
+        "- Every setting is in `config.toml`, every file's SHA-256 in `manifest.json`.",
+        "",
+        "## Held-out perplexity",
+        "",
+        (
+            f"Over {facts['held_out_predictions']:,} predictions in documents never trained on, "
+            "among all words it can predict, the unknown word and the sentence end included."
+        ),
+        "",
+        *_table(facts["perplexity"]),
+        "",
+        _LIMITS,
+    ]
+    return "\n".join(lines)
+
+
+def _told(described: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
+
+
+def _table(perplexities: Mapping[str, float]) -> list[str]:
+    rows = [f"| {part} | {value:,.2f} |" for part, value in perplexities.items()]
+    return ["| part | perplexity |", "|---|---:|", *rows]

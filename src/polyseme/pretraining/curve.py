@@ -1,0 +1,49 @@
+"""The run log in, a picture of learning out: loss and held-out perplexity over words read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import MissingExtraError
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run log."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def draw_curve(log: Path, final: Path, title: str) -> None:
+    """Write the picture (extra [plot])."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError.of("matplotlib", extra="plot", purpose="Drawing") from error
+
+    lines = read_log(log)
+    steps = [line for line in lines if "loss" in line]
+    measured = [line for line in lines if "measures" in line]
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot([line["step"] for line in steps], _smooth([line["loss"] for line in steps]))
+    left.set(xlabel="step", ylabel="training loss, smoothed")
+    parts = list(measured[0]["measures"]) if measured else []
+    for part in parts:
+        values = [line["measures"][part] for line in measured]
+        right.plot([line["step"] for line in measured], values, marker=".", label=part)
+    right.set(xlabel="step", ylabel="held-out perplexity", yscale="log")
+    if parts:
+        right.legend()
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.suptitle(title)
+    figure.savefig(final, dpi=120)
+
+
+def _smooth(values: list[float], keep: float = 0.98) -> list[float]:
+    """A running mean that starts unbiased."""
+    smoothed, mean, weight = [], 0.0, 0.0
+    for value in values:
+        mean = keep * mean + (1 - keep) * value
+        weight = keep * weight + (1 - keep)
+        smoothed.append(mean / weight)
+    return smoothed

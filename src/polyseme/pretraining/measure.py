@@ -1,0 +1,79 @@
+"""Held-out perplexity: among all words, in each direction, the marks predicted too."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from polyseme.batches.batch import Batch
+from polyseme.batches.lexicon import Lexicon
+from polyseme.batches.stream import BatchConfig, held_out
+from polyseme.model import LanguageModel, Model
+from polyseme.objectives.question import Question
+from polyseme.progress import Progress, Silence
+from polyseme.text.corpus import Corpus
+
+_BATCHES = BatchConfig(words=8192)
+
+
+@dataclass
+class Tally:
+    """Log-probabilities added up, part by part."""
+
+    totals: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, network: LanguageModel, question: Question) -> None:
+        """One batch more. Summed in float64: perplexity is told to more digits than float32 has."""
+        for name, found in network.log_probabilities(question).items():
+            self.totals[name] = self.totals.get(name, 0.0) + float(found.double().sum())
+            self.counts[name] = self.counts.get(name, 0) + len(found)
+
+    @property
+    def perplexities(self) -> dict[str, float]:
+        """For each part, e to the mean negative log-probability."""
+        return {
+            name: math.exp(min(700.0, -total / max(1, self.counts[name])))
+            for name, total in self.totals.items()
+        }
+
+
+def fixed_questions(
+    network: LanguageModel, lexicon: Lexicon, batches: Iterable[Batch]
+) -> Iterable[Question]:
+    """What is asked about held-out batches: always the same, whatever the run's seed."""
+    for number, batch in enumerate(batches):
+        yield network.objective.ask(batch, lexicon, np.random.default_rng([0, number]))
+
+
+def tally(network: LanguageModel, questions: Iterable[Question], device: str = "cpu") -> Tally:
+    """Probabilities of all answers, without dropout and in float32."""
+    was_training = network.training
+    network.eval()
+    found = Tally()
+    with torch.no_grad():
+        for question in questions:
+            found.add(network, question.to(device))
+    network.train(was_training)
+    return found
+
+
+def full_measure(
+    model: Model, corpus: Corpus, *, progress: Progress | None = None, limit: int | None = None
+) -> Tally:
+    """Probabilities over all held-out sentences, or about `limit` words of them."""
+    progress = progress or Silence()
+    network, lexicon = model.network.eval(), model.lexicon
+    device = str(next(network.parameters()).device)
+    available = corpus.accounting["held_out_words"] + 2 * corpus.accounting["held_out_sentences"]
+    progress.begin("Measuring", min(available, limit or available))
+    batches = held_out(corpus, lexicon, _BATCHES, limit_words=limit, pairs=network.objective.pairs)
+    found, done = Tally(), 0
+    with torch.no_grad():
+        for question in fixed_questions(network, lexicon, batches):
+            found.add(network, question.to(device))
+            done += question.num_words
+            progress.reach(done)
+    return found

@@ -1,0 +1,70 @@
+"""How fast a run would go here: a few real steps on real batches, thrown away."""
+
+import copy
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+
+from polyseme.pretraining.trainee import Pretraining
+from polyseme.training.memory import keep_freed_memory
+from polyseme.training.processes import gathered
+from polyseme.training.settings import TrainingConfig
+from polyseme.training.step import Stepper
+
+_WARMING = 3
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a step takes."""
+
+    seconds: float
+    """Time of a step, on average."""
+    words: float
+    """Words a step reads, on average, marks counted."""
+    memory: int
+    """Most bytes this process has held so far."""
+
+    @property
+    def words_per_second(self) -> float:
+        """Words read in a second."""
+        return self.words / self.seconds
+
+
+def time_steps(trainee: Pretraining, config: TrainingConfig, *, steps: int = 12) -> Pace:
+    """Time real steps of a copy; the trainee is as before."""
+    keep_freed_memory()
+    seconds, words = [], []
+    with gathered(config) as crew:
+        module = copy.deepcopy(trainee.module).to(crew.device)
+        stepper = Stepper(module, config, crew)
+        stepper.join()
+        stream = trainee.batches({})
+        for number in range(_WARMING + steps):
+            question, _ = next(stream)
+            began = time.perf_counter()
+            measured = stepper.measure(question, step=number, wants_stop=False)
+            stepper.change(measured.gradient_norm, 1e-6)
+            if crew.device.startswith("cuda"):
+                torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - began)
+            words.append(question.num_words)
+        stream.close()  # type: ignore[attr-defined]
+    # Sentences of a batch are of like length, and short ones take longer: the mean over batches
+    # is what an epoch is made of, the median would hide the slow ones. Warming up is left out.
+    per_word = sum(seconds[_WARMING:]) / sum(words[_WARMING:])
+    mean_words = statistics.mean(words)
+    return Pace(per_word * mean_words, mean_words, peak_memory())
+
+
+def peak_memory() -> int:
+    """Most bytes this process has held so far; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if sys.platform == "darwin" else held * 1024

@@ -1,0 +1,91 @@
+"""How a pretraining run is asked for: a point, what differs from it, and how long."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from polyseme.batches.stream import BatchConfig
+from polyseme.config import Settings, build
+from polyseme.errors import ConfigError
+from polyseme.model import ModelConfig
+from polyseme.points import POINTS, Point
+from polyseme.training.settings import TrainingConfig
+
+
+class RunConfig(TrainingConfig):
+    """How the parameters are improved, and what is kept on the way."""
+
+    steps: int | None = Field(default=None, ge=1)  # type: ignore[assignment]
+    """How many times the parameters are changed; by default what --hours or --epochs come to."""
+    learning_rate: float | None = Field(default=None, gt=0)  # type: ignore[assignment]
+    """The highest learning rate, reached at the end of the warm-up; by default the point's."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # type: ignore[assignment]
+    """Numbers used inside the module; parameters are float32 in either case. `auto` takes bfloat16
+    where the processor multiplies it in hardware."""
+
+
+class Plan(Settings):
+    """Everything a run is made of, resolved; `config.toml` of an unfinished model."""
+
+    model: ModelConfig
+    """Words, encoder, objective."""
+    batches: BatchConfig
+    """How much text a step sees."""
+    training: TrainingConfig
+    """How the parameters are improved."""
+
+
+def point_named(name: str) -> Point:
+    """A point by its name."""
+    if name not in POINTS:
+        raise ConfigError(f"There is no point {name!r}. There are: {', '.join(POINTS)}.")
+    return POINTS[name]
+
+
+def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:
+    """The point's model with some settings changed."""
+    return build(ModelConfig, _merged(point.model.model_dump(), changes))
+
+
+def resolve_batches(point: Point, changes: Mapping[str, Any]) -> BatchConfig:
+    """The point's batches with some settings changed."""
+    return build(BatchConfig, _merged(point.batches.model_dump(), changes))
+
+
+def resolve_training(run: RunConfig, point: Point, steps: int) -> TrainingConfig:
+    """The run's settings with nothing left open."""
+    values = run.model_dump(exclude_none=True)
+    values["steps"] = steps
+    values.setdefault("learning_rate", point.learning_rate)
+    if run.precision == "auto":
+        values["precision"] = "bfloat16" if _multiplies_bfloat16(run.device) else "float32"
+    return build(TrainingConfig, values)
+
+
+def _multiplies_bfloat16(device: str) -> bool:
+    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
+    import torch
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    if device == "mps":
+        return False
+    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return bool(has_tiles())
+
+
+def _merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with `changes` laid over them, part by part.
+
+    Another `kind` replaces a part: what belonged to the old one has no meaning in the new.
+    """
+    result = dict(values)
+    for name, change in changes.items():
+        before = result.get(name)
+        if isinstance(change, Mapping) and isinstance(before, Mapping):
+            is_other = "kind" in change and change["kind"] != before.get("kind")
+            result[name] = dict(change) if is_other else _merged(before, change)
+        else:
+            result[name] = change
+    return result

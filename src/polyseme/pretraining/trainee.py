@@ -1,0 +1,76 @@
+"""A language model on a corpus, as the training loop sees it."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from polyseme.batches.ahead import ahead
+from polyseme.batches.stream import BatchConfig, SentenceStream, held_out
+from polyseme.model import LanguageModel, Model
+from polyseme.objectives.question import Question
+from polyseme.pretraining.measure import fixed_questions, tally
+from polyseme.text.corpus import Corpus
+from polyseme.training.trainee import Position
+
+
+class Pretraining:
+    """Reads a corpus, asks what the objective asks, measures on what was held out."""
+
+    def __init__(
+        self,
+        model: Model,
+        corpus: Corpus,
+        batches: BatchConfig,
+        *,
+        seed: int,
+        held_out_words: int,
+    ) -> None:
+        self.model, self.corpus, self.batch_config = model, corpus, batches
+        self._seed, self._held_out_words = seed, held_out_words
+        self.stream = SentenceStream(
+            corpus, model.lexicon, batches, seed=seed, pairs=self.module.objective.pairs
+        )
+
+    @property
+    def module(self) -> LanguageModel:
+        """Everything that is trained."""
+        return self.model.network
+
+    def batches(self, position: Position) -> Iterator[tuple[Question, Position]]:
+        """Questions from a position on, without end, made ready while others are worked on."""
+        return ahead(self._questions(position))
+
+    def _questions(self, position: Position) -> Iterator[tuple[Question, Position]]:
+        for batch, after in self.stream(position):
+            # Chance grows from the place in the corpus: nothing to save, nothing to restore.
+            place = [self._seed, after["epoch"], after["window"], after["batch"]]
+            random = np.random.default_rng(place)
+            yield self.module.objective.ask(batch, self.model.lexicon, random), after
+
+    def evaluate(self) -> dict[str, float]:
+        """Held-out perplexity among all words, for each direction."""
+        device = str(next(self.module.parameters()).device)
+        return tally(self.module, self._held_out, device).perplexities
+
+    @cached_property
+    def _held_out(self) -> list[Question]:
+        batches = held_out(
+            self.corpus,
+            self.model.lexicon,
+            self.batch_config,
+            limit_words=self._held_out_words,
+            pairs=self.module.objective.pairs,
+        )
+        return list(fixed_questions(self.module, self.model.lexicon, batches))
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must be the same for a run to be continued: model, batches and text."""
+        files = self.corpus.manifest["files"]
+        return {
+            "model": self.model.config.model_dump(mode="json"),
+            "batches": self.batch_config.model_dump(mode="json"),
+            "seed": self._seed,
+            "corpus": {name: told["sha256"] for name, told in files.items()},
+        }

@@ -1,0 +1,180 @@
+"""A run's state on disk: complete and proved so by its hashes, or refused.
+
+    <folder>/checkpoints/step-000001234/   weights.safetensors, optimizer.safetensors,
+                                           state.json, manifest.json (SHA-256 of the others)
+
+A checkpoint is written under `.work`, made durable, and then renamed as a whole, so that under
+`checkpoints` there are only whole ones. Disks still flip bits, and a flipped weight is as good a
+number as any other, hence the hashes.
+"""
+
+import contextlib
+import errno
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from polyseme.errors import TrainingError
+from polyseme.files import WORK, canonical_json, publish_folder, sha256_of
+
+_WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
+_MANIFEST = "manifest.json"
+CHECKPOINTS = "checkpoints"
+"""Where they lie, in a run's folder."""
+_FORMAT = 1
+_UNREADABLE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO}
+
+
+class DamagedCheckpointError(TrainingError):
+    """A checkpoint that is not, byte for byte, what was saved."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is saved of a run."""
+
+    weights: Mapping[str, Tensor]
+    moments: Mapping[str, Tensor]
+    """The optimizer's memory."""
+    state: dict[str, Any]
+    """The rest, as JSON; has at least `step`."""
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, folder: Path, *, keep: int) -> None:
+        self._folder = folder / CHECKPOINTS
+        self._work = folder / WORK
+        self._refused = folder / "refused"
+        self._keep = keep
+
+    def steps(self) -> list[int]:
+        """Steps of which there is a checkpoint, damaged or not, in order."""
+        names = [path.name.removeprefix("step-") for path in self._folder.glob("step-*")]
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def path(self, step: int) -> Path:
+        """Where the checkpoint of a step lies."""
+        return self._folder / f"step-{step:09d}"
+
+    def save(self, checkpoint: Checkpoint, *, best_step: int | None = None) -> None:
+        """Return only when the checkpoint is on the disk; then remove those no longer needed."""
+        step = checkpoint.state["step"]
+        scratch = self._work / f"checkpoint-{step}"
+        try:
+            scratch.mkdir(parents=True)
+            save_file(_apart(checkpoint.weights), scratch / _WEIGHTS)
+            save_file(_apart(checkpoint.moments), scratch / _OPTIMIZER)
+            # Not in order of names: the first measure is the one that is watched.
+            (scratch / _STATE).write_text(json.dumps(checkpoint.state, indent=1), "utf-8")
+            (scratch / _MANIFEST).write_bytes(_describe(scratch))
+            publish_folder(scratch, self.path(step))
+            self._remove_old(best_step)
+        finally:
+            self.remove_leftovers()
+
+    def load(self, step: int) -> Checkpoint:
+        """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
+        folder = self.path(step)
+        try:
+            if (folder / _MANIFEST).read_bytes() != _describe(folder):
+                raise DamagedCheckpointError("its files are not those its manifest names")
+            state = json.loads((folder / _STATE).read_bytes())
+            if state["step"] != step:
+                raise DamagedCheckpointError(f"it is of step {state['step']:,}")
+            return Checkpoint(load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), state)
+        except OSError as error:
+            if error.errno not in _UNREADABLE:
+                raise
+            raise DamagedCheckpointError(f"{error.filename}: {error.strerror}") from error
+        except (SafetensorError, ValueError, KeyError) as error:
+            raise DamagedCheckpointError(f"it cannot be read: {error}") from error
+
+    def load_newest(self, on_refused: Callable[[int, str], None]) -> Checkpoint | None:
+        """The newest sound checkpoint; None if there are none at all. Changes nothing on disk."""
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                return self.load(step)
+            except DamagedCheckpointError as error:
+                on_refused(step, str(error))
+        if steps:
+            raise TrainingError(
+                f"None of the {len(steps)} checkpoints in {self._folder} is sound. To begin anew, "
+                "remove that folder."
+            )
+        return None
+
+    def set_aside(self, step: int) -> Path:
+        """Move a damaged checkpoint out of the way of the one that will take its place."""
+        self._refused.mkdir(exist_ok=True)
+        number = len(list(self._refused.iterdir()))
+        aside = self._refused / f"{number:03d}-{self.path(step).name}"
+        return self.path(step).rename(aside)
+
+    def remove_leftovers(self) -> None:
+        """Remove what saves that were cut short have left."""
+        for path in self._work.glob("checkpoint-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty, or not there
+            self._work.rmdir()
+
+    def _remove_old(self, best_step: int | None) -> None:
+        """Keep the newest, and the best."""
+        for step in self.steps()[: -self._keep]:
+            if step != best_step:
+                # Renamed first: a kill while it is being emptied must not leave half of one.
+                self.path(step).rename(self._work / f"checkpoint-old-{step}")
+
+
+def load_newest(folder: Path, on_refused: Callable[[int, str], None]) -> Checkpoint | None:
+    """The newest sound checkpoint of the run in a folder, if it has any."""
+    return Checkpoints(folder, keep=1).load_newest(on_refused)
+
+
+def restore_weights(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put saved weights into a module they fit exactly, or say what differs."""
+    own = module.state_dict()
+    if missing := sorted(own.keys() - weights.keys()):
+        raise TrainingError(f"The checkpoint has no {', '.join(missing)}. {_OTHER}")
+    if unknown := sorted(weights.keys() - own.keys()):
+        raise TrainingError(f"The checkpoint has {', '.join(unknown)}, the module not. {_OTHER}")
+    for name, tensor in own.items():
+        saved = weights[name]
+        if (saved.shape, saved.dtype) != (tensor.shape, tensor.dtype):
+            raise TrainingError(
+                f"{name} is {tuple(saved.shape)} of {saved.dtype} in the checkpoint, but "
+                f"{tuple(tensor.shape)} of {tensor.dtype} in the module. {_OTHER}"
+            )
+    module.load_state_dict(dict(weights))
+
+
+_OTHER = "It was saved by another model: train in another folder."
+
+
+def _describe(folder: Path) -> bytes:
+    """The manifest of the files as they are. Compared as a whole, so that it guards itself."""
+    files = {
+        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
+        for name in (_WEIGHTS, _OPTIMIZER, _STATE)
+    }
+    return canonical_json({"format": _FORMAT, "files": files}).encode()
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that share no memory, as the format demands; tied weights are written twice."""
+    apart: dict[str, Tensor] = {}
+    seen = set()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        apart[name] = tensor.detach().clone() if place in seen else tensor.detach().contiguous()
+        seen.add(place)
+    return apart

@@ -1,0 +1,247 @@
+"""The training loop: one step after the other until the end, through stops, crashes and NaNs.
+
+    in    a trainee, settings, a folder
+    out   the trainee's module, trained; `run.jsonl` and `checkpoints/` in the folder
+
+Called again with the same arguments it goes on from the newest sound checkpoint, and on one
+processor with the same versions and threads the result is the same to the last bit.
+"""
+
+import contextlib
+import time
+from pathlib import Path
+
+import torch
+
+from polyseme.engines import hold_folder
+from polyseme.errors import TrainingError, TrainingStoppedError
+from polyseme.files import disk_faults_explained
+from polyseme.progress import Progress, Silence
+from polyseme.training.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    DamagedCheckpointError,
+    restore_weights,
+)
+from polyseme.training.guard import Guard
+from polyseme.training.optimizer import moments_of
+from polyseme.training.processes import Crew, gathered
+from polyseme.training.resume import fingerprint_of, restore, surroundings
+from polyseme.training.runlog import RunLog
+from polyseme.training.schedule import learning_rate_at
+from polyseme.training.settings import TrainingConfig
+from polyseme.training.signals import StopRequest, stop_signals
+from polyseme.training.state import Outcome
+from polyseme.training.step import Measured, Stepper
+from polyseme.training.trainee import Batch, Position, Trainee
+
+
+def train(
+    trainee: Trainee, config: TrainingConfig, folder: Path, *, progress: Progress | None = None
+) -> Outcome:
+    """Train to the end, or go on with what was begun in the folder.
+
+    Raises TrainingStoppedError when a signal stopped it, everything being saved. With `patience`
+    the module ends with its best weights, otherwise with its last.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(disk_faults_explained(folder))
+        crew = stack.enter_context(gathered(config))
+        stop = stack.enter_context(stop_signals())
+        if crew.is_first:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(hold_folder(folder))
+        listener = progress if crew.is_first and progress else Silence()
+        run = _Run(trainee, config, folder, crew=crew, progress=listener)
+        stack.callback(run.close)
+        return run.go(stop)
+
+
+class _Run:
+    """A run in this process: what `train` has in hand."""
+
+    def __init__(
+        self,
+        trainee: Trainee,
+        config: TrainingConfig,
+        folder: Path,
+        *,
+        crew: Crew,
+        progress: Progress,
+    ) -> None:
+        self.trainee, self.config, self.crew, self.progress = trainee, config, crew, progress
+        self.module = trainee.module.to(crew.device)
+        self.stepper = Stepper(self.module, config, crew)
+        self.checkpoints = Checkpoints(folder, keep=config.keep)
+        self.fingerprint = fingerprint_of(trainee, config)
+        if crew.is_first:
+            self.checkpoints.remove_leftovers()
+        found = restore(
+            self.module,
+            self.stepper.optimizer,
+            self.checkpoints,
+            fingerprint=self.fingerprint,
+            crew=crew,
+        )
+        self.state = state = found.state
+        self.stepper.join()
+        self.guard = Guard(config.when_not_finite, state.losses, state.in_a_row)
+        self.saved_step = None if found.is_new else state.step
+        self.refused = len(found.refused)
+        self.log = RunLog(folder, state, tensorboard=config.tensorboard) if crew.is_first else None
+        for path, reason in found.refused.items():
+            self._tell(f"A damaged checkpoint was set aside as {path}: {reason}.", "refused")
+        if not found.is_new:
+            self._tell(f"Going on after step {state.step:,}. {found.note}".rstrip(), "resumed")
+        self.saved_at = self.told_at = time.monotonic()
+        self.began = self.saved_at - state.seconds
+
+    def close(self) -> None:
+        self.stepper.part()
+        if self.log is not None:
+            self.log.close()
+
+    def go(self, stop: StopRequest) -> Outcome:
+        """All steps that are left."""
+        self.module.train()
+        self.progress.begin("Training", self.config.steps)
+        self.progress.reach(self.state.step)
+        self._measure_if_due()  # a stop may have left it undone
+        stream = self.trainee.batches(self.state.position)
+        while not self._is_over():
+            self._step(*next(stream), stop)
+            self._measure_if_due()
+            if self._is_time_to_save():
+                self._save()
+        self._save()
+        self._take_best_weights()
+        state = self.state
+        return Outcome(
+            steps=state.step,
+            seconds=state.seconds,
+            words=state.words,
+            measures=state.measures,
+            stopped_early=state.step < self.config.steps,
+            best_step=state.best_step,
+            skipped=state.skipped,
+            refused=self.refused,
+        )
+
+    def _is_over(self) -> bool:
+        patience = self.config.patience
+        is_hopeless = patience is not None and self.state.since_best >= patience
+        return self.state.step >= self.config.steps or is_hopeless
+
+    def _step(self, batch: Batch, position: Position, stop: StopRequest) -> None:
+        """One batch, from loss to log line; then the end, if a signal asks for it."""
+        state = self.state
+        measured = self.stepper.measure(batch, step=state.step, wants_stop=stop.by is not None)
+        rate = learning_rate_at(state.step, self.config)
+        if self._admits(measured):
+            self.stepper.change(measured.gradient_norm, rate)
+        else:
+            state.skipped += 1
+        state.step += 1
+        state.position = dict(position)
+        state.words += batch.num_words
+        self._note_step(measured, rate, batch.num_words)
+        if measured.wants_stop or (self.crew.size == 1 and stop.by):
+            self._save()
+            self._tell(f"Stopped by {stop.by or 'a signal'} after step {state.step:,}.", "stopped")
+            raise TrainingStoppedError(
+                f"{stop.by or 'A signal'} stopped training after step {state.step:,} of "
+                f"{self.config.steps:,}; all is saved. The same command goes on from there."
+            )
+
+    def _admits(self, measured: Measured) -> bool:
+        """Whether the step may be taken. If that ends the run, what is good is saved first."""
+        step = self.state.step + 1
+        try:
+            is_good = self.guard.admits(measured.loss, measured.gradient_norm, step=step)
+        except TrainingError:
+            self._save()
+            raise
+        if not is_good:
+            self._tell(f"Step {step:,} was left out: loss {measured.loss:.4g}.", "skipped")
+        return is_good
+
+    def _note_step(self, measured: Measured, rate: float, words: int) -> None:
+        before, now = self.state.seconds, time.monotonic()
+        self.state.seconds = now - self.began
+        speed = words / max(1e-9, self.state.seconds - before)
+        if self.log is not None:
+            self.log.step(
+                self.state.step,
+                loss=measured.loss,
+                parts=measured.parts,
+                learning_rate=rate,
+                gradient_norm=measured.gradient_norm,
+                words_per_second=round(speed, 1),
+                seconds=round(self.state.seconds, 3),
+            )
+        if now - self.told_at > 0.2 or self.state.step == self.config.steps:
+            self.told_at = now
+            note = f"loss {measured.loss:.4f}, {speed:,.0f} words/s"
+            self.progress.reach(self.state.step, note)
+
+    def _measure_if_due(self) -> None:
+        """Measure on held-out data after each interval and at the end, once."""
+        state = self.state
+        is_due = state.step % self.config.evaluate_every == 0 or state.step == self.config.steps
+        if not is_due or state.measured_at == state.step:
+            return
+        measures = {}
+        if self.crew.is_first:
+            self.module.eval()
+            with torch.no_grad():
+                measures = self.trainee.evaluate()
+            self.module.train()
+        is_best = state.take_measures(self.crew.hear_first(measures))
+        if self.log is not None:
+            self.log.measures(state.step, state.measures)
+        if is_best and self.config.patience is not None:
+            self._save()
+
+    def _is_time_to_save(self) -> bool:
+        every = self.config.save_steps
+        is_round = every is not None and self.state.step % every == 0
+        return is_round or time.monotonic() - self.saved_at > 60 * self.config.save_minutes
+
+    def _save(self) -> None:
+        """Make the present state last. The first process does it; the others go on and wait."""
+        state = self.state
+        if self.log is None or self.saved_step == state.step:
+            return
+        state.losses, state.in_a_row = self.guard.losses, self.guard.in_a_row
+        rest = {
+            "step": state.step,
+            "run": state.as_json(),
+            "fingerprint": self.fingerprint,
+            "made_with": surroundings(),
+        }
+        moments = moments_of(self.stepper.optimizer, self.module)
+        self.log.flush()
+        self.checkpoints.save(
+            Checkpoint(self.module.state_dict(), moments, rest),
+            best_step=None if self.config.patience is None else state.best_step,
+        )
+        self.saved_step, self.saved_at = state.step, time.monotonic()
+
+    def _take_best_weights(self) -> None:
+        """With patience, the last weights are worse than the best by design."""
+        if self.config.patience is None or self.state.best_step in (0, self.state.step):
+            return
+        if self.crew.is_first:
+            try:
+                restore_weights(self.module, self.checkpoints.load(self.state.best_step).weights)
+            except DamagedCheckpointError as error:
+                self.refused += 1
+                self._tell(f"The best checkpoint is damaged ({error}): last weights.", "refused")
+        for tensor in self.module.state_dict().values():
+            self.crew.take_from_first(tensor)
+
+    def _tell(self, message: str, event: str) -> None:
+        """To the user and to the log."""
+        self.progress.say(message)
+        if self.log is not None:
+            self.log.event(self.state.step, event, message=message)

@@ -1,0 +1,112 @@
+"""One process or many: who I am, and the few things processes tell each other.
+
+`torchrun` starts the processes and tells each its rank through environment variables. With a
+single process, torch.distributed is never touched.
+"""
+
+import contextlib
+import gc
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from polyseme.errors import ConfigError
+from polyseme.training.settings import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Crew:
+    """This process among all that share the work."""
+
+    rank: int
+    size: int
+    device: str
+
+    @property
+    def is_first(self) -> bool:
+        """Only the first reads and writes files, and measures."""
+        return self.rank == 0
+
+    def total(self, values: Tensor) -> Tensor:
+        """Values added up over all processes."""
+        if self.size > 1:
+            torch.distributed.all_reduce(values)
+        return values
+
+    def take_from_first(self, tensor: Tensor) -> None:
+        """Overwrite a tensor with the first process's."""
+        if self.size > 1:
+            torch.distributed.broadcast(tensor, src=0)
+
+    def hear_first(self, value: Any) -> Any:
+        """What the first process says, as JSON; what others pass is not looked at."""
+        if self.size == 1:
+            return value
+        # Not broadcast_object_list: it would unpack whatever came over the network as code.
+        said = json.dumps(value).encode() if self.is_first else b""
+        length = torch.tensor([len(said)], device=self.device)
+        self.take_from_first(length)
+        letters = torch.zeros(int(length.item()), dtype=torch.uint8, device=self.device)
+        if self.is_first:
+            letters.copy_(torch.frombuffer(bytearray(said), dtype=torch.uint8))
+        self.take_from_first(letters)
+        return json.loads(bytes(letters.tolist()))
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module as it is called: with gradients averaged over the processes."""
+        if self.size == 1:
+            return module
+        places = [torch.device(self.device)] if self.device.startswith("cuda") else None
+        return nn.parallel.DistributedDataParallel(
+            module, device_ids=places, gradient_as_bucket_view=True
+        )
+
+
+def num_processes() -> int:
+    """How many processes share the work."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_first_process() -> bool:
+    """Whether this one speaks and writes for all."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextlib.contextmanager
+def gathered(config: TrainingConfig) -> Iterator[Crew]:
+    """The crew this process belongs to, for as long as it works together."""
+    size = num_processes()
+    device = _choose_device(config.device)
+    if size == 1:
+        yield Crew(0, 1, device)
+        return
+    if device == "cuda":
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        torch.cuda.set_device(device)
+    torch.distributed.init_process_group(
+        "nccl" if device.startswith("cuda") else "gloo",
+        timeout=timedelta(minutes=config.timeout_minutes),
+    )
+    try:
+        yield Crew(torch.distributed.get_rank(), size, device)
+        torch.distributed.barrier()  # the first is still saving when the others are done
+    finally:
+        gc.collect()  # a wrapped module left over would hold the group beyond its end
+        torch.distributed.destroy_process_group()
+
+
+def _choose_device(wish: str) -> str:
+    """The kind of device asked for, or the best there is."""
+    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if wish == "auto":
+        return next(kind for kind in ("cuda", "mps", "cpu") if has[kind])
+    if not has[wish]:
+        there = ", ".join(kind for kind, is_there in has.items() if is_there)
+        raise ConfigError(f"device = '{wish}' is not available here. Available: {there}.")
+    return wish

@@ -1,0 +1,20 @@
+"""The learning rate as a function of the step alone, so that nothing about it needs saving."""
+
+import math
+
+from polyseme.training.settings import TrainingConfig
+
+
+def learning_rate_at(step: int, config: TrainingConfig) -> float:
+    """Learning rate of a step, counted from 0: a straight rise, then the decay."""
+    rising = round(config.warmup * config.steps)
+    if step < rising:
+        return config.learning_rate * (step + 1) / rising
+    done = (step - rising) / max(1, config.steps - rising)
+    match config.decay:
+        case "cosine":
+            return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        case "linear":
+            return config.learning_rate * (1 - done)
+        case "none":
+            return config.learning_rate

@@ -1,0 +1,124 @@
+"""One step: gradients of a batch, worked out by all processes together, then the change.
+
+The two halves are apart so that someone can look at the loss before the parameters change.
+"""
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from polyseme.training.optimizer import build_optimizer
+from polyseme.training.processes import Crew
+from polyseme.training.settings import TrainingConfig
+from polyseme.training.trainee import Batch
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a batch says of the parameters as they are; the same in every process."""
+
+    parts: dict[str, float]
+    """Each part of the loss, as mean over the whole batch's predictions."""
+    gradient_norm: float
+    wants_stop: bool
+    """Whether any process has been asked to stop."""
+
+    @property
+    def loss(self) -> float:
+        """What is made smaller."""
+        return sum(self.parts.values())
+
+
+class Stepper:
+    """Changes a module's parameters, batch by batch."""
+
+    def __init__(self, module: nn.Module, config: TrainingConfig, crew: Crew) -> None:
+        self._config = config
+        self._crew = crew
+        self._module = module
+        self._called = module
+        self.optimizer = build_optimizer(module, config)
+        self._trained = [p for p in module.parameters() if p.requires_grad]
+
+    def join(self) -> None:
+        """Begin to work with the other processes, all with the first one's weights."""
+        self._called = self._crew.wrap(self._module)
+
+    def part(self) -> None:
+        """End the work with the other processes."""
+        self._called = self._module
+
+    def measure(self, batch: Batch, *, step: int, wants_stop: bool) -> Measured:
+        """Work out loss and gradients of a batch. Waits for the device once, at the end."""
+        self.optimizer.zero_grad()
+        k = self._config.accumulate
+        parts = sum(
+            self._work_on(batch, self._crew.rank * k + j, step=step, is_last=j == k - 1)
+            for j in range(k)
+        )
+        assert isinstance(parts, Tensor)
+        norm = get_total_norm([p.grad for p in self._trained if p.grad is not None])
+        # The norm is that of the gradients of all, alike everywhere but for the last bit; its
+        # mean is alike to the last bit, so that no process decides otherwise than the rest.
+        others = [norm / self._crew.size, norm.new_tensor(float(wants_stop))]
+        values = self._crew.total(torch.cat([parts, torch.stack(others)])).tolist()
+        *losses, gradient_norm, stops = values
+        return Measured(dict(zip(batch.counts, losses, strict=True)), gradient_norm, stops > 0)
+
+    def change(self, gradient_norm: float, learning_rate: float) -> None:
+        """Change the parameters by the gradients just worked out."""
+        if gradient_norm > self._config.clip_norm:
+            length = torch.tensor(gradient_norm, device=self._crew.device)
+            clip_grads_with_norm_(self._trained, self._config.clip_norm, length)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self.optimizer.step()
+
+    def _work_on(self, batch: Batch, number: int, *, step: int, is_last: bool) -> Tensor:
+        """Add one share's gradients to those there. Returns its part of each loss, (parts,)."""
+        of = self._crew.size * self._config.accumulate
+        share = batch if of == 1 else batch.share(number, of=of)
+        # All chance in a share grows from its number: nothing to save, nothing that depends on
+        # how many processes there are or what one of them did before.
+        _seed(seed_of(self._config.seed, step, number), self._crew.device)
+        with self._without_talk(is_last):
+            with self._precision():
+                sums = self._called(share.to(self._crew.device))
+            parts = torch.stack([sums[p].float() / max(1, n) for p, n in batch.counts.items()])
+            # Averaged over processes on the way; we want the sum.
+            (parts.sum() * self._crew.size).backward()  # type: ignore[no-untyped-call]
+        return parts.detach()
+
+    def _precision(self) -> Any:
+        if self._config.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(self._crew.device.split(":")[0], dtype=torch.bfloat16)
+
+    def _without_talk(self, is_last: bool) -> Any:
+        """Gradients travel between processes once a step, with the last share."""
+        if is_last or not isinstance(self._called, nn.parallel.DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self._called.no_sync()
+
+
+def seed_of(seed: int, step: int, share: int) -> int:
+    """A number that looks random for each step and share."""
+    digest = hashlib.sha256(f"{seed} {step} {share}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _seed(seed: int, device: str) -> None:
+    """Seed what a module on this device draws from.
+
+    Not torch.manual_seed: it speaks to every kind of device there could be, for half a millisecond.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.startswith("cuda"):
+        torch.cuda.manual_seed(seed)
+    elif device == "mps":
+        torch.mps.manual_seed(seed)

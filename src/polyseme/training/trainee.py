@@ -1,0 +1,59 @@
+"""What the training loop knows of the thing it trains: a module, batches, losses. No language.
+
+A batch can be split among processes and into micro-batches; what it asks is counted over the
+whole batch, so a loss is the same mean however many processes share the work.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+from torch import Tensor, nn
+
+Position = Mapping[str, int]
+"""Where a stream of batches stands, as plain numbers; `{}` is the beginning."""
+
+
+class Batch(Protocol):
+    """What is worked on in one step, by all processes together."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many predictions each part of the loss has."""
+
+    @property
+    def num_words(self) -> int:
+        """Words read, for the log."""
+
+    def share(self, number: int, of: int) -> "Batch":
+        """Share `number` (from 0) when the batch is split into `of`. All shares make the whole."""
+
+    def to(self, device: str) -> "Batch":
+        """The same on another device."""
+
+
+AnyBatch = TypeVar("AnyBatch", bound=Batch)
+
+
+class Trainee(Protocol):
+    """What a run improves."""
+
+    @property
+    def module(self) -> nn.Module:
+        """Everything that is trained and saved. Called with a batch, it gives each part's loss,
+        summed over the batch's predictions."""
+
+    def batches(self, position: Position) -> Iterator[tuple[Any, Position]]:
+        """Batches from a position on, without end, each with the position after it.
+
+        Depends on seed and data alone: not on the number of processes, nor on restarts.
+        """
+
+    def evaluate(self) -> dict[str, float]:
+        """Measures on held-out data, lower is better; the first is watched for early stopping."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must be the same for a run to be continued: settings and data, as JSON."""
+
+
+Losses = dict[str, Tensor]
+"""What `module(batch)` returns: for each part its loss summed over the predictions, a scalar."""

@@ -1,0 +1,97 @@
+"""The character encoder, against a slow one that takes one word and one window at a time."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from polyseme.batches import Lexicon, LexiconConfig
+from polyseme.encoders.characters import CharacterEncoder, CharactersConfig, FilterConfig
+
+CONFIG = CharactersConfig(
+    character_width=4,
+    filters=tuple(FilterConfig(width=width, number=width + 1) for width in (1, 2, 3, 7)),
+    highways=2,
+    width=6,
+)
+WORDS = ["a", "cab", "hijack", "incomprehensibilities" * 3, "水", "bad"]
+
+
+def lexicon(kind: str) -> Lexicon:
+    config = LexiconConfig.model_validate({"characters": kind, "max_characters": 30})
+    return Lexicon(config, pa.array(["a"]), np.ones(1, np.int64), "abcdefghij")
+
+
+def spelt_out(encoder: CharacterEncoder, word: list[int]) -> list[float]:
+    """One word's vector in plain numbers."""
+    weights = {name: weight.double() for name, weight in encoder.state_dict().items()}
+    table = weights["characters.weight"].tolist()
+    letters = [table[c - 1] if c > 0 else [0.0] * CONFIG.character_width for c in word]
+    features = []
+    for number, filters in enumerate(CONFIG.filters):
+        weight, bias = weights[f"filters.{number}.weight"], weights[f"filters.{number}.bias"]
+        for one in range(filters.number):
+            sums = [
+                float(bias[one])
+                + sum(
+                    float(weight[one, e, k]) * letters[begin + k][e]
+                    for k in range(filters.width)
+                    for e in range(CONFIG.character_width)
+                )
+                for begin in range(len(letters) - filters.width + 1)
+            ]
+            features.append(max(0.0, *sums))
+    for number in range(CONFIG.highways):
+        prefix = f"highways.{number}.both"
+        both = _line(weights[f"{prefix}.weight"], weights[f"{prefix}.bias"], features)
+        changed, gates = both[: len(features)], both[len(features) :]
+        opened = [1 / (1 + math.exp(-gate)) for gate in gates]
+        features = [
+            gate * old + (1 - gate) * max(0.0, new)
+            for gate, old, new in zip(opened, features, changed, strict=True)
+        ]
+    return _line(weights["projection.weight"], weights["projection.bias"], features)
+
+
+def _line(weight: Tensor, bias: Tensor, given: list[float]) -> list[float]:
+    return [
+        sum(w * g for w, g in zip(row, given, strict=True)) + b
+        for row, b in zip(weight.tolist(), bias.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["unicode", "bytes"])
+def test_words_come_out_as_a_plain_loop_over_words_and_windows_has_them(kind: str) -> None:
+    torch.manual_seed(0)
+    words = lexicon(kind)
+    encoder = CharacterEncoder(CONFIG, alphabet=words.num_characters)
+    characters = words.batch([WORDS]).characters
+    found = encoder(characters)
+    expected = torch.tensor([spelt_out(encoder, word) for word in characters.tolist()])
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["unicode", "bytes"])
+def test_a_word_has_the_same_vector_beside_a_long_one(kind: str) -> None:
+    torch.manual_seed(0)
+    words = lexicon(kind)
+    encoder = CharacterEncoder(CONFIG, alphabet=words.num_characters)
+    alone = encoder(words.batch([["bad"]]).characters)[3]
+    beside = words.batch([["bad", "incomprehensibilities" * 3]])
+    assert beside.characters.shape[1] == 30
+    assert torch.allclose(encoder(beside.characters)[3], alone, atol=1e-6)
+
+
+def test_a_new_highway_carries_on_more_than_it_changes() -> None:
+    weights = CharacterEncoder(CONFIG, alphabet=20).state_dict()
+    gates = [weights[f"highways.{number}.both.bias"].chunk(2)[1] for number in range(2)]
+    assert all(bool((gate == 1).all()) for gate in gates)
+
+
+def test_there_must_be_filters() -> None:
+    with pytest.raises(ValidationError, match="filters"):
+        CharactersConfig(filters=())

@@ -1,0 +1,128 @@
+"""Attention, against one that looks at one pair of words at a time."""
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+from torch.nn import functional
+
+from polyseme.encoders.directions import Direction
+from polyseme.encoders.transformer import Transformer, TransformerConfig
+from polyseme.errors import ModelError
+
+ROTARY = TransformerConfig(layers=2, width=8, heads=2, inner=12)
+LEARNED = TransformerConfig(layers=2, width=8, heads=2, inner=12, positions="learned", longest=6)
+CONFIGS = pytest.mark.parametrize("config", [ROTARY, LEARNED], ids=["rotary", "learned"])
+
+
+def transformer(config: TransformerConfig, direction: Direction) -> Transformer:
+    torch.manual_seed(0)
+    module = Transformer(config, direction).double().eval()
+    with torch.no_grad():
+        for weight in module.parameters():  # far from the gentle beginning, where all looks alike
+            weight.add_(0.3 * torch.randn_like(weight))
+    return module
+
+
+def turned(vector: Tensor, place: int) -> Tensor:
+    """Rotary positions: the numbers i and i + half as one complex number, turned."""
+    half = len(vector) // 2
+    number = torch.complex(vector[:half], vector[half:])
+    angle = torch.tensor([place * 10_000.0 ** (-2 * i / len(vector)) for i in range(half)])
+    number = number * torch.polar(torch.ones(half, dtype=torch.double), angle.double())
+    return torch.cat([number.real, number.imag])
+
+
+def plain(
+    module: Transformer, stack: int, words: Tensor, config: TransformerConfig
+) -> list[Tensor]:
+    """Every layer for one sentence (T, D), word by word."""
+    weights = dict(module.stacks[stack].state_dict())
+    size, number = config.width // config.heads, len(words)
+    if config.positions == "learned":
+        words = words + weights["places.weight"][:number]
+    layers = []
+    for block in range(config.layers):
+        w = {k.removeprefix(f"blocks.{block}."): v for k, v in weights.items()}
+
+        def norm(vector: Tensor, name: str, w: dict[str, Tensor] = w) -> Tensor:
+            centred = vector - vector.mean()
+            scaled = centred / math.sqrt(float(centred.square().mean()) + 1e-5)
+            return scaled * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+        parts = [
+            w["attend.weight"] @ norm(word, "before_attention") + w["attend.bias"] for word in words
+        ]
+        results = []
+        for t in range(number):
+            seen = []
+            for head in range(config.heads):
+                cut = slice(head * size, (head + 1) * size)
+                query, keys, values = (
+                    parts[t][: config.width][cut],
+                    [part[config.width : 2 * config.width][cut] for part in parts],
+                    [part[2 * config.width :][cut] for part in parts],
+                )
+                if config.positions == "rotary":
+                    query = turned(query, t)
+                    keys = [turned(key, place) for place, key in enumerate(keys)]
+                reach = number if module.direction == "together" else t + 1
+                scores = [math.exp(float(query @ keys[u]) / math.sqrt(size)) for u in range(reach)]
+                seen.append(sum(s / sum(scores) * values[u] for u, s in enumerate(scores)))
+            word = words[t] + w["gather.weight"] @ torch.cat(seen) + w["gather.bias"]
+            wide = w["widen.weight"] @ norm(word, "before_feed") + w["widen.bias"]
+            word = word + w["narrow.weight"] @ functional.gelu(wide) + w["narrow.bias"]
+            results.append(word)
+        words = torch.stack(results)
+        layers.append(words)
+    layers[-1] = functional.layer_norm(
+        words, (config.width,), weights["norm.weight"], weights["norm.bias"]
+    )
+    return layers
+
+
+@CONFIGS
+@pytest.mark.parametrize("direction", ["forward", "apart", "together"])
+def test_layers_are_those_of_a_plain_loop_over_words(
+    config: TransformerConfig, direction: Direction
+) -> None:
+    module, vectors = transformer(config, direction), torch.randn(2, 5, 8, dtype=torch.double)
+    with torch.no_grad():
+        found = module(vectors, torch.tensor([5, 3]))
+        for row, length in ((0, 5), (1, 3)):
+            words = vectors[row, :length]
+            expected = plain(module, 0, words, config)
+            if direction == "apart":
+                back = [layer.flip(0) for layer in plain(module, 1, words.flip(0), config)]
+                expected = [torch.cat(both, -1) for both in zip(expected, back, strict=True)]
+            for layer, wanted in zip(found, expected, strict=True):
+                assert torch.allclose(layer[row, :length], wanted, atol=1e-6)
+
+
+def test_a_sentence_beyond_the_learned_positions_is_refused_in_words() -> None:
+    module = transformer(LEARNED, "forward")
+    module(torch.randn(1, 6, 8, dtype=torch.double), torch.tensor([6]))
+    with pytest.raises(ModelError, match=r"7 words, marks counted.*places for 6.*Split"):
+        module(torch.randn(1, 7, 8, dtype=torch.double), torch.tensor([7]))
+
+
+def test_rotary_positions_have_no_longest_sentence() -> None:
+    module = transformer(ROTARY, "forward")
+    with torch.no_grad():
+        (_, top) = module(torch.randn(1, 700, 8, dtype=torch.double), torch.tensor([700]))
+    assert torch.isfinite(top).all()
+
+
+def test_a_width_that_heads_cannot_share_is_refused() -> None:
+    with pytest.raises(ValidationError, match="width 10 is no multiple of 2 x 2 heads"):
+        TransformerConfig(width=10, heads=2)
+
+
+def test_a_new_transformer_begins_close_to_its_input() -> None:
+    torch.manual_seed(0)
+    module, vectors = Transformer(ROTARY, "forward"), torch.randn(4, 9, 8)
+    with torch.no_grad():
+        below = module(vectors, torch.full((4,), 9))[0]
+    assert float((below - vectors).square().mean()) < 0.01

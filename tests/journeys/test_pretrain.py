@@ -1,0 +1,114 @@
+"""From a corpus to a model and back to sentences, through the command line."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command_line import polyseme
+from pretraining.making import rule_corpus
+
+from polyseme.files import sha256_of
+from polyseme.text.corpus import Corpus
+
+SMALL = (
+    *("--point", "elmo-teaching", "--set", "model.encoder.context.width=16"),
+    *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
+    *("--learning-rate", "0.02", "--precision", "float32", "--evaluate-every", "20"),
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return rule_corpus(Path(tmp_path_factory.mktemp("journey")))
+
+
+@pytest.fixture(scope="module")
+def model(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = Path(tmp_path_factory.mktemp("model")) / "m"
+    polyseme("pretrain", corpus.folder, *SMALL, "--steps", "60", "--out", out)
+    return out
+
+
+def test_a_model_folder_is_complete_and_told(model: Path, corpus: Corpus) -> None:
+    manifest = json.loads((model / "manifest.json").read_text(encoding="utf-8"))
+    for name, told in manifest["files"].items():
+        assert sha256_of(model / name) == told["sha256"]
+    assert manifest["facts"]["steps"] == 60
+    assert manifest["facts"]["perplexity"]["forward"] < 20
+    assert "60 steps" in (model / "README.md").read_text(encoding="utf-8")
+    assert (model / "curve.png").stat().st_size > 1000
+    assert manifest["preparation"]["settings"] == corpus.manifest["settings"]
+
+
+def test_a_stopped_run_goes_on_to_the_same_model(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    out = tmp_path / "m"
+    words = ["pretrain", str(corpus.folder), *SMALL, "--steps", "60", "--out", str(out)]
+    process = subprocess.Popen([sys.executable, "-m", "polyseme", *words])
+    log = out / "run.jsonl"
+    deadline = time.monotonic() + 90
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(timeout=60)
+    if code != 0:  # a quick machine may have been through before the signal
+        assert code == 143
+        polyseme(*words)
+    assert sha256_of(out / "model.safetensors") == sha256_of(model / "model.safetensors")
+
+
+def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> None:
+    shown = polyseme("evaluate", model, corpus.folder).stdout
+    assert "3-gram" in shown
+    assert "unigram" in shown
+    assert "forward" in shown
+    assert "backward" in shown
+
+
+def test_score_prefers_the_order_of_the_text(model: Path) -> None:
+    natural, turned = "The old cat purrs and purrs .", "The cat old purrs purrs and ."
+    shown = polyseme("score", model, turned, natural).stdout
+    assert shown.index("The old cat purrs and purrs .") < shown.index("The cat old purrs purrs")
+
+
+def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "on"
+    polyseme("pretrain", corpus.folder, "--from", model, "--steps", "3", "--out", out)
+    facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["facts"]
+    before = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["facts"]
+    assert facts["perplexity"]["forward"] < 2 * before["perplexity"]["forward"]
+
+
+def test_other_settings_do_not_overwrite_a_finished_model(model: Path, corpus: Corpus) -> None:
+    command = ("pretrain", corpus.folder, "--point", "gpt-mini", "--steps", "3", "--out", model)
+    result = polyseme(*command, code=65)
+    assert "finished model of other" in " ".join(result.stderr.split())
+
+
+def test_plan_tells_what_training_takes(corpus: Corpus) -> None:
+    shown = polyseme("plan", corpus.folder, *SMALL[:2], "--hours", "0.1").stdout
+    for line in ("parameters", "checkpoint on disk", "words per second", "time of an epoch"):
+        assert line in shown
+
+
+def test_plan_without_a_corpus_lists_the_points() -> None:
+    shown = polyseme("plan").stdout
+    assert "elmo-original" in shown
+    assert "bert-mini" in shown
+
+
+def test_a_damaged_model_is_refused(model: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for path in model.glob("*.*"):
+        (damaged / path.name).write_bytes(path.read_bytes())
+    weights = bytearray((damaged / "model.safetensors").read_bytes())
+    weights[-5] ^= 1
+    (damaged / "model.safetensors").write_bytes(weights)
+    result = polyseme("score", damaged, "The cat", code=65)
+    assert "SHA-256" in result.stderr

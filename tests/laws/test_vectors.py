@@ -1,0 +1,86 @@
+"""What a sentence's vectors may depend on: the sentence, and nothing around it."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from laws.cases import SENTENCES, Case, every_case, make
+from polyseme.batches import Batch
+from polyseme.model import Model
+
+
+@torch.no_grad()
+def layers_of(model: Model, batch: Batch) -> Tensor:
+    layers: Tensor = model.network.encoder(batch).layers
+    return layers
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    """Equal but for the order in which floats were added up."""
+    bound = 1e-5 * expected.square().mean().sqrt()
+    assert float((found - expected).abs().max()) <= float(bound)
+
+
+@every_case
+def test_padding_and_company_change_nothing(case: Case) -> None:
+    model, whole = case.model(), case.batch()
+    together = layers_of(model, whole)
+    for row, sentence in enumerate(SENTENCES):
+        alone = layers_of(model, case.batch([sentence]))
+        assert_close(together[:, row, : len(sentence) + 2], alone[:, 0])
+
+
+@every_case
+def test_there_is_nothing_where_there_is_no_word(case: Case) -> None:
+    batch = case.batch()
+    assert not layers_of(case.model(), batch)[:, ~batch.mask].any()
+
+
+@every_case
+def test_the_order_of_sentences_changes_nothing(case: Case) -> None:
+    model, order = case.model(), [2, 0, 3, 1]
+    mixed = layers_of(model, case.batch([SENTENCES[row] for row in order]))
+    assert_close(mixed, layers_of(model, case.batch())[:, order])
+
+
+@every_case
+def test_layer_0_is_the_same_wherever_a_word_stands(case: Case) -> None:
+    sentences = [["ban", "unseen", "no", "ban"], ["no", "ban"], ["unseen"]]
+    words = layers_of(case.model(), case.batch(sentences))[0]
+    for first, second in [((0, 1), (0, 4)), ((0, 1), (1, 2)), ((0, 3), (1, 1)), ((0, 2), (2, 1))]:
+        assert torch.equal(words[first], words[second])
+    assert not torch.equal(words[0, 1], words[0, 3])
+
+
+@every_case
+def test_twice_gives_the_same_bits(case: Case) -> None:
+    model = case.model()
+    question = case.question(model)
+    first, losses = layers_of(model, question.batch), model.network(question)
+    layers_of(model, case.batch([["other", "words"]]))  # nothing of these may linger
+    assert torch.equal(layers_of(model, question.batch), first)
+    assert {k: float(v.detach()) for k, v in model.network(question).items()} == {
+        k: float(v.detach()) for k, v in losses.items()
+    }
+
+
+@every_case
+def test_all_layers_are_as_wide_as_the_settings_say(case: Case) -> None:
+    layers = layers_of(case.model(), case.batch())
+    context = case.config.encoder.context
+    number = 1 if context.kind == "none" else 1 + context.layers
+    rows, longest = len(SENTENCES), max(map(len, SENTENCES)) + 2
+    assert layers.shape == (number, rows, longest, case.config.encoder.output_width)
+
+
+@pytest.mark.parametrize("context", ["lstm", "plain-lstm", "rotary", "learned"])
+def test_together_every_layer_sees_both_sides(context: str) -> None:
+    case = make(context, "together", "masked", "lookup", "full")
+    model = case.model()
+    sentence = ["ba", "ban", "no", "non", "ba"]
+    before = layers_of(model, case.batch([sentence]))
+    for place in (1, 4):  # the marks stand before and after
+        changed = sentence.copy()
+        changed[place] = "nonello" if place == 1 else "baello"
+        after = layers_of(model, case.batch([changed]))
+        assert (before[1:, 0, 3] != after[1:, 0, 3]).any(dim=-1).all()

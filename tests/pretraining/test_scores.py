@@ -1,0 +1,48 @@
+"""A sentence's probability is the product of its words': checked against a full table."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from polyseme.pretraining.scores import score_sentences
+from polyseme.text.corpus import Corpus
+from pretraining.making import tiny_model
+
+SENTENCES = [["The", "old", "cat", "purrs"], ["cat"], ["an", "unseen", "word", "."] * 3]
+
+
+def test_each_word_has_the_probability_the_model_gives_it(corpus: Corpus) -> None:
+    model = tiny_model(corpus)
+    for sentence, score in zip(SENTENCES, score_sentences(model, SENTENCES), strict=True):
+        batch = model.lexicon.batch([sentence])
+        question = model.network.objective.ask(batch, model.lexicon, np.random.default_rng(0))
+        with torch.no_grad():
+            forward, backward = model.network.encoder(batch).halves
+            softmax = model.network.objective.softmax
+            ids = batch.ids[batch.words[0]]
+            for half, part, steps in ((forward, "forward", 1), (backward, "backward", -1)):
+                logits = half[0] @ softmax.weight.T + softmax.bias  # type: ignore[union-attr]
+                table = logits.log_softmax(-1)
+                places = range(1, len(sentence) + 1)
+                expected = [float(table[place - steps, ids[place]]) for place in places]
+                assert score.parts[part].words == pytest.approx(expected, abs=1e-4)
+                far_end = len(sentence) + 1 if steps == 1 else 0
+                total = sum(expected) + float(table[far_end - steps, ids[far_end]])
+                assert score.parts[part].total == pytest.approx(total, abs=1e-4)
+        assert set(question.asked) == set(score.parts)
+
+
+def test_scores_do_not_depend_on_the_other_sentences(corpus: Corpus) -> None:
+    model = tiny_model(corpus)
+    together = [score.total for score in score_sentences(model, SENTENCES)]
+    alone = [next(iter(score_sentences(model, [sentence]))).total for sentence in SENTENCES]
+    assert together == pytest.approx(alone, rel=1e-5)
+
+
+def test_the_total_is_the_mean_over_directions(corpus: Corpus) -> None:
+    [score] = score_sentences(tiny_model(corpus), SENTENCES[:1])
+    parts = [part.total for part in score.parts.values()]
+    assert score.total == pytest.approx(sum(parts) / 2)
+    assert math.exp(score.total) < 1

@@ -1,0 +1,231 @@
+"""Training through kills, a full or failing disk, damaged files and signals (T1, T3 to T6, T10)."""
+
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from training.damage import DAMAGES, FILES, flip
+from training.toy import Toy, saved_digests, settings
+from training.toy_run import TESTS, command
+
+from polyseme.training.checkpoint import Checkpoints, DamagedCheckpointError, load_newest
+from polyseme.training.loop import train
+from reliability import traced
+from reliability.traced import Point, list_points, run_with, sample
+
+needs_strace = pytest.mark.skipif(
+    traced.why_not() is not None, reason=traced.why_not() or "strace works"
+)
+EVERY = pytest.param(10**6, marks=pytest.mark.slow)
+STEPS = 6
+SHORT: dict[str, Any] = {"steps": STEPS, "save_steps": 2, "keep": 1}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def exact_losses(folder: Path) -> list[str]:
+    lines = (folder / "run.jsonl").read_text().splitlines()
+    return [line.split('"loss_exactly": ')[1][:30] for line in lines if '"loss_exactly"' in line]
+
+
+def whole(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:
+    """State and losses of a run that nothing disturbs."""
+    train(Toy(), settings(**values), folder)
+    return saved_digests(folder, values["steps"]), exact_losses(folder)
+
+
+def assert_only_whole_checkpoints(folder: Path) -> int:
+    """Everything under a final name is sound. Returns the newest step, 0 if there is none."""
+    store = Checkpoints(folder, keep=1)
+    for step in store.steps():
+        store.load(step)
+    return max(store.steps(), default=0)
+
+
+def finish(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:
+    """Go on to the end, and check that nothing is left lying about."""
+    found = whole(folder, **values)
+    assert {path.name for path in folder.iterdir()} <= {"checkpoints", "run.jsonl"}
+    assert len(list((folder / "checkpoints").iterdir())) <= values.get("keep", 2)
+    return found
+
+
+def assert_nearly_all(codes: "Counter[int]", expected: int) -> None:
+    """The log is also written by the clock, so a few of the last points may never come."""
+    assert codes.keys() <= {expected, 0}
+    assert codes[0] <= codes.total() // 10
+
+
+# --- kills -------------------------------------------------------------------------------
+
+
+def points_of_a_run(folder: Path) -> list[Point]:
+    points = list_points(command(folder / "listed", **SHORT), folder / "log", folder / "listed")
+    assert len(points) > 60
+    return points
+
+
+@needs_strace
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", [3, EVERY])
+def test_a_run_killed_at_any_call_ends_with_the_same_bits(tmp_path: Path, number: int) -> None:
+    quiet = whole(tmp_path / "quiet", **SHORT)
+    codes: Counter[int] = Counter()
+    for i, point in enumerate(sample(points_of_a_run(tmp_path), number)):
+        out = tmp_path / f"out-{i}"
+        done = run_with(command(out, **SHORT), point, "signal=KILL")
+        codes[done.returncode] += 1
+        assert_only_whole_checkpoints(out)
+        assert finish(out, **SHORT) == quiet, point
+    assert_nearly_all(codes, -9)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_run_killed_at_random_loses_at_most_one_interval(tmp_path: Path, kills: int) -> None:
+    values: dict[str, Any] = {"steps": 40 * kills, "save_steps": 4}
+    quiet = whole(tmp_path / "quiet", **values)
+    choose, before = random.Random(4), 0
+    for _ in range(kills):
+        process = subprocess.Popen(command(tmp_path / "run", sleep=0.01, **values), cwd=TESTS)
+        goal = before + choose.randrange(8, 36)
+        while newest(tmp_path / "run") < goal:
+            assert process.poll() is None
+            time.sleep(0.002)
+        time.sleep(choose.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        before = assert_only_whole_checkpoints(tmp_path / "run")
+        assert before >= goal
+    assert finish(tmp_path / "run", **values) == quiet
+
+
+def newest(folder: Path) -> int:
+    return max(Checkpoints(folder, keep=1).steps(), default=0)
+
+
+# --- a full or failing disk --------------------------------------------------------------
+
+FAULTS = {
+    "ENOSPC": {"write", "pwrite64", "writev", "mkdir", "ftruncate"},
+    "EIO": {"write", "pwrite64", "writev", "fsync", "rename"},
+}
+
+
+@needs_strace
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("number", [2, EVERY])
+def test_a_fault_of_the_disk_at_any_call_is_told_and_loses_nothing(
+    tmp_path: Path, fault: str, number: int
+) -> None:
+    quiet = whole(tmp_path / "quiet", **SHORT)
+    points = [p for p in points_of_a_run(tmp_path) if p.call in FAULTS[fault]]
+    assert len(points) > 10
+    codes: Counter[int] = Counter()
+    for i, point in enumerate(sample(points, number)):
+        out = tmp_path / f"out-{i}"
+        done = run_with(command(out, **SHORT), point, f"error={fault}")
+        codes[done.returncode] += 1
+        assert done.returncode == 0 or "run the same command again" in done.stderr, point
+        assert "Traceback" not in done.stderr, point
+        assert_only_whole_checkpoints(out)
+        assert finish(out, **SHORT) == quiet, point
+    assert_nearly_all(codes, 74)
+
+
+# --- damage ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_none_of_a_thousand_damages_is_silent(tmp_path: Path) -> None:
+    train(Toy(), settings(10, save_steps=5), tmp_path / "run")
+    choose, seen = random.Random(3), 0
+    for name in FILES:
+        path = tmp_path / "run/checkpoints/step-000000010" / name
+        sound = path.read_bytes()
+        for damage in DAMAGES:
+            damage(path)
+            seen += falls_back(tmp_path / "run")
+            path.write_bytes(sound)
+        for _ in range(300):
+            path.write_bytes(flip(sound, choose))
+            seen += falls_back(tmp_path / "run")
+        path.write_bytes(sound)
+    assert seen == len(FILES) * (len(DAMAGES) + 300)
+    assert not falls_back(tmp_path / "run")
+
+
+def falls_back(folder: Path) -> bool:
+    refused: list[int] = []
+    began = time.monotonic()
+    found = load_newest(folder, lambda step, _: refused.append(step))
+    assert time.monotonic() - began < 5
+    return found is not None and found.state["step"] == 5 and refused == [10]
+
+
+def test_the_check_sees_a_damaged_checkpoint(tmp_path: Path) -> None:
+    train(Toy(), settings(4), tmp_path)
+    path = tmp_path / "checkpoints/step-000000004/state.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedCheckpointError):
+        assert_only_whole_checkpoints(tmp_path)
+
+
+# --- signals -----------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("signals", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_signals_at_random_times_lose_no_step(tmp_path: Path, signals: int) -> None:
+    choose = random.Random(6)
+    values: dict[str, Any] = {"steps": 10_000, "save_minutes": 1000}
+    for i in range(signals):
+        out = tmp_path / f"run-{i}"
+        process = subprocess.Popen(command(out, sleep=0.002, **values), cwd=TESTS)
+        while not (out / "run.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.005)
+        time.sleep(choose.uniform(0, 0.3))
+        first, second = choose.choices([signal.SIGTERM, signal.SIGINT, signal.SIGUSR1], k=2)
+        process.send_signal(first)
+        sent = time.monotonic()
+        while not (out / ".work").exists() and process.poll() is None:
+            time.sleep(0.0005)
+        process.send_signal(second)  # during the save
+        assert process.wait(timeout=10) == 143
+        assert time.monotonic() - sent < 5
+        step = assert_only_whole_checkpoints(out)
+        assert len(exact_losses(out)) == step > 0
+        shutil.rmtree(out)
+
+
+# --- days --------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_long_run_keeps_its_memory_and_just_its_checkpoints(tmp_path: Path) -> None:
+    used: list[int] = []
+
+    class Watching(Toy):
+        def evaluate(self) -> dict[str, float]:
+            used.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+            assert len(list((tmp_path / "checkpoints").iterdir())) <= 3
+            return {}
+
+    values: dict[str, Any] = {"save_steps": 100, "evaluate_every": 1000, "keep": 3}
+    train(Watching(), settings(20_000, when_not_finite="skip", **values), tmp_path)
+    assert (used[-1] - used[4]) / 1024 <= 15  # MB in as many thousand steps
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 3

@@ -1,0 +1,262 @@
+"""One model, one folder: what fits together, and what a folder must be to be believed."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from laws.cases import CASES, Case, make
+from safetensors.torch import load_file, save_file
+
+from polyseme.config import build
+from polyseme.errors import ConfigError, ModelError
+from polyseme.files import sha256_of
+from polyseme.model import Model, ModelConfig, count_parameters
+
+CASE = make("lstm", "apart", "bidirectional", "fused", "tied")
+LOOKUP = {"kind": "lookup", "width": 8}
+CHARACTERS = {"kind": "characters", "width": 8, "filters": [{"width": 5, "number": 3}]}
+LSTM = {"kind": "lstm", "width": 8}
+NONE = {"kind": "none", "width": 8}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    CASE.model().save(tmp_path, card="A test.")
+    return tmp_path
+
+
+def misfit(
+    objective: dict[str, Any],
+    *,
+    reading: dict[str, Any] = LOOKUP,
+    context: dict[str, Any] = LSTM,
+    lexicon: dict[str, Any] | None = None,
+    **encoder: Any,
+) -> dict[str, Any]:
+    told = {"input": reading, "context": context, **encoder}
+    return {"encoder": told, "objective": objective, "lexicon": lexicon or {}}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            misfit({"kind": "bidirectional"}, direction="together"),
+            "'bidirectional' needs .*'apart'",
+        ),
+        (misfit({"kind": "causal"}, direction="apart"), "must not have been seen"),
+        (misfit({"kind": "masked"}, direction="forward"), "told from both its sides"),
+        (misfit({"kind": "neighbours"}, direction="apart", context=NONE), "reads 'forward'"),
+        (misfit({"kind": "neighbours"}, direction="forward"), r"context\.kind = 'none'"),
+        (misfit({"kind": "masked"}, direction="together", context=NONE), "encoder with context"),
+        (misfit({"kind": "bidirectional"}, context=NONE), "the same in both directions"),
+        (
+            misfit({"kind": "bidirectional"}, reading=CHARACTERS, lexicon={"characters": "none"}),
+            "reads characters",
+        ),
+        (
+            misfit({"kind": "bidirectional"}, reading=CHARACTERS, lexicon={"max_characters": 4}),
+            "filter 5 characters wide needs lexicon.max_characters",
+        ),
+        (
+            misfit(
+                {"kind": "bidirectional", "softmax": {"kind": "full", "tied": True}},
+                reading=CHARACTERS,
+            ),
+            "table has 0 numbers per word, the encoder 8",
+        ),
+        (misfit({"kind": "bidirectional"}, segments=True), "pairs of sentences"),
+        (
+            misfit({"kind": "masked", "next_sentence": False}, direction="together", segments=True),
+            "pairs of sentences",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused_in_words(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(ModelConfig, values)
+
+
+def test_the_laws_run_over_every_objective_and_context() -> None:
+    kinds = {(case.config.encoder.context.kind, case.config.objective.kind) for case in CASES}
+    contexts, objectives = ("lstm", "transformer"), ("bidirectional", "causal", "masked")
+    expected = {(context, objective) for context in contexts for objective in objectives}
+    assert kinds == expected | {("none", "causal"), ("none", "neighbours")}
+
+
+def test_settings_come_back_from_the_folder_as_they_were(folder: Path) -> None:
+    assert Model.load(folder).config == CASE.config
+
+
+@pytest.mark.parametrize("context", ["lstm", "plain-lstm", "rotary", "learned"])
+def test_what_is_left_out_of_an_encoder_stays_left_out_when_loaded(
+    context: str, tmp_path: Path
+) -> None:
+    case = make(context, "apart", "bidirectional", "fused", "full")
+    case.model().save(tmp_path, card="A test.")
+    assert Model.load(tmp_path).config == case.config
+
+
+def test_how_text_was_prepared_and_what_is_known_of_it_travel_along(folder: Path) -> None:
+    model = CASE.model()
+    told = Model(model.config, model.lexicon, model.network, {"segmenter": "x"}, {"steps": 3})
+    told.save(folder, card="# A card")
+    loaded = Model.load(folder)
+    assert loaded.preparation == {"segmenter": "x"}
+    assert loaded.facts == {"steps": 3}
+    assert (folder / "README.md").read_text(encoding="utf-8") == "# A card"
+
+
+def test_the_same_model_is_saved_as_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        CASE.model().save(tmp_path / name, card="A test.")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_nothing_unfinished_is_left_in_the_folder(folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "characters.parquet",
+        "config.toml",
+        "manifest.json",
+        "model.safetensors",
+        "vocabulary.parquet",
+    ]
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float16, 1e-3), (torch.bfloat16, 8e-3)])
+def test_weights_saved_in_half_the_bits_load_as_floats(
+    tmp_path: Path, dtype: torch.dtype, bound: float
+) -> None:
+    model = CASE.model()
+    model.save(tmp_path, card="A test.", dtype=dtype)
+    loaded = Model.load(tmp_path).network.state_dict()
+    for name, weight in model.network.state_dict().items():
+        assert loaded[name].dtype == torch.float32
+        assert torch.allclose(loaded[name], weight, rtol=bound, atol=1e-6)
+    found = Model.load(tmp_path).network.log_probabilities(CASE.question(model))
+    assert all(bool(torch.isfinite(part).all()) for part in found.values())
+
+
+def test_a_loaded_model_is_ready_for_use_and_can_go_on_learning(folder: Path) -> None:
+    network = Model.load(folder).network
+    assert not network.training
+    assert all(weight.requires_grad for weight in network.parameters())
+    assert count_parameters(network) == sum(w.numel() for w in network.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "characters.parquet", "config.toml", "model.safetensors", "vocabulary.parquet"],
+)
+@pytest.mark.parametrize("harm", ["missing", "shortened", "longer"])
+def test_a_file_that_is_not_as_it_was_written_is_refused(
+    folder: Path, name: str, harm: str
+) -> None:
+    path = folder / name
+    whole = path.read_bytes()
+    if harm == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(whole[:-1] if harm == "shortened" else whole + b" ")
+    with pytest.raises(ModelError, match=f"{name} is missing or not as it was written"):
+        Model.load(folder)
+
+
+def test_one_bit_flipped_anywhere_in_the_weights_is_noticed(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    for place in [0, 9, *range(100, len(whole), len(whole) // 25), len(whole) - 1]:
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << (place % 8)
+        path.write_bytes(flipped)
+        with pytest.raises(ModelError, match=r"model\.safetensors"):
+            Model.load(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"format": 1}',
+        '{"format": 1, "files": {}}',
+        '{"format": 1, "files": {"model.safetensors": 3}}',
+        "\udcff",
+    ],
+)
+def test_a_damaged_manifest_is_refused(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ModelError, match=r"manifest\.json"):
+        Model.load(folder)
+
+
+def change(folder: Path, **values: Any) -> None:
+    """Write other values into the manifest, and the hashes that are right for the files."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    for name, told in manifest["files"].items():
+        told["sha256"] = sha256_of(folder / name)
+    (folder / "manifest.json").write_text(json.dumps({**manifest, **values}), encoding="utf-8")
+
+
+def test_a_folder_without_a_manifest_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"holds no finished model.*polyseme pretrain"):
+        Model.load(tmp_path)
+
+
+def test_another_format_is_refused_with_both_numbers(folder: Path) -> None:
+    change(folder, format=99)
+    with pytest.raises(ModelError, match="model format 99, this version of Polyseme reads 1"):
+        Model.load(folder)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "folder/file"])
+def test_a_manifest_cannot_name_files_of_other_folders(folder: Path, name: str) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    change(folder, files={**manifest["files"], name: {"sha256": "0", "bytes": 1}})
+    with pytest.raises(ModelError, match="own files"):
+        Model.load(folder)
+
+
+def test_weights_of_another_model_are_refused_though_their_hash_fits(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    name = "objective.softmax.bias"
+    save_file({**weights, name: weights[name][:-1].clone()}, folder / "model.safetensors")
+    change(folder)
+    with pytest.raises(ModelError, match=f"do not fit its settings.*{name}"):
+        Model.load(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04", struct.pack("<Q", 1 << 62) + b"{}", b"\x80\x04K\x01."]
+)
+def test_what_is_no_file_of_weights_is_refused_though_its_hash_fits(
+    folder: Path, content: bytes
+) -> None:
+    (folder / "model.safetensors").write_bytes(content)
+    change(folder)
+    with pytest.raises(ModelError, match="holds no weights"):
+        Model.load(folder)
+
+
+def test_sizes_that_no_memory_could_hold_are_refused_before_any_is_taken(folder: Path) -> None:
+    config = (folder / "config.toml").read_text(encoding="utf-8")
+    assert "cells = 12" in config
+    (folder / "config.toml").write_text(config.replace("cells = 12", "cells = 9000000000000"))
+    change(folder)
+    with pytest.raises(ModelError, match="do not fit its settings"):
+        Model.load(folder)
+
+
+def test_a_model_saved_over_another_replaces_it_whole(folder: Path) -> None:
+    other: Case = make("none", "forward", "causal", "lookup", "full")
+    other.model().save(folder, card="Another.")
+    loaded = Model.load(folder)
+    assert loaded.config == other.config
+    assert not (folder / "characters.parquet").exists()

@@ -1,0 +1,61 @@
+"""The points are values; here they are built, without any memory for their weights."""
+
+import tomllib
+
+import pytest
+import torch
+
+from polyseme.config import build, to_toml
+from polyseme.encoders.encoder import NoContextConfig
+from polyseme.model import LanguageModel, ModelConfig, count_parameters
+from polyseme.points import POINTS
+
+every_point = pytest.mark.parametrize("name", sorted(POINTS))
+
+
+def network(name: str) -> LanguageModel:
+    model = POINTS[name].model
+    alphabet = {"none": 0, "bytes": 262, "unicode": 200}[model.lexicon.characters]
+    with torch.device("meta"):
+        return LanguageModel(model, vocabulary=model.lexicon.size, alphabet=alphabet)
+
+
+@every_point
+def test_every_point_can_be_built(name: str) -> None:
+    assert count_parameters(network(name)) > 1_000_000
+    assert POINTS[name].about.endswith(".")
+
+
+@every_point
+def test_a_points_settings_survive_a_file(name: str) -> None:
+    model = POINTS[name].model
+    assert build(ModelConfig, tomllib.loads(to_toml(model=model))["model"]) == model
+
+
+def test_the_four_names_stand_where_the_design_puts_them() -> None:
+    places = {
+        "word2vec": ("none", "forward", "neighbours"),
+        "elmo-mini": ("lstm", "apart", "bidirectional"),
+        "gpt-mini": ("transformer", "forward", "causal"),
+        "bert-mini": ("transformer", "together", "masked"),
+    }
+    for name, place in places.items():
+        encoder, objective = POINTS[name].model.encoder, POINTS[name].model.objective
+        assert (encoder.context.kind, encoder.direction, objective.kind) == place
+
+
+def test_the_small_ones_differ_only_in_encoder_and_objective() -> None:
+    small = [
+        POINTS[name].model for name in ("elmo-mini", "elmo-transformer", "gpt-mini", "bert-mini")
+    ]
+    assert len({model.lexicon for model in small}) == 1
+    assert len({model.encoder.input for model in small}) == 1
+    assert len({model.objective.softmax for model in small}) == 1
+    assert len({model.encoder.context.width for model in small}) == 1
+
+
+def test_static_vectors_are_one_table() -> None:
+    model = POINTS["word2vec"].model
+    assert isinstance(model.encoder.context, NoContextConfig)
+    names = [name for name, _ in network("word2vec").encoder.named_parameters()]
+    assert names == ["inputs.table.weight"]

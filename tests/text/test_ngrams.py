@@ -1,0 +1,232 @@
+"""The n-gram baseline against its formulas, worked out again with plain dictionaries."""
+
+import math
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from polyseme.errors import ConfigError, CorpusError
+from polyseme.text.corpus import Corpus
+from polyseme.text.kneser_ney import FALLBACK
+from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
+from polyseme.text.shards import ShardWriter
+from text.plain_ngrams import PlainModel, Sentence, make_sentences
+
+
+def make_corpus(folder: Path, *shards: list[tuple[Sentence, bool]]) -> Corpus:
+    """A corpus of sentences, each with whether it is held out."""
+    names = [f"shards/part-{number:05}.parquet" for number in range(len(shards))]
+    folder.mkdir(exist_ok=True)
+    for name, sentences in zip(names, shards, strict=True):
+        with ShardWriter(folder / name, ()) as writer:
+            for position, (words, is_held_out) in enumerate(sentences):
+                writer.add(("d", position, is_held_out, " ".join(words), words, [0] * len(words)))
+    return Corpus(folder, {"files": dict.fromkeys(names)})
+
+
+def measure(
+    training: list[Sentence],
+    held_out: list[Sentence],
+    vocabulary: list[str],
+    *,
+    order: int,
+    backward: bool = False,
+) -> NgramResult:
+    """What the baseline says of these sentences."""
+    rows = [(words, False) for words in training] + [(words, True) for words in held_out]
+    with tempfile.TemporaryDirectory() as name:
+        return held_out_perplexity(
+            make_corpus(Path(name) / "corpus", rows),
+            vocabulary,
+            NgramConfig(order=order),
+            scratch=Path(name) / "scratch",
+            threads=1,
+            backward=backward,
+        )
+
+
+sentences = st.lists(st.lists(st.sampled_from("abcdx"), min_size=1, max_size=6), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    training=sentences,
+    held_out=sentences.filter(bool),
+    order=st.integers(1, 5),
+    vocabulary=st.lists(st.sampled_from("abcde"), unique=True),
+)
+def test_it_agrees_with_the_formulas(
+    training: list[Sentence], held_out: list[Sentence], order: int, vocabulary: list[str]
+) -> None:
+    result = measure(training, held_out, vocabulary, order=order)
+    model = PlainModel(training, vocabulary, order)
+    assert result.log_probability == pytest.approx(model.log_probability(held_out), rel=1e-9)
+    assert result.predictions == sum(len(words) + 1 for words in held_out)
+    assert result.perplexity == pytest.approx(
+        math.exp(-model.log_probability(held_out) / result.predictions), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
+def test_it_agrees_with_the_formulas_where_discounts_are_estimated(order: int) -> None:
+    training, held_out = make_sentences(400, seed=1), make_sentences(40, seed=2)
+    vocabulary = [f"w{number}" for number in range(350)]
+    result = measure(training, held_out, vocabulary, order=order)
+    model = PlainModel(training, vocabulary, order)
+    assert result.log_probability == pytest.approx(model.log_probability(held_out), rel=1e-9)
+    assert result.discounts[-1] != FALLBACK
+    for size, discounts in enumerate(result.discounts, start=1):
+        assert discounts == pytest.approx(model.discounts[size])
+
+
+def test_order_one_knows_only_how_often_words_occur() -> None:
+    # Counts: a 4, b 1, end 2, seven in all; the fallback takes 1.5, 0.5 and 1 off them.
+    result = measure([["a", "b", "a"], ["a", "a"]], [["b"]], ["a", "b"], order=1)
+    share = (1.5 + 0.5 + 1) / 7 / 4  # four classes: a, b, unknown, end
+    by_hand = math.log((1 - 0.5) / 7 + share) + math.log((2 - 1) / 7 + share)
+    assert result.log_probability == pytest.approx(by_hand)
+    assert result.discounts == (FALLBACK,)
+    assert result.unigram_perplexity == result.perplexity
+
+
+def test_unigram_perplexity_is_that_of_the_model_of_order_one() -> None:
+    training, held_out = make_sentences(50, seed=3), make_sentences(10, seed=4)
+    words = [f"w{number}" for number in range(40)]
+    of_order_one = measure(training, held_out, words, order=1)
+    assert measure(training, held_out, words, order=3).unigram_perplexity == of_order_one.perplexity
+
+
+@settings(max_examples=20, deadline=None)
+@given(training=sentences, held_out=sentences.filter(bool), order=st.integers(1, 4))
+def test_backward_is_forward_over_reversed_sentences(
+    training: list[Sentence], held_out: list[Sentence], order: int
+) -> None:
+    backward = measure(training, held_out, ["a", "b", "c"], order=order, backward=True)
+    forward = measure(
+        [words[::-1] for words in training],
+        [words[::-1] for words in held_out],
+        ["a", "b", "c"],
+        order=order,
+    )
+    assert backward == forward
+
+
+def test_all_words_outside_the_vocabulary_are_one_unknown_word() -> None:
+    # Counts: unknown 4 (x, y, x, x), a 1, end 2. Which unknown word it is makes no difference.
+    training = [["x", "a", "y"], ["x", "x"]]
+    result = measure(training, [["z"]], ["a"], order=1)
+    share = (1.5 + 0.5 + 1) / 7 / 3
+    by_hand = math.log((4 - 1.5) / 7 + share) + math.log((2 - 1) / 7 + share)
+    assert result.log_probability == pytest.approx(by_hand)
+    assert result == measure(training, [["x"]], ["a"], order=1)
+
+
+def test_a_word_of_the_vocabulary_never_trained_on_gets_its_part_of_what_is_left_over() -> None:
+    # After the start: a twice, nothing else. The fallback takes 1 off: half is left to order 1,
+    # where a and the end each have one word to the left and keep half of that.
+    result = measure([["a"], ["a"]], [["b"]], ["a", "b"], order=2)
+    first = 1 / 2 * (1 / 2 * 1 / 4)
+    end = 1 / 4 + 1 / 2 * 1 / 4  # after b, which was never seen, it is order 1 that speaks
+    assert result.log_probability == pytest.approx(math.log(first) + math.log(end))
+
+
+def test_without_training_sentences_all_classes_are_alike() -> None:
+    result = measure([], [["a", "b"], ["z"]], ["a", "b", "c"], order=3)
+    assert result.perplexity == pytest.approx(5)  # three words, the unknown one, the end
+    assert result.unigram_perplexity == pytest.approx(5)
+
+
+def test_every_second_sentence_is_counted_over_all_shards(tmp_path: Path) -> None:
+    training = (["a", "b"], False)
+    held = [(words, True) for words in (["a"], ["b", "b"], ["b", "a"], ["a", "a", "a"], ["b"])]
+    mixed = make_corpus(tmp_path / "1", [held[0], training, *held[1:3]], [training, *held[3:]])
+    wanted = make_corpus(tmp_path / "2", [training, training, held[0], held[2], held[4]])
+    every_second, all_wanted = (
+        held_out_perplexity(
+            corpus, ["a", "b"], NgramConfig(every=every), scratch=tmp_path / "s", threads=1
+        )
+        for corpus, every in ((mixed, 2), (wanted, 1))
+    )
+    assert every_second == all_wanted
+    assert every_second.predictions == 2 + 3 + 2
+
+
+def test_the_result_is_the_same_with_any_number_of_threads(tmp_path: Path) -> None:
+    rows = [(words, False) for words in make_sentences(300, seed=5)]
+    held = [(words, True) for words in make_sentences(30, seed=6)]
+    corpus = make_corpus(tmp_path / "corpus", rows, held)
+    words = pa.array([f"w{number}" for number in range(30)] * 2)  # a repeated word counts once
+    results = [
+        held_out_perplexity(
+            corpus, words, NgramConfig(), scratch=tmp_path / "scratch", threads=threads
+        )
+        for threads in (1, 3)
+    ]
+    assert results[0] == results[1]
+    model = PlainModel([words for words, _ in rows], [f"w{number}" for number in range(30)], 3)
+    by_hand = model.log_probability([words for words, _ in held])
+    assert results[0].log_probability == pytest.approx(by_hand)
+
+
+def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "corpus", [(["a"], False), (["a"], True)])
+    for scratch in (tmp_path / "new" / "scratch", tmp_path / "used"):
+        (tmp_path / "used").mkdir(exist_ok=True)
+        (tmp_path / "used" / "of others").touch()
+        held_out_perplexity(corpus, ["a"], NgramConfig(), scratch=scratch, threads=1)
+    assert not (tmp_path / "new" / "scratch").exists()
+    assert [path.name for path in (tmp_path / "used").iterdir()] == ["of others"]
+
+
+def test_a_corpus_with_nothing_held_out_is_refused_and_scratch_is_removed(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "corpus", [(["a"], False)])
+    with pytest.raises(CorpusError, match="no held-out sentences"):
+        held_out_perplexity(corpus, ["a"], NgramConfig(), scratch=tmp_path / "s", threads=1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_memory_that_is_too_little_is_said_to_be(tmp_path: Path) -> None:
+    rows = [(words, False) for words in make_sentences(300, seed=7)]
+    corpus = make_corpus(tmp_path / "corpus", [*rows, (["w1"], True)])
+    config = NgramConfig(memory="1MB")
+    with pytest.raises(ConfigError, match="memory = '1MB' is too little"):
+        held_out_perplexity(corpus, ["w1"], config, scratch=tmp_path / "s", threads=1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_shard_that_is_missing_is_named(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "corpus", [(["a"], False)], [(["a"], True)])
+    corpus.shards[1].unlink()
+    with pytest.raises(CorpusError, match=r"cannot be read.*part-00001\.parquet"):
+        held_out_perplexity(corpus, ["a"], NgramConfig(), scratch=tmp_path / "s", threads=1)
+    assert not (tmp_path / "s").exists()
+
+
+def test_progress_is_told_of_each_shard(tmp_path: Path) -> None:
+    told: list[int | str] = []
+
+    class Listener:
+        def say(self, message: str) -> None: ...
+
+        def begin(self, what: str, total: int) -> None:
+            told.append(total)
+
+        def reach(self, done: int, note: str = "") -> None:
+            told.append(f"{done} done")
+
+    corpus = make_corpus(tmp_path / "corpus", [(["a"], False)], [(["a"], True)])
+    held_out_perplexity(
+        corpus, ["a"], NgramConfig(), scratch=tmp_path / "s", threads=1, progress=Listener()
+    )
+    assert told == [2, "1 done", "2 done"] * 2
+
+
+@pytest.mark.parametrize("values", [{"order": 0}, {"memory": "lots"}, {"every": 0}])
+def test_settings_that_cannot_work_are_refused(values: dict[str, int | str]) -> None:
+    with pytest.raises(ValidationError):
+        NgramConfig.model_validate(values)

@@ -1,0 +1,293 @@
+"""The loop as a whole: what it learns, keeps, measures, and how it goes on."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from polyseme.errors import ConfigError, TrainingError
+from polyseme.training import step
+from polyseme.training.checkpoint import Checkpoint, Checkpoints
+from polyseme.training.loop import train
+from polyseme.training.processes import Crew
+from polyseme.training.state import Outcome
+from training.toy import Toy, digests, make_batch, saved_digests, settings
+
+STEPS = 20
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
+    text = (folder / "run.jsonl").read_text()
+    return [line for line in map(json.loads, text.splitlines()) if kind in line]
+
+
+def losses(folder: Path) -> list[tuple[int, str]]:
+    return [(line["step"], line["loss_exactly"]) for line in lines(folder, "loss_exactly")]
+
+
+def checkpoint_steps(folder: Path) -> list[int]:
+    return Checkpoints(folder, keep=1).steps()
+
+
+class CutError(Exception):
+    """Stands in for a crash."""
+
+
+def train_until(crash: int, folder: Path, toy: Toy, **others: Any) -> None:
+    """A run that ends without farewell once so many steps are done and saved."""
+    save = Checkpoints.save
+
+    def save_and_crash(self: Checkpoints, what: Checkpoint, **options: Any) -> None:
+        save(self, what, **options)
+        if what.state["step"] >= crash:
+            raise CutError
+
+    config = settings(STEPS, save_steps=crash, **others)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Checkpoints, "save", save_and_crash)
+        with pytest.raises(CutError):
+            train(toy, config, folder)
+
+
+def run_with_cuts(folder: Path, cuts: list[int], **others: Any) -> Toy:
+    """A run that crashes at each of the steps."""
+    for cut in cuts:
+        train_until(cut, folder, Toy(), **others)
+    toy = Toy()
+    train(toy, settings(STEPS, **others), folder)
+    return toy
+
+
+def without_time(folder: Path) -> list[dict[str, Any]]:
+    """Step and measure lines, apart from what a clock told."""
+    timed = {"seconds", "words_per_second"}
+    return [
+        {key: value for key, value in line.items() if key not in timed}
+        for line in lines(folder, "step")
+        if "event" not in line
+    ]
+
+
+@pytest.mark.parametrize("cuts", [[1], [7], [19], [3, 8, 14], [20]])
+@pytest.mark.parametrize("others", [{}, {"precision": "bfloat16", "accumulate": 2}])
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
+    tmp_path: Path, cuts: list[int], others: dict[str, Any]
+) -> None:
+    toy = Toy()
+    train(toy, settings(STEPS, **others), tmp_path / "whole")
+    cut = run_with_cuts(tmp_path / "cut", cuts, **others)
+    assert digests(cut.module) == digests(toy.module)
+    assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
+    assert len(losses(tmp_path / "cut")) == STEPS
+    assert without_time(tmp_path / "cut") == without_time(tmp_path / "whole")
+    assert saved_digests(tmp_path / "cut", STEPS) == saved_digests(tmp_path / "whole", STEPS)
+
+
+def test_the_comparison_sees_chance_that_does_not_grow_from_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step, "_seed", lambda *_: None)
+    toy = Toy()
+    train(toy, settings(STEPS), tmp_path / "whole")
+    cut = run_with_cuts(tmp_path / "cut", [7])
+    assert losses(tmp_path / "cut")[7:] != losses(tmp_path / "whole")[7:]
+    assert digests(cut.module) != digests(toy.module)
+
+
+def test_the_comparison_sees_an_optimizer_that_has_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyseme.training.resume.restore_moments", lambda *_: None)
+    toy = Toy()
+    train(toy, settings(STEPS), tmp_path / "whole")
+    cut = run_with_cuts(tmp_path / "cut", [7])
+    assert digests(cut.module) != digests(toy.module)
+
+
+def test_a_resumed_run_reads_each_batch_once(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    toy = Toy()
+    train(toy, settings(STEPS), tmp_path)
+    assert toy.seen == list(range(5, STEPS))
+
+
+def test_a_finished_run_is_not_trained_further(tmp_path: Path) -> None:
+    first, again = Toy(), Toy()
+    before = train(first, settings(STEPS), tmp_path)
+    after = train(again, settings(STEPS), tmp_path)
+    assert (after.steps, after.words, after.measures) == (STEPS, STEPS * 12, before.measures)
+    assert again.seen == []
+    assert digests(again.module) == digests(first.module)
+
+
+def test_a_run_learns(tmp_path: Path) -> None:
+    toy = Toy(dropout=0.0)
+    outcome = train(toy, settings(300), tmp_path)
+    first = lines(tmp_path, "measures")[0]["measures"]
+    assert outcome.measures["sum"] < 0.1 * first["sum"]
+
+
+def test_the_loss_is_the_mean_over_the_whole_batch(tmp_path: Path) -> None:
+    toy = Toy(dropout=0.0)
+    batch = make_batch(0)
+    with torch.no_grad():
+        out = toy.net.heads(toy.net.hidden(batch.rows).tanh())
+    error = (out[:, 0] - batch.rows.sum(dim=1)).square().mean()
+    sign = torch.log1p(torch.exp(-out[:, 1] * batch.sums.sign()))[::2].mean()
+    train(toy, settings(1), tmp_path)
+    [line] = lines(tmp_path, "loss_exactly")
+    assert line["loss"] == pytest.approx(float(error + sign), rel=1e-6)
+    assert line["parts"] == pytest.approx({"sum": float(error), "sign": float(sign)}, rel=1e-6)
+
+
+def test_micro_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
+    toys = {}
+    for parts in (1, 2, 3):
+        toys[parts] = Toy(dropout=0.0)
+        train(toys[parts], settings(STEPS, accumulate=parts), tmp_path / str(parts))
+    for parts in (2, 3):
+        for mine, whole in zip(
+            toys[parts].module.parameters(), toys[1].module.parameters(), strict=True
+        ):
+            assert torch.allclose(mine, whole, atol=1e-5)
+
+
+def test_a_long_gradient_is_scaled_to_the_norm_allowed(tmp_path: Path) -> None:
+    stepper = step.Stepper(Toy(dropout=0.0).module, settings(clip_norm=0.5), Crew(0, 1, "cpu"))
+    measured = stepper.measure(make_batch(0), step=0, wants_stop=False)
+    assert measured.gradient_norm > 0.5
+    grads = [p.grad.clone() for p in stepper._trained if p.grad is not None]
+    before = torch.cat([grad.flatten() for grad in grads]).norm()
+    assert measured.gradient_norm == pytest.approx(float(before), rel=1e-5)
+    stepper.change(measured.gradient_norm, 0.0)
+    after = torch.cat([p.grad.flatten() for p in stepper._trained if p.grad is not None]).norm()
+    assert float(after) == pytest.approx(0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_just_so_many_checkpoints_are_kept(tmp_path: Path, keep: int) -> None:
+    train(Toy(), settings(STEPS, save_steps=3, keep=keep), tmp_path)
+    assert checkpoint_steps(tmp_path) == [3, 6, 9, 12, 15, 18, 20][-keep:]
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"checkpoints", "run.jsonl"}
+
+
+def test_time_alone_makes_a_checkpoint_due(tmp_path: Path) -> None:
+    train(Toy(), settings(4, save_minutes=1e-9, keep=9), tmp_path)
+    assert checkpoint_steps(tmp_path) == [1, 2, 3, 4]
+
+
+def run_watching(folder: Path, measures: list[float], **others: Any) -> tuple[Toy, Outcome]:
+    toy = Toy()
+    toy.measures = list(measures)
+    config = settings(50, evaluate_every=5, **{"patience": 2, "keep": 1, **others})
+    return toy, train(toy, config, folder)
+
+
+def test_a_run_without_improvement_stops_early_with_its_best_weights(tmp_path: Path) -> None:
+    toy, outcome = run_watching(tmp_path, [3.0, 1.0, 2.0, 1.5, 0.1])
+    assert (outcome.steps, outcome.best_step, outcome.stopped_early) == (20, 10, True)
+    assert checkpoint_steps(tmp_path) == [10, 20]
+    ten = {k.removeprefix("weights:"): v for k, v in saved_digests(tmp_path, 10).items()}
+    assert digests(toy.module).items() <= ten.items()
+    again, outcome = run_watching(tmp_path, [0.0])
+    assert (outcome.steps, outcome.stopped_early, again.seen) == (20, True, [])
+    assert digests(again.module) == digests(toy.module)
+
+
+def test_a_measure_that_is_not_a_number_is_no_improvement(tmp_path: Path) -> None:
+    _, outcome = run_watching(tmp_path, [3.0, math.nan, math.nan, 1.0])
+    assert (outcome.steps, outcome.best_step) == (15, 5)
+
+
+def test_a_damaged_best_checkpoint_is_told_and_the_last_weights_stay(tmp_path: Path) -> None:
+    toy, _ = run_watching(tmp_path, [3.0, 1.0, 2.0, 1.5])
+    weights = tmp_path / "checkpoints" / "step-000000010" / "weights.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    again, outcome = run_watching(tmp_path, [])
+    assert outcome.refused == 1
+    assert digests(again.module) != digests(toy.module)
+
+
+@pytest.mark.parametrize(
+    ("toy", "others", "named"),
+    [
+        (Toy(width=17), {}, "net.width was 16 and is now 17"),
+        (Toy(), {"learning_rate": 0.02}, "learning_rate was 0.01 and is now 0.02"),
+        (Toy(), {"seed": 2}, "seed was 1 and is now 2"),
+    ],
+)
+def test_another_run_in_the_same_folder_is_refused_by_name(
+    tmp_path: Path, toy: Toy, others: dict[str, Any], named: str
+) -> None:
+    train(Toy(), settings(STEPS), tmp_path)
+    with pytest.raises(ConfigError, match=named):
+        train(toy, settings(STEPS, **others), tmp_path)
+    assert checkpoint_steps(tmp_path) == [STEPS]
+
+
+def test_what_changes_no_numbers_may_change_between_sittings(tmp_path: Path) -> None:
+    train(Toy(), settings(STEPS), tmp_path)
+    outcome = train(Toy(), settings(STEPS, accumulate=2, keep=5, save_steps=1), tmp_path)
+    assert outcome.steps == STEPS
+
+
+@pytest.mark.parametrize("bad", [0, 4])
+def test_a_poisoned_batch_leaves_the_parameters_as_they_were(tmp_path: Path, bad: int) -> None:
+    before = Toy()
+    if bad:
+        train_until(bad, tmp_path / "before", before)
+    toy = Toy(poison=(bad,))
+    with pytest.raises(TrainingError, match=f"before step {bad + 1}: the loss is nan"):
+        train(toy, settings(STEPS), tmp_path / "run")
+    assert digests(toy.module) == digests(before.module)
+    assert checkpoint_steps(tmp_path / "run") == [bad]
+    if bad:
+        assert saved_digests(tmp_path / "run", bad) == saved_digests(tmp_path / "before", bad)
+
+
+def test_a_run_halted_by_a_batch_goes_on_without_it_when_told_to(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError):
+        train(Toy(poison=(4,)), settings(STEPS), tmp_path / "halted")
+    toy, skipping = Toy(poison=(4,)), Toy(poison=(4,))
+    outcome = train(toy, settings(STEPS, when_not_finite="skip"), tmp_path / "halted")
+    train(skipping, settings(STEPS, when_not_finite="skip"), tmp_path / "skipping")
+    assert (outcome.steps, outcome.skipped) == (STEPS, 1)
+    assert digests(toy.module) == digests(skipping.module)
+    [event] = [one for one in lines(tmp_path / "halted", "event") if one["event"] == "skipped"]
+    assert event["step"] == 4
+
+
+def test_many_bad_batches_in_a_row_end_the_run(tmp_path: Path) -> None:
+    toy = Toy(poison=tuple(range(2, 40)))
+    with pytest.raises(TrainingError, match="20 steps in a row"):
+        train(toy, settings(60, when_not_finite="skip"), tmp_path)
+    assert toy.seen[-1] == 21
+
+
+def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:
+    class Meddler(Toy):
+        def evaluate(self) -> dict[str, float]:
+            code = "from training.toy_run import main; import sys; "
+            code += f"sys.exit(main({str(tmp_path)!r}, '{{\"steps\": 3}}'))"
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=Path(__file__).parents[1],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert "Another run is writing" in done.stderr
+            return {"code": float(done.returncode)}
+
+    assert train(Meddler(), settings(3), tmp_path).measures == {"code": 75.0}

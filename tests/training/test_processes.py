@@ -1,0 +1,69 @@
+"""Several processes train as one does."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyseme.errors import ConfigError, TrainingStoppedError
+from polyseme.training.loop import train
+from polyseme.training.processes import gathered
+from training.toy import Toy, settings
+from training.toy_run import TESTS, SlowToy, command, run_together
+
+
+def losses(folder: Path) -> list[float]:
+    lines = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def test_one_then_two_then_one_then_three_processes_learn_the_same(tmp_path: Path) -> None:
+    plain: dict[str, Any] = {"steps": 40, "toy": {"dropout": 0.0}}
+    train(Toy(dropout=0.0), settings(40), tmp_path / "alone")
+    folder = tmp_path / "changing"
+    train_until(10, folder)
+    ended = run_together(2, folder, signal_at=20, **plain)
+    assert [code for code, _ in ended] == [143, 143], ended
+    train_until(30, folder)
+    ended = run_together(3, folder, **plain)
+    assert [code for code, _ in ended] == [0, 0, 0], ended
+    assert len(losses(folder)) == 40
+    assert losses(folder) == pytest.approx(losses(tmp_path / "alone"), rel=1e-4)
+
+
+def train_until(step: int, folder: Path) -> None:
+    """A part of a run in this process."""
+    toy = SlowToy(dropout=0.0)
+    toy.signal_at = step
+    with pytest.raises(TrainingStoppedError):
+        train(toy, settings(40), folder)
+
+
+def test_processes_decide_alike_and_draw_the_chance_that_one_would(tmp_path: Path) -> None:
+    config: dict[str, Any] = {"when_not_finite": "skip", "patience": 9}
+    ended = run_together(
+        2, tmp_path / "two", steps=8, toy={"dropout": 0.5, "poison": [3]}, **config
+    )
+    assert [code for code, _ in ended] == [0, 0], ended
+    toy = Toy(dropout=0.5, poison=(3,))
+    assert train(toy, settings(8, accumulate=2, **config), tmp_path / "one").skipped == 1
+    two, one = losses(tmp_path / "two"), losses(tmp_path / "one")
+    assert two == pytest.approx(one, rel=1e-5, nan_ok=True)
+
+
+def test_one_process_needs_no_distributed_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; import torch; "
+        "torch.distributed.init_process_group = None; "
+        "from training.toy_run import main; sys.exit(main(*sys.argv[1:]))"
+    )
+    line = command(tmp_path, steps=2)
+    done = subprocess.run([line[0], "-c", code, *line[3:]], cwd=TESTS, check=False)
+    assert done.returncode == 0
+
+
+def test_a_device_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="Available: cpu"), gathered(settings(device="mps")):
+        pass

@@ -1,0 +1,75 @@
+"""The run log: exact, whole lines, cut where a run goes on."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import MissingExtraError
+from polyseme.training.loop import train
+from polyseme.training.runlog import RunLog
+from polyseme.training.state import RunState
+from training.toy import Toy, settings
+
+
+def steps(path: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()]
+
+
+def write(folder: Path, *numbers: int) -> Path:
+    log = RunLog(folder, RunState(step=10**6), tensorboard=False)
+    for number in numbers:
+        log.step(number, loss=1 / 3)
+    log.close()
+    return folder / "run.jsonl"
+
+
+def test_a_loss_is_recorded_to_the_last_bit(tmp_path: Path) -> None:
+    line = json.loads(write(tmp_path, 1).read_text())
+    assert float.fromhex(line["loss_exactly"]) == 1 / 3
+
+
+def test_lines_beyond_the_state_are_cut_off(tmp_path: Path) -> None:
+    path = write(tmp_path, 1, 2, 3, 4)
+    RunLog(tmp_path, RunState(step=2), tensorboard=False).close()
+    assert steps(path) == [1, 2]
+
+
+@pytest.mark.parametrize("torn", [b'{"step": 3, "lo', b"\0\0\0", b'{"step": 3}', b"[]\n"])
+def test_a_torn_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
+    path = write(tmp_path, 1, 2)
+    with path.open("ab") as stream:
+        stream.write(torn)
+    RunLog(tmp_path, RunState(step=5), tensorboard=False).close()
+    assert steps(path) == [1, 2]
+    assert steps(write(tmp_path, 3)) == [1, 2, 3]
+
+
+def test_a_step_line_says_how_fast_and_how_far(tmp_path: Path) -> None:
+    train(Toy(), settings(2), tmp_path)
+    first, second, *_ = map(json.loads, (tmp_path / "run.jsonl").read_text().splitlines())
+    assert first["words_per_second"] > 0
+    assert 0 < first["seconds"] <= second["seconds"]
+    assert set(first["parts"]) == {"sum", "sign"}
+    assert first["gradient_norm"] > 0
+    assert first["learning_rate"] == 0.01
+
+
+def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(Toy(), settings(3, tensorboard=True), tmp_path)
+    events = reading.EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    drawn = [event.value for event in events.Scalars("training/loss")]
+    assert drawn == pytest.approx([line["loss"] for line in lines if "loss" in line])
+    assert len(events.Scalars("held_out/sum")) == 1
+
+
+def test_without_tensorboard_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"polyseme\[tensorboard\]"):
+        train(Toy(), settings(3, tensorboard=True), tmp_path)
