@@ -23,9 +23,10 @@ def test_one_step_back_is_the_same_by_torch_and_compiled(
     drive = torch.randn(2, 1, 5, 4 * 37, generator=random).to(dtype)
     hidden = torch.zeros(2, 5, 11, dtype=dtype)
     weight = torch.zeros(2, 11, 4 * 37, dtype=dtype)
+    bias = torch.randn(2, 4 * 37, generator=random)
     before, of_cell, of_emitted = torch.randn(3, 2, 5, 37, generator=random)
     found = []
-    for cell in (EagerCell(clip), CompiledCell(library, drive, clip)):
+    for cell in (EagerCell(bias, clip), CompiledCell(library, drive, bias, clip)):
         kept = torch.empty(2, 5, 4 * 37, dtype=cell.kept)
         step = Step(kept, before, torch.empty_like(before))
         emitted, slope = of_emitted.to(dtype), torch.empty(2, 5, 4 * 37, dtype=dtype)
@@ -51,15 +52,14 @@ def test_compiled_gates_are_sigmoid_and_tanh_from_end_to_end(
     points = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([-3e38, -90, 90, 3e38])])
     drive = points.repeat(4)[None, None, None].to(dtype)
     cells = points.numel()
+    cell = CompiledCell(library, drive, torch.zeros(1, 4 * cells), None)
     step = Step(
-        torch.empty(1, 1, 4 * cells, dtype=CompiledCell(library, drive, None).kept),
+        torch.empty(1, 1, 4 * cells, dtype=cell.kept),
         torch.zeros(1, 1, cells),
         torch.empty(1, 1, cells),
     )
     nothing = torch.zeros(1, 1, 1, dtype=dtype), torch.zeros(1, 1, 4 * cells, dtype=dtype)
-    CompiledCell(library, drive, None).forward(
-        drive[:, 0], *nothing, step, torch.empty(1, 1, cells, dtype=dtype)
-    )
+    cell.forward(drive[:, 0], *nothing, step, torch.empty(1, 1, cells, dtype=dtype))
     enter, keep, leave, new = drive.double().flatten().chunk(4)
     expected = torch.cat([enter.sigmoid(), keep.sigmoid(), leave.sigmoid(), new.tanh()])
     assert (step.active.double().flatten() / scale - expected).abs().max() < tolerance
@@ -74,7 +74,7 @@ def test_two_threads_give_the_bits_of_one(library: ctypes.CDLL) -> None:
     found = []
     for number in (1, 2):
         torch.set_num_threads(number)
-        cell = CompiledCell(library, drive, 0.4)
+        cell = CompiledCell(library, drive, torch.ones(2, 4 * 300), 0.4)
         step = Step(torch.empty_like(drive[:, 0]), before, torch.empty_like(before))
         emitted = torch.empty_like(before)
         cell.forward(drive[:, 0], *nothing, step, emitted)

@@ -17,6 +17,7 @@ FREE, TIGHT = Clips(), Clips(cell=0.4, output=0.15)
 
 class Inputs(NamedTuple):
     drive: Tensor
+    bias: Tensor
     weight: Tensor
     projection: Tensor | None
     hidden: Tensor
@@ -46,6 +47,7 @@ def draw(
     out = width or cells
     return Inputs(
         normal(stacks, steps, rows, 4 * cells) * 1.5,
+        normal(stacks, 4 * cells) * 0.5,
         normal(stacks, out, 4 * cells) / out**0.5,
         None if width is None else normal(stacks, cells, width) / cells**0.5,
         normal(stacks, rows, out) * 0.1,
@@ -55,10 +57,12 @@ def draw(
 
 def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
     """The equations as published, one step after the other, for autograd to go back over."""
-    drive, weight, projection, hidden, cell = inputs
+    drive, bias, weight, projection, hidden, cell = inputs
     outputs = []
     for step in range(drive.shape[1]):
-        enter, keep, leave, new = (drive[:, step] + hidden @ weight).chunk(4, dim=-1)
+        enter, keep, leave, new = (drive[:, step] + bias[:, None] + hidden @ weight).chunk(
+            4, dim=-1
+        )
         cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
         if clips.cell is not None:
             cell = cell.clamp(-clips.cell, clips.cell)
@@ -72,7 +76,10 @@ def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def ours(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
-    outputs, after = recur(*inputs[:3], State(*inputs[3:]), clips)
+    drive, bias, weight, projection, *state = inputs
+    outputs, after = recur(
+        drive, bias, weight, projection=projection, state=State(*state), clips=clips
+    )
     return outputs, *after
 
 

@@ -1,6 +1,7 @@
 """One step of an LSTM cell, forward and backward: by torch anywhere, or compiled on a processor.
 
-    in   drive, hidden, weight   (S, B, 4H), (S, B, P), (S, P, 4H): together what drives the gates
+    in   drive, hidden, weight   (S, B, 4H), (S, B, P), (S, P, 4H): together what drives the gates,
+                                 with a bias (S, 4H) that is the same at every step
     out  Step                    gates and cells, for the way back
          emitted                 (S, B, H)   what the cells show, before any projection
 
@@ -43,13 +44,13 @@ class Cell(Protocol):
         """
 
 
-def choose_cell(drive: Tensor, clip: float | None) -> Cell:
+def choose_cell(drive: Tensor, bias: Tensor, clip: float | None) -> Cell:
     """The compiled cell where it is built and can be used."""
     if drive.device.type == "cpu" and drive.dtype in _KEPT and drive.is_contiguous():
         library = compiled.load()
         if library is not None:
-            return CompiledCell(library, drive, clip)
-    return EagerCell(clip)
+            return CompiledCell(library, drive, bias, clip)
+    return EagerCell(bias, clip)
 
 
 class EagerCell:
@@ -57,7 +58,8 @@ class EagerCell:
 
     kept = torch.float32
 
-    def __init__(self, clip: float | None) -> None:
+    def __init__(self, bias: Tensor, clip: float | None) -> None:
+        self.bias = bias[:, None]
         self.clip = clip
 
     def forward(
@@ -66,6 +68,7 @@ class EagerCell:
         """As `Cell` has it."""
         gate, now = step.active, step.now
         gate.copy_(torch.baddbmm(drive, hidden, weight))
+        gate += self.bias
         cells = now.shape[-1]
         gate[..., : 3 * cells].sigmoid_()
         gate[..., 3 * cells :].tanh_()
@@ -125,7 +128,9 @@ class _Array(ctypes.Structure):
 class CompiledCell:
     """The cell by `gates.c`, for one shape of `drive`. Only stacks may lie apart in its tensors."""
 
-    def __init__(self, library: ctypes.CDLL, drive: Tensor, clip: float | None) -> None:
+    def __init__(
+        self, library: ctypes.CDLL, drive: Tensor, bias: Tensor, clip: float | None
+    ) -> None:
         stacks, _, rows, gates = drive.shape
         name = str(drive.dtype).removeprefix("torch.")
         self.kept = _KEPT[drive.dtype]
@@ -134,6 +139,7 @@ class CompiledCell:
         bound = torch.finfo(torch.float32).max if clip is None else clip
         self._shape = _Shape(stacks, rows, gates // 4, torch.get_num_threads(), bound)
         self._product = drive.new_empty(stacks, rows, gates)
+        self._bias = bias.detach().float().contiguous()
 
     def forward(
         self, drive: Tensor, hidden: Tensor, weight: Tensor, step: Step, emitted: Tensor
@@ -141,7 +147,8 @@ class CompiledCell:
         """As `Cell` has it."""
         # Added in the kernel: a multiplication that adds would first copy `drive`.
         torch.bmm(hidden, weight, out=self._product)
-        arrays = _arrays(drive, self._product, step.before, step.active, step.now, emitted)
+        kept = (step.before, step.active, step.now)
+        arrays = _arrays(drive, self._product, *kept, emitted, self._bias)
         self._forward(ctypes.byref(self._shape), arrays)
 
     def backward(self, step: Step, emitted: Tensor, pull: Tensor, slope: Tensor) -> None:

@@ -130,6 +130,12 @@ class _Layer(nn.Module):
             zeros = self.bias.new_zeros
             state = State(zeros(stacks, rows, width), zeros(stacks, rows, cells))
         flat = inputs.reshape(stacks, steps * rows, read)
-        drive = torch.baddbmm(self.bias[:, None].to(flat.dtype), flat, self.input_weight)
-        drive = drive.view(stacks, steps, rows, 4 * cells)
-        return recur(drive, self.state_weight, self.projection, state, self.clips)
+        drive = torch.bmm(flat, self.input_weight).view(stacks, steps, rows, 4 * cells)
+        return recur(
+            drive,
+            self.bias,
+            self.state_weight,
+            projection=self.projection,
+            state=state,
+            clips=self.clips,
+        )

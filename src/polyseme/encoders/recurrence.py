@@ -1,6 +1,7 @@
 """The recurrence of a projected, clipped LSTM, forward and backward, for several stacks at once.
 
     in   drive    (S, T, B, 4H)  what the inputs add to the gates, for all steps
+         bias     (S, 4H)        what is added at every step
          state    hidden (S, B, P) and cell (S, B, H) before the first step
     out  outputs  (S, T, B, P)   and the state after the last step
 
@@ -33,17 +34,24 @@ class Clips(NamedTuple):
 
 
 def recur(
-    drive: Tensor, weight: Tensor, projection: Tensor | None, state: State, clips: Clips
+    drive: Tensor,
+    bias: Tensor,
+    weight: Tensor,
+    *,
+    projection: Tensor | None,
+    state: State,
+    clips: Clips,
 ) -> tuple[Tensor, State]:
     """Run all steps. `weight` is (S, P, 4H); `projection` (S, H, P), or None where P is H."""
-    inputs = (drive, weight, projection, *state)
+    inputs = (drive, bias, weight, projection, *state)
     if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in inputs):
-        outputs, hidden, cell = _Recurrence.apply(*inputs, clips)  # type: ignore[no-untyped-call]
+        outputs, hidden, cell = _Recurrence.apply(clips, *inputs)  # type: ignore[no-untyped-call]
         return outputs, State(hidden, cell)
     with torch.no_grad():
         weights = _Weights.of(weight, projection, drive.dtype)
         drive = drive.contiguous()
-        trace = _unroll(choose_cell(drive, clips.cell), drive, weights, state, clips, keep=1)
+        cell = choose_cell(drive, bias, clips.cell)
+        trace = _unroll(cell, drive, weights, state, clips, keep=1)
     return trace.outputs[:, 1:], trace.last_state()
 
 
@@ -111,18 +119,11 @@ def _unroll(
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        drive: Tensor,
-        weight: Tensor,
-        projection: Tensor | None,
-        hidden: Tensor,
-        cell: Tensor,
-        clips: Clips,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(ctx: Any, clips: Clips, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        drive, bias, weight, projection, hidden, cell = inputs
         weights = _Weights.of(weight, projection, drive.dtype)
         drive = drive.contiguous()
-        ctx.clips, ctx.cell = clips, choose_cell(drive, clips.cell)
+        ctx.clips, ctx.cell = clips, choose_cell(drive, bias, clips.cell)
         state, steps = State(hidden, cell), drive.shape[1]
         trace = _unroll(ctx.cell, drive, weights, state, clips, keep=steps)
         ctx.save_for_backward(*weights, *trace)
@@ -136,7 +137,9 @@ class _Recurrence(torch.autograd.Function):
         slopes, pulls, state = _rewind(ctx.cell, trace, weights, gradients, ctx.clips)
         for_weight = _weight_gradient(trace.outputs[:, :-1], slopes)
         for_projection = None if projection is None else _weight_gradient(trace.emitted, pulls)
-        return slopes, for_weight, for_projection, state.hidden, state.cell, None
+        ones = slopes.new_ones(1, 1, 1, 1).expand(*slopes.shape[:3], 1)
+        for_bias = _weight_gradient(ones, slopes).squeeze(1)  # a sum, as a multiplication: faster
+        return None, slopes, for_bias, for_weight, for_projection, state.hidden, state.cell
 
 
 def _rewind(
