@@ -13,7 +13,6 @@ Examples:
   torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 --out models/en
 """
 
-import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -26,10 +25,10 @@ from rich.table import Table
 from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.files import canonical_json, disk_faults_explained, write_text
+from polyseme.files import disk_faults_explained, write_text
 from polyseme.model import CONFIG, MANIFEST, Model, ModelConfig
 from polyseme.points import Point
-from polyseme.pretraining.card import write_card
+from polyseme.pretraining.card import facts_of, write_card
 from polyseme.pretraining.curve import draw_curve
 from polyseme.pretraining.measure import full_measure
 from polyseme.pretraining.pace import time_steps
@@ -120,7 +119,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     outcome = train(trainee, plan.training, config.out, progress=progress)
     if not is_first_process():
         return None
-    return _finish(config, trainee, outcome, progress)
+    return _finish(config, trainee, plan, outcome, progress)
 
 
 def show(result: Pretrained | None) -> RenderableType:
@@ -211,28 +210,21 @@ def _record(out: Path, plan: Plan) -> None:
 
 
 def _finish(
-    config: PretrainConfig, trainee: Pretraining, outcome: Outcome, progress: Progress
+    config: PretrainConfig,
+    trainee: Pretraining,
+    plan: Plan,
+    outcome: Outcome,
+    progress: Progress,
 ) -> Pretrained:
     """Measure on all that was held out, and write the model's folder."""
     found = full_measure(trainee.model, trainee.corpus, progress=progress)
-    corpus, counts = trainee.corpus, trainee.corpus.accounting
-    digest = hashlib.sha256(canonical_json(corpus.manifest["files"]).encode()).hexdigest()
-    facts = {
-        "about": point_named(config.point).about if config.from_ is None else "A model trained on.",
-        "corpus": {
-            "words": counts["words"],
-            "sentences": counts["sentences"],
-            "documents": counts["documents"],
-            "language": corpus.config.language,
-            "sha256": digest,
-        },
+    about = point_named(config.point).about if config.from_ is None else "A model trained on."
+    told = {
+        "about": about,
         "licence": config.licence,
-        "steps": outcome.steps,
-        "words": outcome.words,
-        "hours": outcome.seconds / 3600,
-        "perplexity": found.perplexities,
-        "held_out_predictions": sum(found.counts.values()),
+        "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
+    facts = told | facts_of(trainee.corpus, outcome, found)
     model = replace(trainee.model, facts=facts)
     model.save(
         config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)

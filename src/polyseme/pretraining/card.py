@@ -1,9 +1,14 @@
 """The model card: what a model is, what it was made from, how good it is, what it is not for."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from polyseme.files import canonical_json
 from polyseme.model import Model, count_parameters
+from polyseme.pretraining.measure import Tally
+from polyseme.text.corpus import Corpus
+from polyseme.training.state import Outcome
 
 _LIMITS = """## What it is not good for
 
@@ -15,6 +20,26 @@ _LIMITS = """## What it is not good for
 - Where a large pretrained Transformer exists for your language and text, that one is stronger on
   most tasks.
 """
+
+
+def facts_of(corpus: Corpus, outcome: Outcome, found: Tally) -> dict[str, Any]:
+    """What the manifest and the card tell of a finished run."""
+    counts = corpus.accounting
+    digest = hashlib.sha256(canonical_json(corpus.manifest["files"]).encode()).hexdigest()
+    return {
+        "corpus": {
+            "words": counts["words"],
+            "sentences": counts["sentences"],
+            "documents": counts["documents"],
+            "language": corpus.config.language,
+            "sha256": digest,
+        },
+        "steps": outcome.steps,
+        "words": outcome.words,
+        "hours": outcome.seconds / 3600,
+        "perplexity": found.perplexities,
+        "held_out_predictions": sum(found.counts.values()),
+    }
 
 
 def write_card(model: Model, name: str) -> str:
@@ -43,7 +68,7 @@ def write_card(model: Model, name: str) -> str:
             f"be predicted, {model.lexicon.num_characters:,} character ids read."
         ),
         f"- {facts['steps']:,} steps, {facts['words']:,} words read, {facts['hours']:.2f} hours.",
-        "- Every setting is in `config.toml`, every file's SHA-256 in `manifest.json`.",
+        "- Settings of the model: `config.toml`. Of the run, and all hashes: `manifest.json`.",
         "",
         "## Held-out perplexity",
         "",

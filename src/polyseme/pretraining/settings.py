@@ -26,7 +26,7 @@ class RunConfig(TrainingConfig):
 
 
 class Plan(Settings):
-    """Everything a run is made of, resolved; `config.toml` of an unfinished model."""
+    """Everything a run is made of, resolved; `plan.toml` in its folder."""
 
     model: ModelConfig
     """Words, encoder, objective."""
