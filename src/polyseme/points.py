@@ -53,8 +53,8 @@ def _published(width: int, cells: int, highways: int) -> ModelConfig:
 
 
 _MINI_WIDTH = 192
-_MINI_BATCHES = BatchConfig(words=8192)
-_MINI_LSTM_RATE, _MINI_TRANSFORMER_RATE = 5e-3, 1.5e-3
+_MINI_BATCHES = BatchConfig(words=2048)  # small: steps teach more than words do, at this size
+_MINI_LSTM_RATE, _MINI_TRANSFORMER_RATE = 3e-3, 1e-3
 _MINI_WORDS = LexiconConfig(size=40_000)
 _MINI_SOFTMAX = SampledSoftmaxConfig(samples=4096, tied=True)
 _MINI_INPUT = FusedInputConfig(
