@@ -33,6 +33,11 @@ def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
     return digest.hexdigest()
 
 
+def describe_file(path: Path) -> dict[str, Any]:
+    """What a manifest tells of a file: its size and its SHA-256."""
+    return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+
+
 def canonical_json(value: Any) -> str:
     """JSON that is the same text for the same value, so that it can be hashed and compared."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"

@@ -25,7 +25,14 @@ from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
 from polyseme.errors import ModelError
-from polyseme.files import WORK, canonical_json, publish, sha256_of, write_text
+from polyseme.files import (
+    WORK,
+    canonical_json,
+    describe_file,
+    publish,
+    sha256_of,
+    write_text,
+)
 from polyseme.objectives.guess import log_probabilities, losses
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.neighbours import NeighboursConfig
@@ -159,13 +166,7 @@ class Model:
             "format": FORMAT_VERSION,
             "preparation": self.preparation,
             "facts": self.facts,
-            "files": {
-                name: {
-                    "bytes": (folder / name).stat().st_size,
-                    "sha256": sha256_of(folder / name),
-                }
-                for name in names
-            },
+            "files": {name: describe_file(folder / name) for name in names},
         }
         write_text(folder / MANIFEST, canonical_json(manifest))
 

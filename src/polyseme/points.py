@@ -71,20 +71,26 @@ _MINI_INPUT = FusedInputConfig(
 
 
 def _mini(
+    about: str,
     context: LstmConfig | TransformerConfig,
-    direction: str,
     objective: BidirectionalConfig | CausalConfig | MaskedConfig,
-) -> ModelConfig:
-    """The same words, input and softmax for all, so that only encoder and objective differ."""
+) -> Point:
+    """The same words, input and batches for all, so that only encoder and objective differ."""
     encoder = EncoderConfig.model_validate(
         {
             "input": _MINI_INPUT,
             "context": context,
-            "direction": direction,
+            "direction": objective.needs,
             "segments": isinstance(objective, MaskedConfig) and objective.next_sentence,
         }
     )
-    return ModelConfig(lexicon=_MINI_WORDS, encoder=encoder, objective=objective)
+    is_lstm = isinstance(context, LstmConfig)
+    return Point(
+        about=about,
+        model=ModelConfig(lexicon=_MINI_WORDS, encoder=encoder, objective=objective),
+        batches=_MINI_BATCHES,
+        learning_rate=_MINI_LSTM_RATE if is_lstm else _MINI_TRANSFORMER_RATE,
+    )
 
 
 _MINI_LSTM = LstmConfig(width=_MINI_WIDTH, cells=768, cell_clip=_CLIP, output_clip=_CLIP)
@@ -103,11 +109,10 @@ POINTS: dict[str, Point] = {
         about="The published small model: 2 x 1024 cells, 128 numbers each way.",
         model=_published(128, 1024, 1),
     ),
-    "elmo-mini": Point(
-        about="ELMo that trains in two hours on two processor cores; words and characters.",
-        model=_mini(_MINI_LSTM, "apart", BidirectionalConfig(softmax=_MINI_SOFTMAX)),
-        batches=_MINI_BATCHES,
-        learning_rate=_MINI_LSTM_RATE,
+    "elmo-mini": _mini(
+        "ELMo that trains in two hours on two processor cores; words and characters.",
+        _MINI_LSTM,
+        BidirectionalConfig(softmax=_MINI_SOFTMAX),
     ),
     "elmo-teaching": Point(
         about="ELMo for the classroom: word 200 + character 100, 64 numbers each way.",
@@ -126,33 +131,25 @@ POINTS: dict[str, Point] = {
         ),
         batches=BatchConfig(words=128 * 21),
     ),
-    "elmo-transformer": Point(
-        about="ELMo with two Transformers in place of two LSTMs.",
-        model=_mini(_MINI_TRANSFORMER, "apart", BidirectionalConfig(softmax=_MINI_SOFTMAX)),
-        batches=_MINI_BATCHES,
-        learning_rate=_MINI_TRANSFORMER_RATE,
+    "elmo-transformer": _mini(
+        "ELMo with two Transformers in place of two LSTMs.",
+        _MINI_TRANSFORMER,
+        BidirectionalConfig(softmax=_MINI_SOFTMAX),
     ),
-    "lstm-masked": Point(
-        about="BERT's hidden words on an LSTM that reads both ways in every layer.",
-        model=_mini(
-            _MINI_LSTM,
-            "together",
-            MaskedConfig(softmax=_MINI_SOFTMAX, next_sentence=False),
-        ),
-        batches=_MINI_BATCHES,
-        learning_rate=_MINI_LSTM_RATE,
+    "lstm-masked": _mini(
+        "BERT's hidden words on an LSTM that reads both ways in every layer.",
+        _MINI_LSTM,
+        MaskedConfig(softmax=_MINI_SOFTMAX, next_sentence=False),
     ),
-    "gpt-mini": Point(
-        about="GPT: a Transformer that reads forward.",
-        model=_mini(_MINI_TRANSFORMER, "forward", CausalConfig(softmax=_MINI_SOFTMAX)),
-        batches=_MINI_BATCHES,
-        learning_rate=_MINI_TRANSFORMER_RATE,
+    "gpt-mini": _mini(
+        "GPT: a Transformer that reads forward.",
+        _MINI_TRANSFORMER,
+        CausalConfig(softmax=_MINI_SOFTMAX),
     ),
-    "bert-mini": Point(
-        about="BERT: a Transformer that sees both sides, hidden words, next sentence.",
-        model=_mini(_MINI_TRANSFORMER, "together", MaskedConfig(softmax=_MINI_SOFTMAX)),
-        batches=_MINI_BATCHES,
-        learning_rate=_MINI_TRANSFORMER_RATE,
+    "bert-mini": _mini(
+        "BERT: a Transformer that sees both sides, hidden words, next sentence.",
+        _MINI_TRANSFORMER,
+        MaskedConfig(softmax=_MINI_SOFTMAX),
     ),
     "word2vec": Point(
         about="word2vec: one vector for each word, from its neighbours.",

@@ -18,7 +18,7 @@ from polyseme.batches.marks import END, FIRST_WORD, HIDDEN, PADDING, START, UNKN
 CharacterKind = Literal["none", "bytes", "unicode"]
 Integers = npt.NDArray[np.int64]
 Spellings = npt.NDArray[np.int32]
-_CODE_POINTS = 0x110000
+CODE_POINTS = 0x110000
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Alphabet:
         self._ids: npt.NDArray[np.int32] | None = None
         self.num_characters = {"none": 0, "bytes": 262}.get(kind, 8 + len(characters))
         if kind == "unicode":
-            self._ids = np.full(_CODE_POINTS, _UNKNOWN_CHARACTER, np.int32)
+            self._ids = np.full(CODE_POINTS, _UNKNOWN_CHARACTER, np.int32)
             points = np.frombuffer(characters.encode("utf-32-le"), "<u4")
             self._ids[points] = np.arange(len(points)) + self._layout.first
 

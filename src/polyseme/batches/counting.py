@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from polyseme.batches.alphabet import as_strings, code_points, utf8_of
+from polyseme.batches.alphabet import CODE_POINTS, as_strings, code_points, utf8_of
 from polyseme.errors import CorpusError
 
 # Spellings looked at together, some 20 MB.
 _PIECE = 1 << 18
-_CODE_POINTS = 0x110000
 _SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
 _ORDER = [("count", "descending"), ("word", "ascending")]
 
@@ -32,12 +31,12 @@ def frequent_words(vocabulary: Path, number: int, min_count: int) -> Any:
 
 def frequent_characters(vocabulary: Path, min_count: int) -> str:
     """Characters seen at least `min_count` times, by falling count, then by code point."""
-    counts = np.zeros(_CODE_POINTS, np.int64)
+    counts = np.zeros(CODE_POINTS, np.int64)
     for piece in _training_counts(vocabulary):
         points, starts = code_points(*utf8_of(as_strings(piece["word"])))
         weights = np.repeat(piece["count"].to_numpy(), np.diff(starts))
         # Weights are summed as floats, exact below 2**53.
-        summed = np.bincount(points, weights, _CODE_POINTS)
+        summed = np.bincount(points, weights, CODE_POINTS)
         counts += summed.astype(np.int64)
     seen = np.flatnonzero(counts >= min_count)
     order = seen[np.argsort(-counts[seen], kind="stable")]

@@ -35,7 +35,7 @@ from polyseme.engines import (
     run_job,
 )
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.files import WORK, canonical_json, disk_faults_explained, sha256_of, write_text
+from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
 from polyseme.text.accounting import Accounting
 from polyseme.text.advice import about_encoding, advise
@@ -213,8 +213,7 @@ def _finish(
         shutil.rmtree(work, ignore_errors=True)
     progress.reach(1)
     for name in (VOCABULARY, CONFIG):
-        path = config.out / name
-        files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        files[name] = describe_file(config.out / name)
     accounting = Accounting.total(receipt.counts for receipt in receipts)
     accounting.check()
     _check_words(accounting, config.out)

@@ -35,6 +35,7 @@ from polyseme.pretraining.pace import time_steps
 from polyseme.pretraining.settings import (
     Plan,
     RunConfig,
+    check_same_words,
     point_named,
     resolve_batches,
     resolve_model,
@@ -152,12 +153,7 @@ def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
     if config.model:
         raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
     model = Model.load(config.from_)
-    then, now = model.preparation["preparation"], settings["preparation"]
-    if then["segmenter"] != now["segmenter"]:
-        raise ModelError(
-            f"{config.from_} reads words found by {then['segmenter']}, {corpus.folder} was "
-            f"prepared with {now['segmenter']}. Prepare it with the model's segmenter."
-        )
+    check_same_words(model, corpus)
     return model
 
 

@@ -1,11 +1,10 @@
 """Held-out perplexity: among all words, in each direction, the marks predicted too."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 
 from polyseme.batches.batch import Batch
 from polyseme.batches.lexicon import Lexicon
@@ -48,32 +47,28 @@ def fixed_questions(
         yield network.objective.ask(batch, lexicon, np.random.default_rng([0, number]))
 
 
-def tally(network: LanguageModel, questions: Iterable[Question], device: str = "cpu") -> Tally:
-    """Probabilities of all answers, without dropout and in float32."""
+def tally(
+    network: LanguageModel,
+    questions: Iterable[Question],
+    on_words: Callable[[int], None] = lambda _: None,
+) -> Tally:
+    """Probabilities of all answers, without dropout and in float32; tells of words as it reads."""
+    device = str(next(network.parameters()).device)
     was_training = network.training
     network.eval()
-    found = Tally()
-    with torch.no_grad():
-        for question in questions:
-            found.add(network, question.to(device))
+    found, done = Tally(), 0
+    for question in questions:
+        found.add(network, question.to(device))
+        done += question.num_words
+        on_words(done)
     network.train(was_training)
     return found
 
 
-def full_measure(
-    model: Model, corpus: Corpus, *, progress: Progress | None = None, limit: int | None = None
-) -> Tally:
-    """Probabilities over all held-out sentences, or about `limit` words of them."""
+def full_measure(model: Model, corpus: Corpus, *, progress: Progress | None = None) -> Tally:
+    """Probabilities over all held-out sentences."""
     progress = progress or Silence()
-    network, lexicon = model.network.eval(), model.lexicon
-    device = str(next(network.parameters()).device)
-    available = corpus.accounting["held_out_words"] + 2 * corpus.accounting["held_out_sentences"]
-    progress.begin("Measuring", min(available, limit or available))
-    batches = held_out(corpus, lexicon, _BATCHES, limit_words=limit, pairs=network.objective.pairs)
-    found, done = Tally(), 0
-    with torch.no_grad():
-        for question in fixed_questions(network, lexicon, batches):
-            found.add(network, question.to(device))
-            done += question.num_words
-            progress.reach(done)
-    return found
+    network, lexicon, counts = model.network, model.lexicon, corpus.accounting
+    progress.begin("Measuring", counts["held_out_words"] + 2 * counts["held_out_sentences"])
+    batches = held_out(corpus, lexicon, _BATCHES, limit_words=None, pairs=network.objective.pairs)
+    return tally(network, fixed_questions(network, lexicon, batches), progress.reach)

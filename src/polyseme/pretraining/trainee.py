@@ -51,8 +51,7 @@ class Pretraining:
 
     def evaluate(self) -> dict[str, float]:
         """Held-out perplexity among all words, for each direction."""
-        device = str(next(self.module.parameters()).device)
-        return tally(self.module, self._held_out, device).perplexities
+        return tally(self.module, self._held_out).perplexities
 
     @cached_property
     def _held_out(self) -> list[Question]:

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
-from polyseme.files import WORK, canonical_json, publish_folder, sha256_of
+from polyseme.files import WORK, canonical_json, describe_file, publish_folder
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
@@ -162,10 +162,7 @@ _OTHER = "It was saved by another model: train in another folder."
 
 def _describe(folder: Path) -> bytes:
     """The manifest of the files as they are. Compared as a whole, so that it guards itself."""
-    files = {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
-        for name in (_WEIGHTS, _OPTIMIZER, _STATE)
-    }
+    files = {name: describe_file(folder / name) for name in (_WEIGHTS, _OPTIMIZER, _STATE)}
     return canonical_json({"format": _FORMAT, "files": files}).encode()
 
 
