@@ -52,12 +52,13 @@ def test_a_stopped_run_goes_on_to_the_same_model(
     process = subprocess.Popen([sys.executable, "-m", "polyseme", *words])
     log = out / "run.jsonl"
     deadline = time.monotonic() + 90
-    while not (log.exists() and log.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    while not log.exists() and time.monotonic() < deadline:  # from then on it listens
+        time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     code = process.wait(timeout=60)
     if code != 0:  # a quick machine may have been through before the signal
-        assert code == 143
+        # Past the last step nothing is left to save, and the signal ends the process by itself.
+        assert code in {143, -signal.SIGTERM}
         polyseme(*words)
     assert sha256_of(out / "model.safetensors") == sha256_of(model / "model.safetensors")
 

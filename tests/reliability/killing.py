@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import psutil
 from engines.jobs import hashes
 
 Driver = subprocess.Popen[bytes]
+_MOST_RUNS = 5
 
 
 def make_documents(path: Path, number: int, seed: int = 1) -> None:
@@ -88,6 +90,18 @@ class KilledRun:
         total = sum(name.startswith("receipts/") for name in self.reference)
         moments = sorted(choose.uniform(0.02, 0.75) * total for _ in blows)
         plan = deque(zip(moments, choose.sample(blows, len(blows)), strict=True))
+        self._run_to_the_end(plan, choose)
+        # A blow can take longer than all the work that is left: then the rest fall on another run.
+        for _ in range(_MOST_RUNS):
+            if not plan:
+                return
+            assert hashes(self.out) == self.reference
+            shutil.rmtree(self.out)
+            self._run_to_the_end(plan, choose)
+        assert not plan, f"in {_MOST_RUNS} runs, {len(plan)} of the blows found no work to fall on"
+
+    def _run_to_the_end(self, plan: deque[tuple[float, Blow]], choose: random.Random) -> None:
+        """Start the command as often as its driver is killed."""
         code = -signal.SIGKILL
         with tempfile.TemporaryFile() as said:
             while code == -signal.SIGKILL:
@@ -96,7 +110,6 @@ class KilledRun:
                     code = driver.wait()
             said.seek(0)
             assert code == 0, said.read().decode()
-        assert not plan, f"the work ended before {len(plan)} of the blows could fall"
 
     def _strike_driver(
         self, driver: Driver, plan: deque[tuple[float, Blow]], choose: random.Random
