@@ -68,7 +68,7 @@ class ModelConfig(Settings):
 def _misfits(config: ModelConfig) -> Iterator[str]:
     """What does not fit together, in words."""
     encoder, objective, lexicon = config.encoder, config.objective, config.lexicon
-    if encoder.direction != objective.needs:
+    if objective.needs not in (None, encoder.direction):
         yield (
             f"the objective '{objective.kind}' needs an encoder that reads '{objective.needs}', "
             f"not '{encoder.direction}': {objective.because}"

@@ -7,8 +7,10 @@ Every distinct word goes through here once in a batch, however often it occurs. 
 (2016), in the form of the published ELMo models.
 """
 
+from typing import Literal
+
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -37,10 +39,29 @@ class CharactersConfig(Settings):
     """Numbers per character."""
     filters: tuple[FilterConfig, ...] = Field(_PUBLISHED, min_length=1)
     """Filters by width."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """What bends each filter's maximum."""
     highways: int = Field(2, ge=0)
     """Highway layers between the filters and the projection."""
     width: int = Field(512, ge=1)
     """Numbers per word that come out."""
+    projected: bool = True
+    """Whether a projection makes `width` numbers of the filters' outputs; without it `width` must
+    be the number of filters."""
+
+    @model_validator(mode="after")
+    def _width_fits(self) -> "CharactersConfig":
+        if not self.projected and self.width != self.features:
+            raise ValueError(
+                f"without a projection the width is the number of filters, {self.features}, "
+                f"not {self.width}"
+            )
+        return self
+
+    @property
+    def features(self) -> int:
+        """Filters of all widths."""
+        return sum(filters.number for filters in self.filters)
 
     @property
     def widest(self) -> int:
@@ -53,14 +74,14 @@ class CharacterEncoder(nn.Module):
 
     def __init__(self, config: CharactersConfig, *, alphabet: int) -> None:
         super().__init__()
-        features = sum(filters.number for filters in config.filters)
         self.characters = nn.Embedding(alphabet - 1, config.character_width)  # id 0 is no character
         self.filters = nn.ModuleList(
             nn.Conv1d(config.character_width, filters.number, filters.width)
             for filters in config.filters
         )
-        self.highways = nn.ModuleList(_Highway(features) for _ in range(config.highways))
-        self.projection = nn.Linear(features, config.width)
+        self.highways = nn.ModuleList(_Highway(config.features) for _ in range(config.highways))
+        self.projection = nn.Linear(config.features, config.width) if config.projected else None
+        self.bend = functional.relu if config.activation == "relu" else torch.tanh
 
     def forward(self, characters: Tensor) -> Tensor:
         """(U, C) -> (U, D)"""
@@ -68,11 +89,10 @@ class CharacterEncoder(nn.Module):
         letters = letters.transpose(1, 2)  # (U, E, C)
         # Not amax: its gradient looks for all equal maxima, for a twentieth of a training step.
         peaks = [filters(letters).max(dim=-1).values for filters in self.filters]
-        features = functional.relu(torch.cat(peaks, dim=-1))  # (U, F)
+        features = self.bend(torch.cat(peaks, dim=-1))  # (U, F)
         for highway in self.highways:
             features = highway(features)
-        vectors: Tensor = self.projection(features)
-        return vectors
+        return features if self.projection is None else self.projection(features)
 
 
 class _Highway(nn.Module):

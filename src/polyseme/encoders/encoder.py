@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from torch.nn import functional
 
 from polyseme.batches.batch import Batch
 from polyseme.config import Settings
@@ -107,7 +108,12 @@ class Encoder(nn.Module):
 
     def forward(self, batch: Batch) -> Encoded:
         """Layer 0 and every layer above it."""
-        words = self.dropout(self.inputs(batch))  # (B, T, D)
+        distinct = self.inputs(batch.ids, batch.characters)  # (U, D)
+        return self.in_context(distinct, batch)
+
+    def in_context(self, distinct: Tensor, batch: Batch) -> Encoded:
+        """From layer 0 of the batch's distinct words (U, D), wherever it comes from."""
+        words = self.dropout(functional.embedding(batch.words, distinct))  # (B, T, D)
         above: tuple[Tensor, ...] = ()
         if self.context is not None:
             read = words

@@ -1,7 +1,7 @@
 """Layer 0: a vector for each distinct word of a batch, from its id, its characters, or both.
 
-    in   batch      U distinct words
-    out  vectors    (B, T, D)
+    in   ids (U,), characters (U, C)   distinct words
+    out  vectors (U, D)
 
 A word that occurs a hundred times is looked up and spelt out once.
 """
@@ -12,7 +12,6 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from polyseme.batches.batch import Batch
 from polyseme.batches.marks import PADDING
 from polyseme.config import Settings
 from polyseme.encoders.characters import CharacterEncoder, CharactersConfig
@@ -67,14 +66,12 @@ class Inputs(nn.Module):
         found = lookup + (characters.width if characters else 0)
         self.projection = nn.Linear(found, width) if found != width else None
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Each distinct word once, then gathered: (B, T, D)."""
+    def forward(self, ids: Tensor, characters: Tensor) -> Tensor:
+        """Distinct words, ids (U,) and characters (U, C) -> (U, D)."""
         parts = []
         if self.table is not None:
-            parts.append(self.table(batch.ids))
+            parts.append(self.table(ids))
         if self.characters is not None:
-            parts.append(self.characters(batch.characters))
-        vectors = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]  # (U, D)
-        if self.projection is not None:
-            vectors = self.projection(vectors)
-        return nn.functional.embedding(batch.words, vectors)
+            parts.append(self.characters(characters))
+        vectors = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+        return vectors if self.projection is None else self.projection(vectors)

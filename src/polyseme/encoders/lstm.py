@@ -35,6 +35,8 @@ class LstmConfig(Settings):
     """Largest value in a cell, either sign; without it there is no limit."""
     output_clip: float | None = Field(None, gt=0)
     """Largest value in an output, either sign; without it there is no limit."""
+    residual: bool = True
+    """Whether each layer's input is added to its output, from the second layer on."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Share of each layer's inputs and of the last outputs left out at random in training."""
 
@@ -76,11 +78,14 @@ class Lstm(nn.Module):
         for number, layer in enumerate(self.layers):
             state = states[number] if states else None
             outcome, state = layer(self.dropout(inputs), state)
-            inputs = outcome + inputs if number > 0 else outcome
+            inputs = outcome + inputs if self._is_residual(number) else outcome
             outputs.append(self._words_first(inputs, lengths))
             after.append(state)
         outputs[-1] = self.dropout(outputs[-1])
         return tuple(outputs), after
+
+    def _is_residual(self, number: int) -> bool:
+        return self.config.residual and number > 0
 
     def _words_first(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """(S, T, B, D) -> (B, T, S * D), the backward stack turned to stand at its words again."""
@@ -98,7 +103,7 @@ class Lstm(nn.Module):
             inputs = torch.stack([read, turn(read, lengths)]).transpose(1, 2)
             outcome, state = layer(inputs, states[number] if states else None)
             outcome = self._words_first(outcome, lengths)
-            vectors = outcome + vectors if number > 0 else outcome
+            vectors = outcome + vectors if self._is_residual(number) else outcome
             outputs.append(vectors)
             after.append(state)
         outputs[-1] = self.dropout(outputs[-1])

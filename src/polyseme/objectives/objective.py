@@ -8,12 +8,13 @@ from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
 from polyseme.objectives.masked import Masked, MaskedConfig
 from polyseme.objectives.neighbours import Neighbours, NeighboursConfig
+from polyseme.objectives.nothing import Nothing, NothingConfig
 
 ObjectiveConfig = Annotated[
-    BidirectionalConfig | CausalConfig | MaskedConfig | NeighboursConfig,
+    BidirectionalConfig | CausalConfig | MaskedConfig | NeighboursConfig | NothingConfig,
     Field(discriminator="kind"),
 ]
-Objective = Bidirectional | Causal | Masked | Neighbours
+Objective = Bidirectional | Causal | Masked | Neighbours | Nothing
 
 
 def build_objective(config: ObjectiveConfig, *, vocabulary: int, width: int) -> Objective:
@@ -27,3 +28,5 @@ def build_objective(config: ObjectiveConfig, *, vocabulary: int, width: int) -> 
             return Masked(config, vocabulary=vocabulary, width=width)
         case NeighboursConfig():
             return Neighbours(config, vocabulary=vocabulary, width=width)
+        case NothingConfig():
+            return Nothing()

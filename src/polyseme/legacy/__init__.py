@@ -1,0 +1,1 @@
+"""Published ELMo weights (AllenNLP, bilm-tf, ELMoForManyLangs) to our models and back."""

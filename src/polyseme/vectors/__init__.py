@@ -1,0 +1,1 @@
+"""Words in, vectors out: the embedder, bulk embedding, the store on disk."""
