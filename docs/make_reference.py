@@ -17,22 +17,27 @@ from pydantic.fields import FieldInfo
 
 from polyseme.batches.lexicon import LexiconConfig
 from polyseme.batches.stream import BatchConfig
+from polyseme.commands.convert import ConvertConfig
+from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
 from polyseme.commands.inspect import InspectConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.pretrain import PretrainConfig
 from polyseme.commands.score import ScoreConfig
+from polyseme.commands.vectors import VectorsCommandConfig
 from polyseme.config import Settings
 from polyseme.encoders.characters import CharactersConfig, FilterConfig
 from polyseme.encoders.encoder import EncoderConfig, NoContextConfig
 from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig, LookupInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
+from polyseme.engines import HandsConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.neighbours import NeighboursConfig
+from polyseme.objectives.nothing import NothingConfig
 from polyseme.objectives.softmaxes import (
     AdaptiveSoftmaxConfig,
     FullSoftmaxConfig,
@@ -40,6 +45,7 @@ from polyseme.objectives.softmaxes import (
 )
 from polyseme.pretraining.settings import RunConfig
 from polyseme.text.settings import CorpusConfig
+from polyseme.vectors.settings import VectorsConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 
@@ -56,8 +62,8 @@ A setting can be given in three ways. Later ones overrule earlier ones:
 A setting nobody knows is an error, also in a file. In a TOML file, lists are written as lists
 (`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
 
-`model`, `folder` and `inputs` of a verb have no option: they are what follows it on the command
-line, in this order. A part that is a choice is picked by its `kind`; only `--set` and files
+`action`, `model`, `folder` and `inputs` of a verb have no option: they are what follows it on the
+command line, in this order. A part that is a choice is picked by its `kind`; only `--set` and files
 reach it.
 """
 
@@ -72,6 +78,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             "stored in its `config.toml`."
         ),
     ),
+    ("Who does the work", "hands.", HandsConfig, "The table `[hands]`, of prepare and embed."),
     ("polyseme inspect", "", InspectConfig, "Top level of the file."),
     ("polyseme plan", "", PlanConfig, "Top level of the file."),
     ("polyseme pretrain", "", PretrainConfig, "Top level of the file."),
@@ -109,6 +116,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("Objective: causal", CausalConfig),
             ("Objective: masked", MaskedConfig),
             ("Objective: neighbours", NeighboursConfig),
+            ("Objective: nothing", NothingConfig),
         )
     ),
     *(
@@ -121,6 +129,10 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ),
     ("polyseme evaluate", "", EvaluateConfig, "Top level of the file."),
     ("polyseme score", "", ScoreConfig, "Top level of the file."),
+    ("polyseme embed", "", EmbedConfig, "Top level of the file."),
+    ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
+    ("polyseme vectors", "", VectorsCommandConfig, "Top level of the file."),
+    ("polyseme convert", "", ConvertConfig, "Top level of the file."),
 ]
 
 

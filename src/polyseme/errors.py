@@ -35,6 +35,12 @@ class ModelError(PolysemeError):
     exit_code = 65
 
 
+class VectorsError(PolysemeError):
+    """A folder of vectors that is unfinished, damaged, or made in another way than asked."""
+
+    exit_code = 65
+
+
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import torch
 from pydantic import model_validator
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
-from polyseme.errors import ModelError
+from polyseme.encoders.stored import check_room, read_weights, seal
+from polyseme.errors import ConfigError, ModelError
 from polyseme.files import (
     WORK,
     canonical_json,
@@ -38,7 +38,7 @@ from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.neighbours import NeighboursConfig
 from polyseme.objectives.objective import ObjectiveConfig, build_objective
 from polyseme.objectives.question import Question
-from polyseme.text.corpus import VOCABULARY
+from polyseme.text.corpus import VOCABULARY, Corpus
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -46,6 +46,7 @@ CONFIG = "config.toml"
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 _OWN = {WEIGHTS, CONFIG, VOCABULARY}
+_SEAL = "told_sha256"  # of what the manifest tells beside the files, whose hashes are their own
 
 
 class ModelConfig(Settings):
@@ -144,6 +145,19 @@ class Model:
         """An untrained model; its weights depend on torch's seed."""
         return cls(config, lexicon, build_network(config, lexicon), preparation)
 
+    def check_same_words(self, corpus: Corpus) -> None:
+        """Refuse a corpus whose words were found in another way than this model's."""
+        if not self.preparation:  # old weights do not tell: whoever prepared the corpus has chosen
+            return
+        for part in ("segmenter", "script"):
+            then = self.preparation["preparation"][part]
+            now = corpus.manifest["preparation"][part]
+            if then != now:
+                raise ModelError(
+                    f"The model's words were found with {then}, those of {corpus.folder} with "
+                    f"{now}. Prepare the texts with the model's {part}."
+                )
+
     def save(self, folder: Path, *, card: str, dtype: torch.dtype = torch.float32) -> None:
         """Write the folder; the manifest last, which makes it a model."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,6 +180,7 @@ class Model:
             "format": FORMAT_VERSION,
             "preparation": self.preparation,
             "facts": self.facts,
+            _SEAL: seal(self.preparation, self.facts),
             "files": {name: describe_file(folder / name) for name in names},
         }
         write_text(folder / MANIFEST, canonical_json(manifest))
@@ -175,11 +190,15 @@ class Model:
         """The model in this folder, every file checked against the manifest."""
         manifest = _read_manifest(folder)
         _check_files(folder, manifest["files"])
-        config = build(ModelConfig, read_toml(folder / CONFIG).get("model", {}))
+        try:
+            config = build(ModelConfig, read_toml(folder / CONFIG).get("model", {}))
+        except (ConfigError, RecursionError) as error:
+            raise ModelError(f"The weights in {folder} do not fit its settings: {error}") from error
+        check_room(folder / WEIGHTS, config.encoder)
         lexicon = Lexicon.load(folder)
         with torch.device("meta"):  # nothing is drawn at random only to be overwritten
             network = build_network(config, lexicon)
-        network.load_state_dict(_read_weights(folder, network), assign=True)
+        network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
         return cls(config, lexicon, network.eval(), manifest["preparation"], manifest["facts"])
 
 
@@ -204,7 +223,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
         hashes = {name: told["sha256"] for name, told in manifest["files"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        is_whole = manifest[_SEAL] == seal(manifest["preparation"], manifest["facts"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(f"{path} is damaged: {error}. Take the folder anew.") from error
     if version != FORMAT_VERSION:
         raise ModelError(
@@ -212,7 +232,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{FORMAT_VERSION}. Use the version that made it."
         )
     is_plain = all(Path(name).name == name for name in hashes)
-    if not (is_plain and hashes.keys() >= _OWN and {"preparation", "facts"} <= manifest.keys()):
+    if not (is_plain and hashes.keys() >= _OWN and is_whole):
         raise ModelError(f"{path} does not tell of a model's own files. Take the folder anew.")
     return manifest
 
@@ -225,20 +245,3 @@ def _check_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
                 f"{path} is missing or not as it was written (SHA-256 differs from {MANIFEST}). "
                 "Take the whole folder anew from where it came."
             )
-
-
-def _read_weights(folder: Path, network: nn.Module) -> dict[str, Tensor]:
-    """The weights in float32, if they are those of this network."""
-    try:
-        weights = load_file(folder / WEIGHTS)
-    except SafetensorError as error:
-        raise ModelError(f"{folder / WEIGHTS} holds no weights: {error}.") from error
-    wanted = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
-    found = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if wanted != found:
-        differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
-        raise ModelError(
-            f"The weights in {folder} do not fit its settings: {differing} differ. "
-            "Take the whole folder anew from where it came."
-        )
-    return {name: weight.float() for name, weight in weights.items()}

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from polyseme.config import AnySettings, build, overlay, read_toml
 
-_ARGUMENTS = ("model", "folder", "inputs")
+_ARGUMENTS = ("action", "model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to."""
 
 _Options = dict[str, tuple[tuple[str, ...], FieldInfo]]
@@ -61,7 +61,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     shape: Any
     if name in _ARGUMENTS:
         # None: a settings file may name it; that it is required, `build` will say.
-        shape = list[str] | None if name == "inputs" else Path | None
+        shape = {"inputs": list[str] | None, "action": str | None}.get(name, Path | None)
         marked: Any = Annotated[shape, typer.Argument(help=_escaped(text), show_default=False)]
         return _keyword(name, marked, None)
     flag = "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps

@@ -95,3 +95,51 @@ def test_a_new_highway_carries_on_more_than_it_changes() -> None:
 def test_there_must_be_filters() -> None:
     with pytest.raises(ValidationError, match="filters"):
         CharactersConfig(filters=())
+
+
+@pytest.mark.parametrize("rows", [1, 6, 700])
+@pytest.mark.parametrize("columns", [7, 8, 30])
+def test_words_that_are_only_read_come_out_as_in_training(rows: int, columns: int) -> None:
+    """No gradient: another way. With 7 columns the widest filter sees a word but once."""
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(CONFIG, alphabet=20)
+    characters = torch.randint(0, 20, (rows, columns))
+    in_training = encoder(characters)
+    encoder.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(characters), in_training, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spelt", [1, 5, 9, 15])
+def test_words_that_are_only_read_keep_their_bits_beside_others(spelt: int) -> None:
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(CONFIG, alphabet=20).eval()
+    characters = torch.full((32, 16), 19)
+    characters[0, :3] = torch.tensor([1, 2, 3])
+    with torch.no_grad():
+        before = encoder(characters)
+        characters[1:, :spelt] = torch.randint(0, 19, (31, spelt))
+        assert torch.equal(encoder(characters)[0], before[0])
+
+
+@pytest.mark.parametrize("spelt", [0, 1, 4, 9, 10, 15])
+def test_padding_after_the_longest_word_is_looked_at_once(spelt: int) -> None:
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(CONFIG, alphabet=20)
+    characters = torch.full((9, 16), 19)
+    characters[:, :spelt] = torch.randint(0, 19, (9, spelt))
+    in_training = encoder(characters)
+    encoder.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(characters), in_training, rtol=1e-5, atol=1e-5)
+
+
+def test_in_bfloat16_words_that_are_only_read_point_the_same_way() -> None:
+    torch.manual_seed(0)
+    encoder = CharacterEncoder(CONFIG, alphabet=20).eval()
+    characters = torch.randint(0, 20, (50, 16))
+    with torch.no_grad():
+        expected = encoder(characters)
+        with torch.autocast("cpu", torch.bfloat16):
+            found = encoder(characters).float()
+    assert float(torch.cosine_similarity(found, expected, dim=-1).min()) > 0.999

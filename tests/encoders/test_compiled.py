@@ -20,11 +20,10 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the source, in a folder where nothing was built."""
-    copy = tmp_path / "gates.c"
-    shutil.copy(compiled.SOURCE, copy)
-    monkeypatch.setattr(compiled, "SOURCE", copy)
-    return copy
+    """A copy of the first of the sources, in a folder where nothing was built."""
+    copies = tuple(Path(shutil.copy(source, tmp_path)) for source in compiled.SOURCES)
+    monkeypatch.setattr(compiled, "SOURCES", copies)
+    return copies[0]
 
 
 @pytest.mark.usefixtures("source")
@@ -35,7 +34,7 @@ def test_a_library_that_was_not_built_is_not_there() -> None:
 @needs_compiler
 def test_a_built_library_is_found(source: Path) -> None:
     path = compiled.build()
-    assert sorted(source.parent.iterdir()) == sorted([source, path])
+    assert sorted(source.parent.iterdir()) == sorted([*compiled.SOURCES, path])
     library = compiled.load.__wrapped__()
     assert library is not None
     assert library.forward_bfloat16
@@ -80,7 +79,7 @@ def test_a_source_that_does_not_compile_leaves_nothing_behind(source: Path) -> N
     source.write_text("this is not C\n", encoding="utf-8")
     with pytest.raises(PolysemeError, match="could not compile"):
         compiled.build()
-    assert list(source.parent.iterdir()) == [source]
+    assert sorted(source.parent.iterdir()) == sorted(compiled.SOURCES)
 
 
 def test_importing_loads_and_builds_nothing() -> None:

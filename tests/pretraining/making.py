@@ -32,7 +32,12 @@ def rule_corpus(folder: Path) -> Corpus:
     text = folder / "text.txt"
     text.write_text(rule_text(), encoding="utf-8")
     corpus = {"language": "en", "layout": "lines", "held_out": 0.2}
-    values = {"inputs": [str(text)], "out": folder / "corpus", "corpus": corpus, "workers": 1}
+    values = {
+        "inputs": [str(text)],
+        "out": folder / "corpus",
+        "corpus": corpus,
+        "hands": {"workers": 1},
+    }
     return prepare.run(build(prepare.PrepareConfig, values)).corpus
 
 

@@ -1,11 +1,9 @@
 """Workers, nodes and drivers die at random moments; the corpus is the same to the last byte."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from engines.jobs import hashes
@@ -16,16 +14,9 @@ from reliability.killing import (
     local_worker_dies,
     make_documents,
     prepare,
-    ray_worker_dies,
 )
+from reliability.mortal_cluster import TESTS, RayCluster, three_nodes
 
-TESTS = Path(__file__).parents[1]
-RAY = {
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all nodes and the driver keep to loopback
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
 QUICK, FULL = 3_000, 10_000
 
 
@@ -70,54 +61,10 @@ def test_a_local_run_comes_out_the_same_whoever_is_killed(
     assert hashes(out) == reference
 
 
-class RayCluster:
-    """Three nodes in a process of their own, and what is to be killed of them."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self._state: dict[str, Any] = self._read()
-
-    @property
-    def address(self) -> str:
-        return str(self._state["address"])
-
-    def worker_dies(self, _driver: int) -> None:
-        ray_worker_dies(self._state["raylets"])
-
-    def node_dies(self, _driver: int) -> None:
-        """One node goes, another comes."""
-        self._tell("remove")
-        self._tell("add")
-
-    def _tell(self, line: str) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
-        self._state = self._read()
-
-    def _read(self) -> dict[str, Any]:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                state: dict[str, Any] = json.loads(line)
-                return state
-        raise AssertionError("the cluster has ended")
-
-
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[RayCluster]:
-    for name, value in RAY.items():
-        monkeypatch.setenv(name, value)
-    with subprocess.Popen(
-        [sys.executable, "-m", "reliability.cluster_of_three"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=TESTS,
-    ) as process:
-        yield RayCluster(process)
-        process.communicate("", timeout=60)
+    with three_nodes(monkeypatch) as nodes:
+        yield nodes
 
 
 @pytest.mark.cluster

@@ -42,7 +42,7 @@ _SETTINGS = b"polyseme.lexicon"
 class LexiconConfig(Settings):
     """Which words a model can predict, and how it reads spellings."""
 
-    size: int = Field(default=50_000, gt=FIRST_WORD)
+    size: int = Field(default=50_000, gt=FIRST_WORD, le=100_000_000)
     """How many words have an id, the five marks counted: the most frequent of the corpus."""
     min_count: int = Field(default=2, ge=1)
     """Words rarer than this, held-out text not counted, have no id. A word seen once teaches
@@ -50,7 +50,7 @@ class LexiconConfig(Settings):
     characters: CharacterKind = "unicode"
     """What spellings are made of: the corpus's own characters (unicode), the bytes of UTF-8
     numbered as the published ELMo models number them (bytes), or nothing: ids only (none)."""
-    max_characters: int = Field(default=50, ge=4)
+    max_characters: int = Field(default=50, ge=4, le=1_000)
     """Longest spelling that is read, in characters or bytes, both word marks counted. The rest
     of a longer word is not read."""
     min_character_count: int = Field(default=3, ge=1)

@@ -26,7 +26,6 @@ from polyseme.errors import ModelError
 from polyseme.files import WORK
 from polyseme.model import Model
 from polyseme.pretraining.measure import Tally, full_measure
-from polyseme.pretraining.settings import check_same_words
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
@@ -58,7 +57,7 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> Evaluated:
     """Measure; nothing is left on disk."""
     progress = progress or Silence()
     model, corpus = Model.load(config.model), Corpus.open(config.folder)
-    check_same_words(model, corpus)
+    model.check_same_words(corpus)
     if not corpus.accounting["held_out_sentences"]:
         raise ModelError(f"{config.folder} has no held-out sentences. Prepare it with --held-out.")
     tally = full_measure(model, corpus, progress=progress)

@@ -12,12 +12,11 @@ Examples:
   polyseme prepare wiki.txt --language zh --segmenter characters --out corpus/zh
 """
 
-import os
 import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -25,15 +24,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.engines import (
-    EngineConfig,
-    LocalConfig,
-    RayConfig,
-    Receipt,
-    ShardJob,
-    hold_folder,
-    run_job,
-)
+from polyseme.engines import HandsConfig, Receipt, ShardJob, hold_folder, run_job
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
@@ -57,12 +48,8 @@ class PrepareConfig(Settings):
     """Folder to write the corpus to."""
     corpus: CorpusConfig
     """What the corpus is."""
-    engine: Literal["local", "ray"] = "local"
-    """Where the work is done: processes on this machine, or a Ray cluster (extra [ray])."""
-    workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
-    """How many shards are worked on at once; default: the number of processors."""
-    ray_address: str | None = None
-    """Address of a running Ray cluster; by default a private one is started for the run."""
+    hands: HandsConfig = Field(default_factory=HandsConfig)
+    """Who does the work."""
     replace: bool = False
     """Make the corpus anew if the folder holds one made with other settings."""
 
@@ -187,11 +174,10 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
         folders=("shards", "quarantine"),
     )
     progress.begin("Preparing", sum(batch.size for batch in batches))
-    engine: EngineConfig = LocalConfig(workers=config.workers)
-    if config.engine == "ray":
-        engine = RayConfig(workers=config.workers, address=config.ray_address)
     try:
-        return run_job(job, batches, config.out, engine=engine, on_progress=progress.reach)
+        return run_job(
+            job, batches, config.out, engine=config.hands.chosen, on_progress=progress.reach
+        )
     except FileNotFoundError as error:
         raise InputError(
             f"{error.filename} was there when the run began and is gone. Put it back, or name "
@@ -208,7 +194,7 @@ def _finish(
     progress.begin("Counting words", 1)
     work = config.out / WORK
     try:
-        distinct = count_words(shards, config.out / VOCABULARY, work, threads=config.workers)
+        distinct = count_words(shards, config.out / VOCABULARY, work, threads=config.hands.workers)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     progress.reach(1)

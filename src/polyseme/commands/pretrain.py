@@ -35,7 +35,6 @@ from polyseme.pretraining.pace import time_steps
 from polyseme.pretraining.settings import (
     Plan,
     RunConfig,
-    check_same_words,
     point_named,
     resolve_batches,
     resolve_model,
@@ -153,7 +152,7 @@ def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
     if config.model:
         raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
     model = Model.load(config.from_)
-    check_same_words(model, corpus)
+    model.check_same_words(corpus)
     return model
 
 

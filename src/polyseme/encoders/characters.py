@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
+from polyseme.encoders import exact as exactly
+from polyseme.encoders.filters import find_peaks, spelt_to
 
 
 class FilterConfig(Settings):
@@ -22,7 +24,7 @@ class FilterConfig(Settings):
 
     width: int = Field(ge=1, le=7)
     """Characters seen at a time."""
-    number: int = Field(ge=1)
+    number: int = Field(ge=1, le=65_536)
     """How many filters of this width."""
 
 
@@ -35,15 +37,15 @@ _PUBLISHED = tuple(
 class CharactersConfig(Settings):
     """A convolution over characters."""
 
-    character_width: int = Field(16, ge=1)
+    character_width: int = Field(16, ge=1, le=4_096)
     """Numbers per character."""
-    filters: tuple[FilterConfig, ...] = Field(_PUBLISHED, min_length=1)
+    filters: tuple[FilterConfig, ...] = Field(_PUBLISHED, min_length=1, max_length=64)
     """Filters by width."""
     activation: Literal["relu", "tanh"] = "relu"
     """What bends each filter's maximum."""
-    highways: int = Field(2, ge=0)
+    highways: int = Field(2, ge=0, le=64)
     """Highway layers between the filters and the projection."""
-    width: int = Field(512, ge=1)
+    width: int = Field(512, ge=1, le=65_536)
     """Numbers per word that come out."""
     projected: bool = True
     """Whether a projection makes `width` numbers of the filters' outputs; without it `width` must
@@ -83,16 +85,38 @@ class CharacterEncoder(nn.Module):
         self.projection = nn.Linear(config.features, config.width) if config.projected else None
         self.bend = functional.relu if config.activation == "relu" else torch.tanh
 
-    def forward(self, characters: Tensor) -> Tensor:
+    def forward(self, characters: Tensor, *, exact: bool = False) -> Tensor:
         """(U, C) -> (U, D)"""
         letters = self.characters((characters - 1).clamp(min=0)) * (characters > 0)[..., None]
-        letters = letters.transpose(1, 2)  # (U, E, C)
-        # Not amax: its gradient looks for all equal maxima, for a twentieth of a training step.
-        peaks = [filters(letters).max(dim=-1).values for filters in self.filters]
-        features = self.bend(torch.cat(peaks, dim=-1))  # (U, F)
+        if exact:
+            return self._exactly(letters)
+        if self.training or torch.is_grad_enabled():
+            turned = letters.transpose(1, 2)  # (U, E, C)
+            # Not amax: its gradient looks for all equal maxima, for a twentieth of a step.
+            peaks = [filters(turned).max(dim=-1).values for filters in self.filters]
+            features = self.bend(torch.cat(peaks, dim=-1))  # (U, F)
+        else:
+            features = self.bend(self._read(letters, spelt_to(characters)))
         for highway in self.highways:
             features = highway(features)
         return features if self.projection is None else self.projection(features)
+
+    def _read(self, letters: Tensor, spelt: int) -> Tensor:
+        """(U, C, E) -> (U, F)"""
+        kind = letters.device.type
+        is_mixed = torch.is_autocast_enabled(kind)
+        dtype = torch.get_autocast_dtype(kind) if is_mixed else letters.dtype
+        filters = [each for each in self.filters if isinstance(each, nn.Conv1d)]
+        return find_peaks(letters, filters, spelt=spelt, dtype=dtype).to(dtype)
+
+    def _exactly(self, letters: Tensor) -> Tensor:
+        """From characters' vectors (U, C, E) -> (U, D)"""
+        peaks = [exactly.peaks(letters, each) for each in self.filters]
+        features = exactly.evenly(self.bend, torch.cat(peaks, dim=-1))
+        for highway in self.highways:
+            features = highway(features, exact=True)
+        last = self.projection
+        return features if last is None else exactly.linear(features, last.weight, last.bias)
 
 
 class _Highway(nn.Module):
@@ -104,7 +128,12 @@ class _Highway(nn.Module):
         # Srivastava et al. (2015): begin by carrying on. Here an open gate carries.
         nn.init.constant_(self.both.bias[width:], 1.0)
 
-    def forward(self, features: Tensor) -> Tensor:
+    def forward(self, features: Tensor, *, exact: bool = False) -> Tensor:
         """(U, F) -> (U, F)"""
+        if exact:
+            both = exactly.linear(features, self.both.weight, self.both.bias)
+            changed, gate = both.chunk(2, dim=-1)
+            gate = exactly.evenly(torch.sigmoid, gate)
+            return gate * features + (1 - gate) * functional.relu(changed)
         changed, gate = self.both(features).chunk(2, dim=-1)
         return torch.lerp(functional.relu(changed), features, gate.sigmoid())

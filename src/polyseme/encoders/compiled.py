@@ -1,4 +1,4 @@
-"""The compiled half of the LSTM cell: `gates.c`, built when asked and loaded where it was built.
+"""The compiled half of LSTMs: `gates.c` and `steps.c`, built when asked, loaded where built.
 
 `python -m polyseme.encoders.compiled` builds it with the system's C compiler. Nothing needs it:
 without it the same work is done by torch, in more time. It is never built behind anyone's back.
@@ -18,7 +18,7 @@ from pathlib import Path
 from polyseme.errors import PolysemeError
 from polyseme.files import publish
 
-SOURCE = Path(__file__).with_name("gates.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("gates.c", "steps.c", "gates.h"))
 _COMPILERS = ("cc", "gcc", "clang")
 # Not -ffast-math: it lets sums be reordered, which gates.c does not survive, takes NaN for
 # impossible, and as a link option changes how the whole process treats very small numbers.
@@ -32,10 +32,11 @@ _WIDE = "-mprefer-vector-width=512"  # else compilers stop at 256 bits on proces
 
 def library_path(folder: Path | None = None) -> Path:
     """Where the library is. Another source or another processor gives it another name."""
-    made_of = hashlib.sha256(SOURCE.read_bytes() + " ".join(_options()).encode())
+    text = b"".join(source.read_bytes() for source in SOURCES)
+    made_of = hashlib.sha256(text + " ".join(_options()).encode())
     made_of.update(_processor().encode())
     system = f"{sys.platform}-{platform.machine()}".lower()
-    return (folder or SOURCE.parent) / f"gates-{made_of.hexdigest()[:12]}-{system}.so"
+    return (folder or SOURCES[0].parent) / f"gates-{made_of.hexdigest()[:12]}-{system}.so"
 
 
 @functools.cache
@@ -60,10 +61,11 @@ def build(folder: Path | None = None) -> Path:
             "one, only slower; to make them faster, install one and run this again."
         )
     path = library_path(folder)
+    sources = [str(source) for source in SOURCES if source.suffix == ".c"]
     scratch = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         result = subprocess.run(  # noqa: S603
-            [compiler, *_options(), "-o", str(scratch), str(SOURCE)],
+            [compiler, *_options(), "-o", str(scratch), *sources],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -71,8 +73,8 @@ def build(folder: Path | None = None) -> Path:
         )
         if result.returncode:
             raise PolysemeError(
-                f"{compiler} could not compile {SOURCE}; LSTMs work without it, only slower. "
-                f"It said:\n{result.stderr.strip()}"
+                f"{compiler} could not compile {' '.join(sources)}; LSTMs work without "
+                f"it, only slower. It said:\n{result.stderr.strip()}"
             )
         publish(scratch, path)
     finally:

@@ -19,6 +19,7 @@ from polyseme.encoders.inputs import (
     LookupInputConfig,
 )
 from polyseme.encoders.lstm import Lstm, LstmConfig
+from polyseme.encoders.reading import FEWEST_WORDS, read
 from polyseme.encoders.transformer import Transformer, TransformerConfig
 
 
@@ -26,7 +27,7 @@ class NoContextConfig(Settings):
     """No layer above the word itself: static vectors, as word2vec's."""
 
     kind: Literal["none"] = "none"
-    width: int = Field(300, ge=1)
+    width: int = Field(300, ge=1, le=65_536)
     """Numbers per word."""
 
 
@@ -82,6 +83,11 @@ class EncoderConfig(Settings):
                 return self.input.widest
 
     @property
+    def num_layers(self) -> int:
+        """Vectors for each word that come out: layer 0 and those with context."""
+        return 1 if isinstance(self.context, NoContextConfig) else 1 + self.context.layers
+
+    @property
     def output_width(self) -> int:
         """Numbers per word in each layer that comes out."""
         return self.context.width * (2 if self.direction == "apart" else 1)
@@ -111,19 +117,31 @@ class Encoder(nn.Module):
         distinct = self.inputs(batch.ids, batch.characters)  # (U, D)
         return self.in_context(distinct, batch)
 
-    def in_context(self, distinct: Tensor, batch: Batch) -> Encoded:
-        """From layer 0 of the batch's distinct words (U, D), wherever it comes from."""
+    def in_context(self, distinct: Tensor, batch: Batch, *, exact: bool = False) -> Encoded:
+        """From layer 0 of the batch's distinct words (U, D), wherever it comes from.
+
+        `exact`: among batches of one number of rows, a row's bits depend on that row alone, if
+        those of `distinct` do (`inputs` has `exact` too).
+        """
         words = self.dropout(functional.embedding(batch.words, distinct))  # (B, T, D)
         above: tuple[Tensor, ...] = ()
-        if self.context is not None:
-            read = words
+        if isinstance(self.context, Lstm) and not exact and self._is_only_read(batch):
+            above = read(self.context, distinct, batch.words, batch.lengths)
+        elif self.context is not None:
+            vectors = words
             if self.segments is not None:
                 # A sentence alone is a first sentence, as it was in training.
                 alone = batch.segments is None
                 which = torch.zeros_like(batch.words) if alone else batch.segments
-                read = words + self.segments(which)
-            above = self.context(read, batch.lengths)
+                vectors = words + self.segments(which)
+            told = {"exact": True} if exact else {}
+            above = self.context(vectors, batch.lengths, **told)
         is_apart = self.config.direction == "apart"
         # Both halves begin with the same word, as in the published models.
         layer_0 = torch.cat([words, words], dim=-1) if is_apart else words
         return Encoded((layer_0, *above), batch.mask, is_apart)
+
+    def _is_only_read(self, batch: Batch) -> bool:
+        """Whether nothing is learnt, and there is enough to read."""
+        learns = self.training or torch.is_grad_enabled()
+        return not learns and self.segments is None and batch.words.numel() >= FEWEST_WORDS

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from polyseme.batches.marks import PADDING
 from polyseme.config import Settings
+from polyseme.encoders import exact as exactly
 from polyseme.encoders.characters import CharacterEncoder, CharactersConfig
 
 
@@ -21,7 +22,7 @@ class LookupInputConfig(Settings):
     """One learned vector for each word of the vocabulary; all others share one."""
 
     kind: Literal["lookup"] = "lookup"
-    width: int = Field(300, ge=1)
+    width: int = Field(300, ge=1, le=65_536)
     """Numbers per word in the table."""
 
 
@@ -35,7 +36,7 @@ class FusedInputConfig(Settings):
     """The table's vector and the characters' vector, one after the other."""
 
     kind: Literal["fused"] = "fused"
-    lookup: int = Field(200, ge=1)
+    lookup: int = Field(200, ge=1, le=65_536)
     """Numbers per word from the table."""
     characters: CharactersConfig = CharactersConfig(width=100)
     """The part from characters."""
@@ -66,12 +67,17 @@ class Inputs(nn.Module):
         found = lookup + (characters.width if characters else 0)
         self.projection = nn.Linear(found, width) if found != width else None
 
-    def forward(self, ids: Tensor, characters: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, characters: Tensor, *, exact: bool = False) -> Tensor:
         """Distinct words, ids (U,) and characters (U, C) -> (U, D)."""
         parts = []
         if self.table is not None:
             parts.append(self.table(ids))
         if self.characters is not None:
-            parts.append(self.characters(characters))
+            parts.append(self.characters(characters, exact=exact))
         vectors = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
-        return vectors if self.projection is None else self.projection(vectors)
+        if self.projection is None:
+            return vectors
+        if exact:
+            return exactly.linear(vectors, self.projection.weight, self.projection.bias)
+        projected: Tensor = self.projection(vectors)
+        return projected

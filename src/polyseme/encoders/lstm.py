@@ -15,8 +15,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from polyseme.config import Settings
+from polyseme.encoders import exact as exactly
 from polyseme.encoders.directions import Direction, turn
-from polyseme.encoders.recurrence import Clips, State, recur
+from polyseme.encoders.recurrence import Clips, LayerWeights, State, recur
 
 _FORGET_BIAS = 1.0
 
@@ -25,11 +26,11 @@ class LstmConfig(Settings):
     """Layers of LSTM cells, each output projected back to `width`."""
 
     kind: Literal["lstm"] = "lstm"
-    layers: int = Field(2, ge=1)
+    layers: int = Field(2, ge=1, le=256)
     """How many layers have context; layer 0, the word itself, is not counted."""
-    width: int = Field(512, ge=1)
+    width: int = Field(512, ge=1, le=65_536)
     """Numbers per word that one direction gives (both together when directions are 'together')."""
-    cells: int | None = Field(None, ge=1)
+    cells: int | None = Field(None, ge=1, le=262_144)
     """Memory cells in each layer and direction; without it as many as outputs, not projected."""
     cell_clip: float | None = Field(None, gt=0)
     """Largest value in a cell, either sign; without it there is no limit."""
@@ -57,13 +58,15 @@ class Lstm(nn.Module):
         )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, vectors: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, vectors: Tensor, lengths: Tensor, *, exact: bool = False
+    ) -> tuple[Tensor, ...]:
         """(B, T, D) -> L times (B, T, D), from a state of zeros."""
-        outputs, _ = self.run(vectors, lengths, None)
+        outputs, _ = self.run(vectors, lengths, None, exact=exact)
         return outputs
 
     def run(
-        self, vectors: Tensor, lengths: Tensor, states: list[State] | None
+        self, vectors: Tensor, lengths: Tensor, states: list[State] | None, *, exact: bool = False
     ) -> tuple[tuple[Tensor, ...], list[State]]:
         """As `forward`, from these states (one for each layer) and with the states after."""
         match self.direction:
@@ -73,16 +76,20 @@ class Lstm(nn.Module):
                 both = torch.stack([vectors, turn(vectors, lengths)])
                 inputs = both.transpose(1, 2)  # (2, T, B, D)
             case "together":
-                return self._run_together(vectors, lengths, states)
+                return self._run_together(vectors, lengths, states, exact=exact)
         outputs, after = [], []
         for number, layer in enumerate(self.layers):
             state = states[number] if states else None
-            outcome, state = layer(self.dropout(inputs), state)
+            outcome, state = layer(self.dropout(inputs), state, exact=exact)
             inputs = outcome + inputs if self._is_residual(number) else outcome
             outputs.append(self._words_first(inputs, lengths))
             after.append(state)
         outputs[-1] = self.dropout(outputs[-1])
         return tuple(outputs), after
+
+    def weights(self) -> list[LayerWeights]:
+        """Those of each layer."""
+        return [layer.weights() for layer in self.layers if isinstance(layer, _Layer)]
 
     def _is_residual(self, number: int) -> bool:
         return self.config.residual and number > 0
@@ -95,13 +102,13 @@ class Lstm(nn.Module):
         return torch.cat([rows[0], turn(rows[1], lengths)], dim=-1)
 
     def _run_together(
-        self, vectors: Tensor, lengths: Tensor, states: list[State] | None
+        self, vectors: Tensor, lengths: Tensor, states: list[State] | None, *, exact: bool
     ) -> tuple[tuple[Tensor, ...], list[State]]:
         outputs, after = [], []
         for number, layer in enumerate(self.layers):
             read = self.dropout(vectors)
             inputs = torch.stack([read, turn(read, lengths)]).transpose(1, 2)
-            outcome, state = layer(inputs, states[number] if states else None)
+            outcome, state = layer(inputs, states[number] if states else None, exact=exact)
             outcome = self._words_first(outcome, lengths)
             vectors = outcome + vectors if self._is_residual(number) else outcome
             outputs.append(vectors)
@@ -127,13 +134,17 @@ class _Layer(nn.Module):
         with torch.no_grad():
             self.bias[:, cells : 2 * cells] = _FORGET_BIAS  # gates: input, forget, output, new
 
-    def forward(self, inputs: Tensor, state: State | None) -> tuple[Tensor, State]:
+    def forward(
+        self, inputs: Tensor, state: State | None, *, exact: bool = False
+    ) -> tuple[Tensor, State]:
         """(S, T, B, D) -> (S, T, B, W) and the state after the last step, padding included."""
         stacks, steps, rows, read = inputs.shape
         cells, width = self.bias.shape[-1] // 4, self.state_weight.shape[1]
         if state is None:
             zeros = self.bias.new_zeros
             state = State(zeros(stacks, rows, width), zeros(stacks, rows, cells))
+        if exact:
+            return exactly.recur(inputs, self.weights(), state)
         flat = inputs.reshape(stacks, steps * rows, read)
         drive = torch.bmm(flat, self.input_weight).view(stacks, steps, rows, 4 * cells)
         return recur(
@@ -143,4 +154,10 @@ class _Layer(nn.Module):
             projection=self.projection,
             state=state,
             clips=self.clips,
+        )
+
+    def weights(self) -> LayerWeights:
+        """What was learnt, as a value."""
+        return LayerWeights(
+            self.input_weight, self.state_weight, self.bias, self.projection, self.clips
         )

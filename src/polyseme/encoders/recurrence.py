@@ -33,6 +33,16 @@ class Clips(NamedTuple):
     output: float | None = None
 
 
+class LayerWeights(NamedTuple):
+    """All that one layer of cells has learnt, and its bounds."""
+
+    input: Tensor  # (S, D, 4H)
+    state: Tensor  # (S, P, 4H)
+    bias: Tensor  # (S, 4H)
+    projection: Tensor | None  # (S, H, P)
+    clips: Clips
+
+
 def recur(
     drive: Tensor,
     bias: Tensor,

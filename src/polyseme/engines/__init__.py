@@ -8,11 +8,12 @@
 
 from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
 from polyseme.engines.run import hold_folder, run_job
-from polyseme.engines.settings import EngineConfig, LocalConfig, RayConfig
+from polyseme.engines.settings import EngineConfig, HandsConfig, LocalConfig, RayConfig
 from polyseme.engines.watch import Report
 
 __all__ = [
     "EngineConfig",
+    "HandsConfig",
     "LocalConfig",
     "RayConfig",
     "Receipt",

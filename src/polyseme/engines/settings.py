@@ -1,5 +1,6 @@
 """Which hands do the work."""
 
+import os
 from typing import Literal
 
 from pydantic import Field
@@ -26,3 +27,23 @@ class RayConfig(Settings):
 
 
 EngineConfig = LocalConfig | RayConfig
+
+
+class HandsConfig(Settings):
+    """What a command that works over many shards lets its user choose."""
+
+    engine: Literal["local", "ray"] = "local"
+    """Where the work is done: processes on this machine, or a Ray cluster (extra [ray])."""
+    workers: int = Field(default_factory=lambda: os.cpu_count() or 1, ge=1)
+    """How many shards are worked on at once; default: the number of processors."""
+    ray_address: str | None = None
+    """Address of a running Ray cluster; by default a private one is started for the run."""
+
+    @property
+    def chosen(self) -> EngineConfig:
+        """The engine these settings ask for."""
+        match self.engine:
+            case "local":
+                return LocalConfig(workers=self.workers)
+            case "ray":
+                return RayConfig(workers=self.workers, address=self.ray_address)

@@ -7,10 +7,9 @@ from pydantic import Field
 
 from polyseme.batches.stream import BatchConfig
 from polyseme.config import Settings, build
-from polyseme.errors import ConfigError, ModelError
-from polyseme.model import Model, ModelConfig
+from polyseme.errors import ConfigError
+from polyseme.model import ModelConfig
 from polyseme.points import POINTS, Point
-from polyseme.text.corpus import Corpus
 from polyseme.training.settings import TrainingConfig
 
 
@@ -42,17 +41,6 @@ def point_named(name: str) -> Point:
     if name not in POINTS:
         raise ConfigError(f"There is no point {name!r}. There are: {', '.join(POINTS)}.")
     return POINTS[name]
-
-
-def check_same_words(model: Model, corpus: Corpus) -> None:
-    """Refuse a corpus whose words were found in another way than the model's."""
-    then = model.preparation["preparation"]["segmenter"]
-    now = corpus.manifest["preparation"]["segmenter"]
-    if then != now:
-        raise ModelError(
-            f"The model reads words found by {then}, {corpus.folder} was prepared with {now}. "
-            "Prepare the text with the model's segmenter."
-        )
 
 
 def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:

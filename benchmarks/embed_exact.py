@@ -1,0 +1,77 @@
+"""What bitwise equality costs: `exact=True` beside the default, at 1, 8 and 32 sentences.
+
+    python -m benchmarks.embed_exact
+
+Random weights in the shape of a point, sentences of 3 to 40 words, words met before: layer 0 is
+remembered, and would be the same work in both. Medians over turns taken one after the other.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from benchmarks.side_by_side import print_table, take_turns
+from polyseme.batches.lexicon import Lexicon
+from polyseme.model import Model
+from polyseme.points import POINTS
+from polyseme.vectors.embedder import Embedder
+
+_NUM_SENTENCES = (1, 8, 32)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--points", default="elmo-mini,elmo-transformer,bert-mini")
+    arguments.add_argument("--repeats", type=int, default=5)
+    arguments.add_argument("--threads", type=int, default=1)
+    chosen = arguments.parse_args()
+    rows = []
+    for point in chosen.points.split(","):
+        embedder = random_embedder(point, chosen.threads)
+        for number in _NUM_SENTENCES:
+            sentences = random_sentences(number)
+            contestants: dict[str, Callable[[], float]] = {
+                "default": partial(seconds, embedder, sentences, exact=False),
+                "exact": partial(seconds, embedder, sentences, exact=True),
+            }
+            seconds(embedder, sentences, exact=False)
+            found = take_turns(contestants, chosen.repeats)
+            default, exact = (statistics.median(found[name]) for name in contestants)
+            times = [f"{1e3 * time:.1f}" for time in (default, exact)]
+            rows.append([point, str(number), *times, f"{exact / default:.1f}"])
+    print_table(["point", "sentences", "default, ms", "exact, ms", "times"], rows)
+
+
+def random_embedder(point: str, threads: int) -> Embedder:
+    """A point with random weights and words that are numbers."""
+    torch.manual_seed(1)
+    config = POINTS[point].model
+    words = [str(number) for number in range(5000)]
+    counts = np.ones(len(words), np.int64)
+    lexicon = Lexicon(config.lexicon, pa.array(words), counts, "0123456789")
+    return Embedder(Model.new(config, lexicon, {}), device="cpu", threads=threads)
+
+
+def random_sentences(number: int) -> list[list[str]]:
+    """Of 3 to 40 words."""
+    random = np.random.default_rng(number)
+    lengths = random.integers(3, 41, number)
+    return [[str(word) for word in random.integers(0, 5000, length)] for length in lengths]
+
+
+def seconds(embedder: Embedder, sentences: list[list[str]], *, exact: bool) -> float:
+    """What it takes to embed them."""
+    begin = time.perf_counter()
+    for _ in embedder.stream(sentences, exact=exact):
+        pass
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

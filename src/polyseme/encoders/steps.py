@@ -1,0 +1,191 @@
+"""The steps of one LSTM layer over sentences laid side by side, by torch or compiled.
+
+in   what each row reads     words (U, D) and which of them (S, N), or vectors (S, N and more, D)
+     rows                    how many sentences have a word at each step: falling, sum N
+out  (S, N and 16 more, P)   what each row gives; what lies after row N is of no use
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from polyseme.encoders import compiled
+from polyseme.encoders.cell import EagerCell, Step
+from polyseme.encoders.recurrence import LayerWeights
+
+SLACK = 16
+"""Rows after the last that the kernel may read, though not use."""
+_PANEL = 64  # four gates of 16 cells: `steps.c`
+_DEEP = 32  # numbers that a tile takes in
+_AT_ONCE = 1024  # rows that one multiplication reads, by torch
+
+
+class Steps(Protocol):
+    """Two ways to do one thing."""
+
+    def run(self, given: Tensor, rows: list[int]) -> Tensor:
+        """All steps, from a state of zeros."""
+
+
+def choose_steps(weights: LayerWeights, dtype: torch.dtype) -> Steps:
+    """Compiled, where that is built and fits."""
+    library = compiled.load()
+    if library is not None and weights.bias.device.type == "cpu":
+        kernel = _kernel(library, weights, dtype)
+        if kernel is not None:
+            return CompiledSteps(kernel, weights, dtype)
+    return EagerSteps(weights, dtype)
+
+
+def _begin(weights: LayerWeights, dtype: torch.dtype, rows: list[int]) -> tuple[Tensor, Tensor]:
+    """Room for what all steps give, and what the first finds: nothing."""
+    stacks, width, _ = weights.state.shape
+    outputs = weights.bias.new_empty(stacks, sum(rows) + SLACK, width, dtype=dtype)
+    outputs[:, sum(rows) :] = 0
+    return outputs, outputs.new_zeros(stacks, rows[0] + SLACK, width)
+
+
+class EagerSteps:
+    """By torch, on any device."""
+
+    def __init__(self, weights: LayerWeights, dtype: torch.dtype) -> None:
+        self._weights = weights
+        self._dtype = dtype
+        self._input, self._state = weights.input.to(dtype), weights.state.to(dtype)
+        projection = weights.projection
+        self._projection = None if projection is None else projection.to(dtype)
+        self._cell = EagerCell(weights.bias, weights.clips.cell)
+
+    def run(self, given: Tensor, rows: list[int]) -> Tensor:
+        """As `Steps` has it."""
+        outputs, hidden = _begin(self._weights, self._dtype, rows)
+        stacks, cells = len(outputs), self._weights.bias.shape[-1] // 4
+        wide = torch.promote_types(self._dtype, torch.float32)
+        memory = outputs.new_zeros(2, stacks, rows[0], cells, dtype=wide)
+        gates = outputs.new_empty(stacks, rows[0], 4 * cells, dtype=wide)
+        emitted = outputs.new_empty(stacks, rows[0], cells)
+        begin = until = start = 0
+        for step, number in enumerate(rows):
+            end = begin + number
+            if end > until:
+                start, until = begin, _far(rows[step:], begin)
+                drive = torch.bmm(given[:, start:until], self._input)
+            now = outputs[:, begin:end]
+            emit = now if self._projection is None else emitted[:, :number]
+            kept = Step(
+                gates[:, :number], memory[step % 2, :, :number], memory[1 - step % 2, :, :number]
+            )
+            self._cell.forward(
+                drive[:, begin - start : end - start], hidden[:, :number], self._state, kept, emit
+            )
+            _project(emit, self._projection, now, self._weights.clips.output)
+            hidden, begin = now, end
+        return outputs
+
+
+def _far(rows: list[int], begin: int) -> int:
+    """Where the steps end that are multiplied together from here."""
+    end = begin
+    for number in rows:
+        if end > begin and end + number > begin + _AT_ONCE:
+            break
+        end += number
+    return end
+
+
+def _project(
+    emitted: Tensor, projection: Tensor | None, outputs: Tensor, clip: float | None
+) -> None:
+    if projection is not None:
+        torch.bmm(emitted, projection, out=outputs)
+    if clip is not None:
+        outputs.clamp_(-clip, clip)
+
+
+class _Step(ctypes.Structure):
+    _names = ("stacks", "rows", "most_rows", "cells", "read", "width", "threads")
+    _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_void_p), ("stride", ctypes.c_int64)]
+
+
+class _Kernel(NamedTuple):
+    step: Callable[..., None]
+    pack: Callable[..., None]
+
+
+def _kernel(library: ctypes.CDLL, weights: LayerWeights, dtype: torch.dtype) -> _Kernel | None:
+    """The functions for these sizes, if the processor has what they need."""
+    _, read, gates = weights.input.shape
+    width, name = weights.state.shape[1], str(dtype).removeprefix("torch.")
+    if gates % _PANEL or not hasattr(library, f"step_{name}"):
+        return None
+    if dtype == torch.bfloat16 and (read % _DEEP or width % _DEEP or not library.may_use_tiles()):
+        return None
+    return _Kernel(library[f"step_{name}"], library[f"pack_{name}"])
+
+
+class CompiledSteps:
+    """By `steps.c`."""
+
+    def __init__(self, kernel: _Kernel, weights: LayerWeights, dtype: torch.dtype) -> None:
+        self._kernel = kernel
+        self._weights = weights
+        self._dtype = dtype
+        self._bias = weights.bias.detach().float().contiguous()
+        projection = weights.projection
+        self._projection = None if projection is None else projection.to(dtype)
+
+    def run(self, given: Tensor, rows: list[int]) -> Tensor:
+        """As `Steps` has it."""
+        weights, clips = self._weights, self._weights.clips
+        packed = self._packed([weights.input, weights.state])
+        outputs, hidden = _begin(weights, self._dtype, rows)
+        stacks, cells = len(outputs), self._bias.shape[-1] // 4
+        memory = self._bias.new_zeros(stacks, rows[0] * cells)
+        emitted = outputs.new_empty(stacks, rows[0], cells)
+        shape = _Step(
+            stacks=stacks,
+            most_rows=rows[0],
+            cells=cells,
+            read=given.shape[-1],
+            width=outputs.shape[-1],
+            threads=torch.get_num_threads(),
+            clip=torch.finfo(torch.float32).max if clips.cell is None else clips.cell,
+        )
+        begin = 0
+        for number in rows:
+            now = outputs[:, begin : begin + number]
+            emit = now if self._projection is None else emitted[:, :number]
+            shape.rows = number
+            arrays = _arrays(given[:, begin:], hidden, packed, self._bias, memory, emit)
+            self._kernel.step(ctypes.byref(shape), arrays)
+            _project(emit, self._projection, now, clips.output)
+            hidden, begin = now, begin + number
+        return outputs
+
+    def _packed(self, parts: list[Tensor]) -> Tensor:
+        """These weights (S, rows, 4H) one below the other, in the order the kernel reads."""
+        stacks, _, gates = parts[0].shape
+        depth, begin = sum(part.shape[1] for part in parts), 0
+        packed = parts[0].new_empty(stacks, depth * gates, dtype=self._dtype)
+        for part in parts:
+            for source, into in zip(part.detach().float().contiguous(), packed, strict=True):
+                sizes = (ctypes.c_int64 * 4)(len(source), begin, depth, gates // 4)
+                self._kernel.pack(_address(source), _address(into), sizes)
+            begin += part.shape[1]
+        return packed
+
+
+def _address(tensor: Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def _arrays(*tensors: Tensor) -> ctypes.Array[_Array]:
+    # The caller holds the tensors while the kernel works on them.
+    return (_Array * len(tensors))(*(_Array(each.data_ptr(), each.stride(0)) for each in tensors))

@@ -1,0 +1,47 @@
+"""The process in which a stranger's file is parsed: it locks itself in, looks, tells, and ends.
+
+    in   arguments: which format, the descriptor of the open file, its size
+    out  one JSON object on standard output: {"places": [...]}, {"refused": why} or {"no_jail": why}
+
+Started by `reading.py` and by nobody else. All that is needed is imported before the lock falls.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import BinaryIO, NoReturn
+
+from polyseme.legacy import hdf5, jail, torch_files
+from polyseme.legacy.contents import Place, RefusedError
+
+FORMATS: dict[str, tuple[Callable[[], None], Callable[[BinaryIO, int], list[Place]]]] = {
+    "hdf5": (hdf5.warm_up, hdf5.find_arrays),
+    "torch": (torch_files.warm_up, torch_files.find_tensors),
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Parse one file and tell what is in it."""
+    kind, descriptor, size = arguments[0], int(arguments[1]), int(arguments[2])
+    stream = os.fdopen(descriptor, "rb")
+    warm_up, find = FORMATS[kind]
+    warm_up()
+    try:
+        jail.lock()
+    except jail.JailError as error:
+        _tell({"no_jail": error.reason})
+    try:
+        places = find(stream, size)
+        _tell({"places": [place.to_json() for place in places]})
+    except RefusedError as error:
+        _tell({"refused": str(error)[:500]})
+    except MemoryError:
+        _tell({"refused": "reading it takes more memory than weights need"})
+
+
+def _tell(answer: dict[str, object]) -> NoReturn:
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()
+    # Without the interpreter's farewell, in which libraries would still touch the file.
+    os._exit(0)

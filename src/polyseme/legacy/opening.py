@@ -1,0 +1,147 @@
+"""Where the files of an old model are, whichever program wrote it, and what they hold together.
+
+    in   a folder, a zip archive, or the weights' file with its options beside it
+    out  an `OldModel`, and size and SHA-256 of every file it was made of
+
+Only files whose names are known are read. Weights go through `reading.py`; what is in an archive is
+copied out under our names first.
+"""
+
+import contextlib
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import ModelError
+from polyseme.files import describe_file
+from polyseme.legacy.bilm import read_bilm
+from polyseme.legacy.manylangs import read_manylangs
+from polyseme.legacy.manylangs_files import (
+    CHARACTER_MARKS,
+    CONFIG,
+    WORD_MARKS,
+    architecture_file,
+    read_architecture,
+    read_dictionary,
+)
+from polyseme.legacy.old import OldModel
+from polyseme.legacy.options import BilmOptions, parse, read_json
+from polyseme.legacy.reading import extract_member, read_hdf5, read_state_dict
+
+OPTIONS, WEIGHTS, WORDS = "options.json", "model.hdf5", "vocab.txt"
+"""The files of a bilm model as simple_elmo names them."""
+_CHARACTERS_DIC, _WORDS_DIC = "char.dic", "word.dic"
+_EMBEDDER, _ENCODER = "token_embedder.pkl", "encoder.pkl"
+_LARGEST_MEMBER = (1 << 32) - 1
+_LARGEST_LIST = 256 << 20
+_NO_WORDS = {"<S>", "</S>", "<UNK>", "!!!MAXTERMID", ""}
+
+Described = dict[str, dict[str, Any]]
+
+
+def read_old(
+    path: Path, *, options: Path | None = None, scratch: Path
+) -> tuple[OldModel, Described]:
+    """The model at `path`. What is in an archive is copied into `scratch` for the while."""
+    if path.is_dir():
+        return _read_folder(path, options)
+    if not path.is_file():
+        raise ModelError(f"There is no {path}. Name a folder, a zip archive or an HDF5 file.")
+    if path.suffix.lower() != ".zip":
+        return _read_bilm(path, options or _options_beside(path))
+    scratch.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=scratch) as copies:
+            _copy_out(path, Path(copies))
+            old, _ = _read_folder(Path(copies), options)
+    finally:
+        with contextlib.suppress(OSError):  # not empty: others have work in it
+            scratch.rmdir()
+    return old, {path.name: describe_file(path)}
+
+
+def _copy_out(archive: Path, folder: Path) -> None:
+    """Copy what is needed of an archive, whichever kind of model it holds."""
+    names = [WEIGHTS, WORDS]
+    try:
+        extract_member(archive, OPTIONS, folder / OPTIONS, limit=_LARGEST_LIST)
+    except ModelError as error:
+        try:
+            extract_member(archive, CONFIG, folder / CONFIG, limit=_LARGEST_LIST)
+        except ModelError:
+            raise error from None
+        architecture, _ = architecture_file(folder)
+        names = [_CHARACTERS_DIC, _WORDS_DIC, _EMBEDDER, _ENCODER, architecture.name]
+    with zipfile.ZipFile(archive) as opened:  # its index was found sound just now
+        there = set(opened.namelist())
+    for name in there.intersection(names):
+        extract_member(archive, name, folder / name, limit=_LARGEST_MEMBER)
+
+
+def _read_folder(folder: Path, options: Path | None) -> tuple[OldModel, Described]:
+    if (folder / CONFIG).is_file() and (folder / _ENCODER).is_file():
+        return _read_manylangs(folder)
+    found = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else []
+    found = found or sorted(folder.glob("*weights*.hdf5"))
+    if len(found) != 1:
+        told = ", ".join(path.name for path in found) or "none"
+        raise ModelError(
+            f"{folder} is no old model that is known: it has neither {CONFIG} with {_ENCODER} "
+            f"(ELMoForManyLangs) nor one file of weights, {WEIGHTS} or *weights*.hdf5 (bilm-tf, "
+            f"AllenNLP), but {told}. Name the file itself."
+        )
+    return _read_bilm(found[0], options or _options_beside(found[0]))
+
+
+def _options_beside(weights: Path) -> Path:
+    """Published weights have options of their own name, `..._options.json`."""
+    named = weights.with_name(weights.name.replace("weights.hdf5", OPTIONS))
+    return named if named != weights and named.is_file() else weights.with_name(OPTIONS)
+
+
+def _read_bilm(weights: Path, options: Path) -> tuple[OldModel, Described]:
+    values = parse(BilmOptions, read_json(options), options)
+    listed = weights.with_name(WORDS)
+    words = _read_words(listed) if listed.is_file() else None
+    old = read_bilm(values, read_hdf5(weights), path=weights, words=words)
+    return old, _describe([weights, options] + ([listed] if words is not None else []))
+
+
+def _read_words(path: Path) -> list[str]:
+    """A list of words, one a line, each once and without marks."""
+    if path.stat().st_size > _LARGEST_LIST:
+        raise ModelError(f"{path} is {path.stat().st_size:,} bytes, too many for a list of words.")
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not UTF-8: {error}. Mend it or put it elsewhere.") from error
+    words = dict.fromkeys(line.strip() for line in lines)
+    return [word for word in words if word not in _NO_WORDS]
+
+
+def _read_manylangs(folder: Path) -> tuple[OldModel, Described]:
+    options = read_architecture(folder)
+    used = [folder / name for name in (CONFIG, _EMBEDDER, _ENCODER)]
+    dictionaries = {}
+    if options.token_embedder.word_dim:
+        used.append(folder / _WORDS_DIC)
+        dictionaries["word"] = read_dictionary(used[-1], WORD_MARKS, single=False)
+    if options.token_embedder.char_dim:
+        used.append(folder / _CHARACTERS_DIC)
+        dictionaries["char"] = read_dictionary(used[-1], CHARACTER_MARKS, single=True)
+    architecture, _ = architecture_file(folder)
+    used += [architecture] if architecture.is_file() else []
+    old = read_manylangs(
+        options,
+        dictionaries,
+        embedder=read_state_dict(folder / _EMBEDDER),
+        encoder=read_state_dict(folder / _ENCODER),
+        folder=folder,
+    )
+    return old, _describe(used)
+
+
+def _describe(paths: Iterable[Path]) -> Described:
+    return {path.name: describe_file(path) for path in paths}

@@ -1,0 +1,92 @@
+"""A finished folder of vectors: what it holds, and the vectors of a word.
+
+Finished when `manifest.json` is there, which is written last. It tells the model and the corpus by
+their hashes, so that vectors of two models are never taken for one another's.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from polyseme.config import build
+from polyseme.errors import VectorsError
+from polyseme.files import sha256_of
+from polyseme.vectors.settings import VectorsConfig
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+CONFIG = "config.toml"
+
+
+@dataclass(frozen=True)
+class VectorFolder:
+    """Vectors as `polyseme embed` left them."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> "VectorFolder":
+        """The vectors in this folder, its manifest read, its files not yet."""
+        path = folder / MANIFEST
+        if not path.is_file():
+            state = "is not finished" if (folder / "receipts").is_dir() else "holds no vectors"
+            raise VectorsError(
+                f"{folder} {state}: there is no {MANIFEST} in it. Make them with: "
+                f"polyseme embed MODEL CORPUS --out {folder}"
+            )
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            version = manifest["vectors_format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise VectorsError(
+                f"{path} does not tell of vectors ({error}). Name a folder made by polyseme embed."
+            ) from error
+        if version != FORMAT_VERSION:
+            raise VectorsError(
+                f"{folder} has vectors of format {version}, this version of Polyseme reads "
+                f"{FORMAT_VERSION}. Embed again, or use the version that made it."
+            )
+        return cls(folder, manifest)
+
+    @cached_property
+    def config(self) -> VectorsConfig:
+        """The settings they were made with."""
+        return build(VectorsConfig, self.manifest["settings"])
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that hold vectors, in the order of the corpus."""
+        names = self.manifest["files"]
+        return [self.folder / name for name in names if name.startswith("vectors/")]
+
+    @property
+    def num_bytes(self) -> int:
+        """What the files weigh together."""
+        return sum(told["bytes"] for told in self.manifest["files"].values())
+
+    def damaged(self) -> list[str]:
+        """Files that are missing or not as they were written; reads everything."""
+        return [
+            name
+            for name, told in self.manifest["files"].items()
+            if not (self.folder / name).is_file() or sha256_of(self.folder / name) != told["sha256"]
+        ]
+
+    def read(self, words: Sequence[str] = (), *, limit: int | None = None) -> Any:
+        """An Arrow table of the uses of some words, or of all; at most `limit` of them.
+
+        Row groups without the words are skipped by their statistics where possible.
+        """
+        import pyarrow.dataset as ds
+
+        if self.config.format != "parquet":
+            raise VectorsError(f"{self.folder} holds hdf5; read its files with h5py.")
+        rows = ds.dataset([str(path) for path in self.files], format="parquet")
+        chosen = ds.field("word").isin(list(words)) if words else None
+        if limit is None:
+            return rows.to_table(filter=chosen)
+        return rows.head(limit, filter=chosen)

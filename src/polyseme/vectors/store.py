@@ -1,0 +1,99 @@
+"""Vectors on disk: Parquet, one row a word, one column a layer.
+
+    document, position   the sentence, as in the corpus: which document, the how-manieth of it
+    place, word          which word of the sentence, and how it is written
+    layer_0, layer_1 ... or `vector`, where layers were mixed: fixed-size lists of float16 or 32
+
+Any tool that reads Parquet reads it. Vectors are not compressed: there is nothing to gain.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polyseme.vectors.corpus_parts import Sentence
+
+Array = npt.NDArray[Any]
+# Words in a row group: 6 MB a column at 384 numbers of float16; a reader skips by the group.
+_ROW_GROUP = 8_192
+_KEYS = ["document", "position", "place", "word"]
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {"float16": pa.float16(), "float32": pa.float32()}
+
+
+class ParquetWriter:
+    """Writes one Parquet file, a row group at a time."""
+
+    def __init__(self, path: Path, columns: Sequence[str], *, width: int, dtype: str) -> None:
+        self._columns, self._dtype = columns, np.dtype(dtype)
+        vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), width)
+        self._schema = pa.schema(
+            [
+                pa.field("document", _DICTIONARY, nullable=False),
+                pa.field("position", pa.int32(), nullable=False),
+                pa.field("place", pa.int32(), nullable=False),
+                pa.field("word", _DICTIONARY, nullable=False),
+                *(pa.field(name, vector, nullable=False) for name in columns),
+            ]
+        )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A Python file, not a path: a full disk then comes as an OSError with its number.
+        self._file = path.open("wb")
+        self._writer = pq.ParquetWriter(
+            self._file,
+            self._schema,
+            compression=dict.fromkeys(_KEYS, "zstd"),
+            use_dictionary=["document", "word"],
+            write_statistics=_KEYS,  # the least and the largest number of a vector tell nothing
+        )
+        self._keys: list[list[Any]] = [[] for _ in _KEYS]
+        self._vectors: list[Array] = []
+
+    def __enter__(self) -> "ParquetWriter":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Closed even after an error, and before its file: see `text/shards.py`.
+        with self._file, self._writer:
+            if kind is None:
+                self._flush()
+
+    def add(self, sentence: Sentence, number: int, places: Sequence[int], vectors: Array) -> None:
+        """The vectors (L, P, D) of the words at these P places; `number` counts sentences."""
+        del number  # document and position say which sentence it is
+        documents, positions, all_places, words = self._keys
+        documents += [sentence.document] * len(places)
+        positions += [sentence.position] * len(places)
+        all_places += places
+        words += [sentence.words[place] for place in places]
+        self._vectors.append(vectors.astype(self._dtype))
+        if len(documents) >= _ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._keys[0]:
+            return
+        documents, positions, places, words = self._keys
+        arrays = [
+            pa.array(documents, pa.string()).dictionary_encode(),
+            pa.array(positions, pa.int32()),
+            pa.array(places, pa.int32()),
+            pa.array(words, pa.string()).dictionary_encode(),
+        ]
+        vectors = np.concatenate(self._vectors, axis=1)  # (L, words, D)
+        for layer, kind in zip(vectors, self._schema.types[len(_KEYS) :], strict=True):
+            arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(layer.reshape(-1)), type=kind))
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._keys = [[] for _ in _KEYS]
+        self._vectors = []

@@ -1,0 +1,46 @@
+"""From a model and a corpus to vectors on disk, through the command line."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+from command_line import polyseme
+from vectors.bulk_cases import Case, make_case
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return make_case(Path(tmp_path_factory.mktemp("journey")))
+
+
+def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, tmp_path: Path) -> None:
+    out = tmp_path / "v"
+    words = case.corpus.accounting["words"]
+    shown = polyseme("embed", case.model, case.corpus.folder, "--layers", "top", "--out", out)
+    assert f"{words:,}" in shown.stdout
+    assert "vectors info" in shown.stdout
+    shown = polyseme("vectors", "info", out, "--verify")
+    assert "are as they were written" in " ".join(shown.stdout.split())
+    query = f"SELECT count(*), min(len(vector)), max(len(vector)) FROM '{out}/vectors/*.parquet'"
+    with duckdb.connect() as database:
+        assert database.execute(query).fetchall() == [(words, 32, 32)]
+
+
+def test_damage_is_found(case: Case, tmp_path: Path) -> None:
+    out = tmp_path / "v"
+    polyseme("embed", case.model, case.corpus.folder, "--layers", "top", "--out", out)
+    victim = next((out / "vectors").iterdir())
+    victim.write_bytes(victim.read_bytes()[:-1])
+    shown = polyseme("vectors", "info", out, "--verify", code=65)
+    assert victim.name in " ".join(shown.stderr.split())
+
+
+def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Path) -> None:
+    command = ("embed", case.model, case.corpus.folder, "--layers", "best", "--out", tmp_path / "v")
+    shown = polyseme(*command, code=2)
+    assert "'best' is no choice of layers" in " ".join(shown.stderr.split())
+
+
+def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
+    shown = polyseme("vectors", "info", case.corpus.folder, code=65)
+    assert "does not tell of vectors" in " ".join(shown.stderr.split())

@@ -1,0 +1,146 @@
+"""Weights with outputs of the programs that made them, and how far ours are from those."""
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from polyseme.encoders.lstm import LstmConfig
+from polyseme.legacy.bilm import read_bilm
+from polyseme.legacy.contents import Floats
+from polyseme.legacy.opening import read_old
+from polyseme.legacy.options import BilmOptions, parse, read_json
+from polyseme.model import Model, build_network
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+MANYLANGS = FIXTURES / "elmoformanylangs"
+needs_fixtures = pytest.mark.skipif(
+    not FIXTURES.is_dir(), reason="the fixtures of the old programs are not on this machine"
+)
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Published:
+    """One set: weights, 3 lists of 10 sentences, and the top layer of each of them."""
+
+    folder: Path
+    sentences_file: str
+
+    @property
+    def arrays(self) -> dict[str, Floats]:
+        return read_arrays(self.folder / "lm_weights.hdf5")
+
+    @property
+    def options(self) -> BilmOptions:
+        path = self.folder / "options.json"
+        return parse(BilmOptions, read_json(path), path)
+
+    def model(self) -> Model:
+        return read_bilm(self.options, self.arrays, path=self.folder).model({}, {})
+
+    @functools.cached_property
+    def batches(self) -> list[list[list[str]]]:
+        """Ten batches of three sentences, one from each list."""
+        text = (self.folder / self.sentences_file).read_text(encoding="utf-8")
+        return [[text.split() for text in row] for row in zip(*json.loads(text), strict=True)]
+
+    @functools.cached_property
+    def tops(self) -> list[list[Floats]]:
+        """For each batch, the top layer (T, D) of its three sentences."""
+        lists = [read_arrays(self.folder / f"lm_embeddings_{n}.hdf5") for n in range(3)]
+        return [[np.concatenate(each[str(n)], axis=-1) for each in lists] for n in range(10)]
+
+
+SETS = {
+    "allennlp": Published(FIXTURES / "allennlp-elmo", "sentences.json"),
+    "bilm-tf": Published(FIXTURES / "bilm-tf" / "model", "lm_embeddings_sentences.json"),
+}
+each_set = pytest.mark.parametrize("published", SETS.values(), ids=SETS)
+
+
+def read_arrays(path: Path) -> dict[str, Floats]:
+    """Read by h5py alone, another way than ours."""
+    h5py = pytest.importorskip("h5py")
+    found: dict[str, Floats] = {}
+    with h5py.File(path) as file:
+        file.visititems(
+            lambda name, item: found.update({name: item[...]}) if hasattr(item, "dtype") else None
+        )
+    return found
+
+
+def read_manylangs_fixture() -> Model:
+    return read_old(MANYLANGS / "model", scratch=Path())[0].model({}, {})
+
+
+def furthest(found: Any, expected: Any) -> float:
+    """The largest difference; relative where the number is larger than one.
+
+    In the first set numbers reach 4.5, and exact arithmetic is itself 1.14e-6 from what its
+    program wrote in float32: no reader can be nearer than that in absolute terms.
+    """
+    difference = np.abs(np.asarray(found, np.float64) - expected)
+    return float((difference / np.maximum(1, np.abs(expected))).max())
+
+
+Change = Callable[[dict[str, torch.Tensor]], None]
+
+
+def changed(model: Model, change: Change) -> Model:
+    """The same model with weights changed in place by `change`."""
+    weights = {name: each.clone() for name, each in model.network.state_dict().items()}
+    change(weights)
+    return _with(model, model.config.encoder.context, weights)
+
+
+def with_skip_inverted(model: Model) -> Model:
+    context = model.config.encoder.context
+    assert isinstance(context, LstmConfig)
+    inverted = context.model_copy(update={"residual": not context.residual})
+    return _with(model, inverted, model.network.state_dict())
+
+
+def _with(model: Model, context: Any, weights: Any) -> Model:
+    encoder = model.config.encoder.model_copy(update={"context": context})
+    config = model.config.model_copy(update={"encoder": encoder})
+    network = build_network(config, model.lexicon)
+    network.load_state_dict(weights)
+    return replace(model, config=config, network=network.eval())
+
+
+def without_forget_bias(weights: dict[str, torch.Tensor]) -> None:
+    for name, weight in weights.items():
+        if name.startswith("encoder.context") and name.endswith("bias"):
+            weight.view(2, 4, -1)[:, 1] -= 1
+
+
+def with_gates_out_of_order(weights: dict[str, torch.Tensor]) -> None:
+    """As if the file's order were input, forget, new, output: torch's own."""
+    for name, weight in weights.items():
+        if name.endswith(("input_weight", "state_weight")) or (
+            ".layers." in name and "bias" in name
+        ):
+            enter, forget, leave, new = weight.clone().chunk(4, dim=-1)
+            weight.copy_(torch.cat([enter, new, leave, forget], dim=-1))
+
+
+def with_highway_sign_turned(weights: dict[str, torch.Tensor]) -> None:
+    for name, weight in weights.items():
+        if "highways" in name:
+            weight[len(weight) // 2 :] *= -1
+
+
+WRONG: dict[str, Callable[[Model], Model]] = {
+    "no forget bias": lambda model: changed(model, without_forget_bias),
+    "gate order": lambda model: changed(model, with_gates_out_of_order),
+    "highway sign": lambda model: changed(model, with_highway_sign_turned),
+    "skip inverted": with_skip_inverted,
+}
+each_mistake = pytest.mark.parametrize("mistake", WRONG.values(), ids=WRONG)

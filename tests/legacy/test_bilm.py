@@ -1,0 +1,113 @@
+"""Weights of bilm-tf and AllenNLP give the numbers of those programs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from legacy.bilm_files import HERE, OPTIONS, arrays_for, model_of, old_files
+from legacy.plain_bilm import layers_of
+from legacy.published import (
+    SETS,
+    TOLERANCE,
+    Published,
+    each_mistake,
+    each_set,
+    furthest,
+    needs_fixtures,
+    read_arrays,
+)
+from polyseme.batches import END, START
+from polyseme.errors import ModelError
+from polyseme.legacy.bilm import read_bilm
+from polyseme.legacy.contents import Floats
+from polyseme.legacy.options import BilmOptions, parse
+from polyseme.model import Model
+
+SENTENCE = ["The", "naïve", "cat", "水水" * 30, "."]
+
+
+def layers_from_zero(model: Model, sentence: list[str]) -> Any:
+    with torch.inference_mode():
+        return model.network.encoder(model.lexicon.batch([sentence])).layers[:, 0, 1:-1].numpy()
+
+
+def tops_from_zero(model: Model, sentences: list[list[str]]) -> list[Floats]:
+    with torch.inference_mode():
+        top = model.network.encoder(model.lexicon.batch(sentences)).top
+    return [top[n, 1 : 1 + len(sentence)].numpy() for n, sentence in enumerate(sentences)]
+
+
+def gap(model: Model, published: Published) -> float:
+    """How far the first batch, through the ordinary encoder, is from what was published."""
+    found = tops_from_zero(model, published.batches[0])
+    return max(map(furthest, found, published.tops[0]))
+
+
+@needs_fixtures
+@each_set
+def test_the_first_batch_is_as_published_from_a_state_of_zeros(published: Published) -> None:
+    assert gap(published.model(), published) <= TOLERANCE
+
+
+@needs_fixtures
+@each_set
+@each_mistake
+def test_a_mistake_in_reading_would_be_seen(published: Published, mistake: Any) -> None:
+    assert gap(mistake(published.model()), published) > 1e-3
+
+
+@needs_fixtures
+def test_layer_0_of_all_words_is_as_published() -> None:
+    published = SETS["allennlp"]
+    words = (published.folder / "vocab_test.txt").read_text(encoding="utf-8").split("\n")
+    expected = read_arrays(published.folder / "elmo_token_embeddings.hdf5")["embedding"]
+    model = published.model()
+    batch = model.lexicon.batch([words])
+    with torch.inference_mode():
+        distinct = model.network.encoder.inputs(batch.ids, batch.characters)
+    found = distinct[batch.words[0, 1:-1]]
+    # In that program a word spelt like a mark is that mark; here it is a word like any other.
+    found[words.index("<S>")], found[words.index("</S>")] = distinct[START], distinct[END]
+    assert expected.shape == (458, 16)
+    assert furthest(found.numpy(), expected) <= TOLERANCE
+
+
+@given(old_files())
+@settings(max_examples=40, deadline=None)
+def test_any_old_model_gives_the_numbers_of_its_formulas(old: tuple[dict[str, Any], Any]) -> None:
+    values, arrays = old
+    expected = layers_of(values, arrays, SENTENCE)
+    found = layers_from_zero(model_of(values, arrays), SENTENCE)
+    assert found.shape == expected.shape
+    rms = np.sqrt(np.mean(expected**2)) + 1
+    assert np.abs(found - expected).max() <= 1e-4 * rms
+
+
+def test_a_softmax_in_the_file_is_not_used_and_told() -> None:
+    arrays = {**arrays_for(OPTIONS), "softmax/W": np.zeros((9, 4), "f4")}
+    old = read_bilm(parse(BilmOptions, OPTIONS, HERE), arrays, path=HERE)
+    assert "in the file but not used" in old.notes[0]
+    assert old.weights.keys() == model_of(OPTIONS, arrays).network.state_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "told"),
+    [
+        ("char_embed", np.zeros((262, 3), "f4"), r"char_embed has shape \(262, 3\), .*\(261, 3\)"),
+        ("CNN/W_cnn_1", np.zeros((1, 3, 3, 4), "f4"), r"W_cnn_1 has shape .*expected \(1, 3, 3, 3"),
+        ("CNN_high_0/b_carry", None, r"CNN_high_0/b_carry is missing, expected with shape \(5,\)"),
+        ("CNN_proj/W_proj", None, r"CNN_proj/W_proj is missing, expected with shape \(5, 4\)"),
+        ("CNN_high_1/b_carry", np.zeros(5, "f4"), r"shape \(5,\) is a tensor that no such model"),
+        ("CNN/b_cnn_0", np.array([0, np.nan], "f4"), r"b_cnn_0 holds numbers that are not finite"),
+        ("CNN/b_cnn_0", np.array([0, -np.inf], "f4"), r"b_cnn_0 holds numbers that are not finite"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_both_shapes(name: str, array: Any, told: str) -> None:
+    arrays = {**arrays_for(OPTIONS), name: array}
+    if array is None:
+        del arrays[name]
+    with pytest.raises(ModelError, match=told):
+        model_of(OPTIONS, arrays)

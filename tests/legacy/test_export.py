@@ -1,0 +1,142 @@
+"""Models written as bilm-tf and AllenNLP read them: the same files again."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from legacy.bilm_files import HERE, OPTIONS, arrays_for, model_of, old_files, options_with
+from legacy.published import (
+    Published,
+    each_set,
+    needs_fixtures,
+)
+from polyseme.errors import ModelError
+from polyseme.legacy.bilm import read_bilm
+from polyseme.legacy.export import export_bilm
+from polyseme.legacy.old import lexicon_of
+from polyseme.legacy.options import BilmOptions, parse
+from polyseme.model import Model, ModelConfig
+
+
+@given(old_files())
+@settings(max_examples=60, deadline=None)
+def test_there_and_back_is_the_same_bit_for_bit(old: tuple[dict[str, Any], Any]) -> None:
+    values, arrays = old
+    model = model_of(values, arrays)
+    exported = export_bilm(model)
+    assert {n: a.tobytes() for n, a in exported.arrays.items()} == {
+        n: a.tobytes() for n, a in arrays.items()
+    }
+    assert {n: a.shape for n, a in exported.arrays.items()} == {
+        n: a.shape for n, a in arrays.items()
+    }
+    again = model_of(exported.options, exported.arrays)
+    assert again.config == model.config
+
+
+@needs_fixtures
+@each_set
+def test_published_weights_come_back_bit_for_bit_from_a_saved_model(
+    published: Published, tmp_path: Path
+) -> None:
+    published.model().save(tmp_path, card="")
+    exported = export_bilm(Model.load(tmp_path))
+    arrays = published.arrays
+    assert exported.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert exported.arrays[name].tobytes() == array.tobytes(), name
+    told = json.loads((published.folder / "options.json").read_text(encoding="utf-8"))
+    assert exported.options == told
+    assert exported.notes == ()
+
+
+def test_a_model_of_ours_comes_back_bit_for_bit_where_biases_are_near_one() -> None:
+    model = model_of(OPTIONS, arrays_for(OPTIONS))
+    for layer in model.network.encoder.context.layers:  # type: ignore[union-attr]
+        layer.bias.data.view(2, 4, -1)[:, 1].uniform_(0.5, 2.0)
+    exported = export_bilm(model)
+    again = model_of(exported.options, exported.arrays).network.state_dict()
+    for name, weight in model.network.state_dict().items():
+        assert torch.equal(weight, again[name]), name
+    assert exported.notes == ()
+
+
+def test_a_forget_bias_that_rounds_is_told() -> None:
+    model = model_of(OPTIONS, arrays_for(OPTIONS))
+    bias = model.network.encoder.context.layers[0].bias.data  # type: ignore[union-attr, index]
+    bias.view(2, 4, -1)[:, 1] = 1e-9
+    exported = export_bilm(model)
+    assert any("rounded, by up to 1.0e-09" in note for note in exported.notes)
+
+
+@pytest.mark.parametrize("facts", [{}, {"stored_forget_bias": "?"}, {"stored_forget_bias": 3}])
+def test_a_model_that_does_not_tell_its_old_biases_is_written_all_the_same(facts: Any) -> None:
+    arrays = arrays_for(OPTIONS)
+    exported = export_bilm(replace(model_of(OPTIONS, arrays), facts=facts))
+    for name, array in exported.arrays.items():
+        assert np.allclose(array, arrays[name], rtol=0, atol=5e-7), name
+
+
+def test_words_are_listed_after_the_marks_that_bilm_wants() -> None:
+    options = parse(BilmOptions, OPTIONS, HERE)
+    old = read_bilm(options, arrays_for(OPTIONS), path=HERE, words=["the", "水"])
+    model = old.model({}, {})
+    assert model.lexicon.size == 7
+    assert export_bilm(model).words == ["<S>", "</S>", "<UNK>", "the", "水"]
+    assert "no list of words" not in " ".join(old.notes)
+
+
+ENCODER: dict[str, Any] = {
+    "input": {"kind": "characters", "width": 4, "filters": [{"width": 2, "number": 3}]},
+    "context": {"kind": "lstm", "width": 4, "cells": 6},
+}
+
+
+@pytest.mark.parametrize(
+    ("lexicon", "encoder", "told"),
+    [
+        ({"characters": "none"}, {"input": {"kind": "lookup", "width": 4}}, "input is 'lookup'"),
+        ({"characters": "unicode"}, {}, "characters are 'unicode'"),
+        ({}, {"direction": "together"}, "reads 'together'"),
+        ({}, {"direction": "forward"}, "reads 'forward'"),
+        ({}, {"context": {"kind": "none", "width": 4}}, "context is 'none'"),
+        ({}, {"input": {**ENCODER["input"], "width": 5}}, "projected once more"),
+        ({}, {"context": {"kind": "lstm", "width": 4, "output_clip": 3}}, "clipped only then"),
+    ],
+)
+def test_what_old_files_have_no_word_for_is_refused_with_the_reason(
+    lexicon: dict[str, Any], encoder: dict[str, Any], told: str
+) -> None:
+    kind = {"characters": "bytes", **lexicon}["characters"]
+    config = ModelConfig.model_validate(
+        {
+            "lexicon": {"characters": kind},
+            "encoder": {**ENCODER, **encoder},
+            "objective": {"kind": "nothing"},
+        }
+    )
+    model = Model.new(config, lexicon_of(["a"], kind=kind, max_characters=50, characters="a"), {})
+    with pytest.raises(ModelError, match=told):
+        export_bilm(model)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"dim": 4}, "AllenNLP cannot read it"),
+        ({"filters": [[2, 4]]}, "AllenNLP cannot read it"),
+        ({"dim": 3}, "bilm-tf cannot read it"),
+        ({"max_characters_per_token": 30}, "AllenNLP reads 50"),
+    ],
+    ids=str,
+)
+def test_who_cannot_read_what_is_written_is_told(change: dict[str, Any], told: str) -> None:
+    values = options_with(**change)
+    [note] = export_bilm(model_of(values, arrays_for(values))).notes
+    assert told in note

@@ -1,0 +1,156 @@
+"""What the parent does with its child: it believes nothing, waits for nothing, leaves nothing."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from legacy.hostile_pickles import GOOD
+from legacy.jailed import needs_jail
+from legacy.torch_containers import old_container
+from polyseme.errors import ModelError
+from polyseme.legacy import reading
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    path = tmp_path / "weights.pkl"
+    path.write_bytes(old_container(GOOD))
+    return path
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Puts other code before, or in the place of, the child's own."""
+
+    def put(code: str, *, instead: bool = False) -> None:
+        monkeypatch.setattr(reading, "_START", code if instead else f"{code}; {reading._START}")
+
+    before = set(psutil.Process().children())
+    yield put
+    assert set(psutil.Process().children()) <= before, "a child was left behind"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "jail._CREATE_RULESET = 9999",  # no such call: a kernel without Landlock
+        "jail._RESTRICT_SELF = 9999",
+        "from polyseme.legacy import syscalls; syscalls.CALLS.clear()",
+        "from polyseme.legacy import syscalls; syscalls._FILTER = 77",
+    ],
+)
+def test_where_a_lock_is_missing_nothing_is_read(harm: str, weights: Path, child: Any) -> None:
+    child(f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+          f"from polyseme.legacy import jail; {harm}")  # fmt: skip
+    with pytest.raises(ModelError, match=r"was not read\. .*Linux 5\.13.*Convert the model on"):
+        reading.read_state_dict(weights)
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_other_systems_are_told_the_way_out(
+    platform: str, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    with pytest.raises(ModelError, match=f"This system is {platform}.*Convert the model on"):
+        reading.read_state_dict(weights)
+
+
+@needs_jail
+def test_an_honest_child_is_believed(weights: Path, child: Any) -> None:
+    assert reading.read_state_dict(weights)["w"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; os.abort()", "crashed"),
+        ("raise SystemExit(3)", "crashed"),
+        ("pass", "without an answer"),
+        ("print('{')", "without an answer"),
+        ("print('[' * 100000)", "without an answer"),
+        ("print('[]')", "an answer that is none"),
+        ("print('{}')", "an answer that is none"),
+        ("print('{\"refused\": 3}')", "it was refused"),
+        ("while True: print('x' * 65536)", "more arrays"),
+        ("import time; time.sleep(300)", "took more than"),
+        ("import os, time; os.close(1); time.sleep(300)", "did not come to an end"),
+        ("import ctypes; ctypes.string_at(0)", "crashed"),
+    ],
+)
+def test_a_child_that_dies_hangs_or_babbles_is_a_refused_file(
+    code: str, words: str, weights: Path, child: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PATIENCE", 10.0 if "sleep" not in code else 1.0)
+    child(code, instead=True)
+    with pytest.raises(ModelError, match=f"{weights.name} was refused: .*{words}.*take the file"):
+        reading.read_state_dict(weights)
+
+
+def test_words_of_the_file_reach_the_terminal_without_its_codes(weights: Path, child: Any) -> None:
+    told = json.dumps({"refused": "a\x1b[2J\nb" + "c" * 5000})
+    child(f"print({told!r})", instead=True)
+    with pytest.raises(ModelError) as caught:
+        reading.read_state_dict(weights)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1500
+
+
+def place(**changes: Any) -> dict[str, Any]:
+    return {"name": "w", "shape": [4], "strides": [1], "dtype": "<f4", "offset": 0, **changes}
+
+
+LIES: dict[str, Any] = {
+    "no list": {},
+    "no table": [3],
+    "part missing": [{"name": "w"}],
+    "part too many": [place(more=1)],
+    "outside": [place(offset=10**6)],
+    "ending outside": [place(shape=[10**5])],
+    "larger than any memory": [place(shape=[1 << 40, 1 << 20], strides=[0, 0])],
+    "overflowing": [place(shape=[1 << 61, 8], strides=[8, 1])],
+    "beyond 64 bits": [place(shape=[1 << 80])],
+    "negative": [place(offset=-4)],
+    "negative stride": [place(strides=[-1], offset=64)],
+    "negative shape": [place(shape=[-1])],
+    "empty": [place(shape=[0])],
+    "fraction": [place(offset=1.5)],
+    "truth": [place(offset=True)],
+    "text": [place(offset="0")],
+    "shape of text": [place(shape="4")],
+    "other numbers": [place(dtype="O")],
+    "numbers of a list": [place(dtype=[["a", "O"]])],
+    "axes": [place(shape=[1] * 9, strides=[1] * 9)],
+    "strides missing": [place(strides=[])],
+    "overlap": [place(), place(name="v", offset=8)],
+    "repeated": [place(shape=[4, 1000], strides=[1, 0])],
+    "repeating": [place(shape=[3, 3], strides=[1, 1])],
+    "one name": [place(), place(offset=16)],
+    "unprintable name": [place(name="a\n")],
+    "no name": [place(name="")],
+    "name of a number": [place(name=3)],
+    "long name": [place(name="n" * 5000)],
+    "very many": [place(name=f"n{n}") for n in range(10_001)],
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+def test_a_table_that_cannot_be_true_is_refused(
+    lie: Any, weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = json.dumps({"places": lie}).encode()
+    monkeypatch.setattr(reading, "_run_child", lambda *_: answer)
+    with pytest.raises(ModelError, match="was refused"):
+        reading.read_state_dict(weights)
+
+
+def test_what_is_no_file_is_said_so_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "nowhere", tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ModelError, match="There is no file"):
+            reading.read_state_dict(path)
