@@ -30,7 +30,6 @@ from polyseme.encoders import compiled
 from polyseme.model import Model
 from polyseme.objectives.nothing import NothingConfig
 from polyseme.points import POINTS
-from polyseme.training.memory import keep_freed_memory
 from polyseme.vectors.embedder import Embedder
 
 Sentences = list[list[str]]
@@ -67,8 +66,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--shapes", default="small,original")
-    parser.add_argument("--small", type=int, default=8192, help="sentences for the small shape")
-    parser.add_argument("--original", type=int, default=256, help="and for the original one")
+    parser.add_argument("--small", type=int, default=6144, help="sentences for the small shape")
+    parser.add_argument("--original", type=int, default=224, help="and for the original one")
     parser.add_argument(
         "--reference",
         type=int,
@@ -78,7 +77,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    keep_freed_memory()
     print_facts()
     print("that is: python -m benchmarks.embed " + shlex.join(sys.argv[1:]) + "\n")
     for shape in args.shapes.split(","):
@@ -110,7 +108,7 @@ def _measure(shape: str, sentences: Sentences, args: argparse.Namespace) -> None
     model = _model(shape)
     reference = Reference(model.network.encoder, model.lexicon)
     few = sentences[: args.reference if shape == "small" else args.reference // 2]
-    fewer = sentences[: max(_BATCH, len(sentences) // 8)]
+    fewer = sentences[: max(_BATCH, len(sentences) // 16)]
     contestants: dict[str, Callable[[], Speed]] = {
         "reference": lambda: _read(reference, few),
         "float32": lambda: _embed(model, sentences, "float32"),

@@ -33,7 +33,13 @@ def print_facts() -> None:
         f"{_processor()}, {cores} cores, load {os.getloadavg()[0]:.1f}; torch {torch.__version__}, "
         f"{torch.get_num_threads()} threads, bfloat16 tiles: {_has_tiles()}; LSTM cell {cell}"
     )
-    print("again: python -m benchmarks.pretrain " + shlex.join(sys.argv[1:]) + "\n", flush=True)
+    print(f"again: python -m {_module()} " + shlex.join(sys.argv[1:]) + "\n", flush=True)
+
+
+def _module() -> str:
+    """The benchmark that was started, as `python -m` takes it."""
+    found = sys.modules["__main__"].__spec__
+    return "benchmarks" if found is None else found.name
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -196,7 +196,7 @@ class Model:
             raise ModelError(f"The weights in {folder} do not fit its settings: {error}") from error
         check_room(folder / WEIGHTS, config.encoder)
         lexicon = Lexicon.load(folder)
-        with torch.device("meta"):  # nothing is drawn at random only to be overwritten
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             network = build_network(config, lexicon)
         network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
         return cls(config, lexicon, network.eval(), manifest["preparation"], manifest["facts"])

@@ -42,10 +42,15 @@ def test_a_built_library_is_found(source: Path) -> None:
 
 
 @needs_compiler
-def test_a_changed_source_leaves_the_old_library_aside(source: Path) -> None:
-    compiled.build()
-    source.write_text(source.read_text(encoding="utf-8") + "/* changed */\n", encoding="utf-8")
-    assert compiled.load.__wrapped__() is None
+@pytest.mark.usefixtures("source")
+def test_a_changed_source_leaves_the_old_library_aside() -> None:
+    built = compiled.build()
+    for changed in compiled.SOURCES:
+        before = changed.read_bytes()
+        changed.write_bytes(before + b"/* changed */\n")
+        assert compiled.load.__wrapped__() is None
+        changed.write_bytes(before)
+        assert compiled.library_path() == built
 
 
 def test_another_processor_looks_for_another_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,10 @@
 """From a model and a corpus to vectors on disk, through the command line."""
 
+import re
+import shlex
+import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -44,3 +48,26 @@ def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Pat
 def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
     shown = polyseme("vectors", "info", case.corpus.folder, code=65)
     assert "does not tell of vectors" in " ".join(shown.stderr.split())
+
+
+def test_the_how_to_page_runs_as_it_stands(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/embed-a-corpus.md"
+    text = page.read_text(encoding="utf-8")
+    shutil.copytree(case.model, tmp_path / "models/en")
+    shutil.copytree(case.corpus.folder, tmp_path / "corpus/en")
+    shutil.copy(case.text, tmp_path / "letters.txt")
+    monkeypatch.chdir(tmp_path)
+    commands = [line for block in fences(text, "sh") for line in block.splitlines()]
+    assert [line.split()[1] for line in commands] == ["embed", "vectors", "embed"]
+    for line in commands:
+        polyseme(*shlex.split(line)[1:])
+    [code] = fences(text, "python")
+    names: dict[str, Any] = {}
+    exec(compile(code, page.name, "exec"), names)
+    assert names["uses"].schema.names == ["document", "position", "place", "word", "vector"]
+
+
+def fences(text: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ from polyseme.batches import PADDING
 from polyseme.config import build
 from polyseme.errors import ConfigError
 from polyseme.model import LanguageModel, ModelConfig
-from polyseme.objectives.bidirectional import Bidirectional
+from polyseme.objectives.causal import Causal
 from polyseme.objectives.question import Candidates
 from polyseme.objectives.softmaxes import (
     AdaptiveSoftmax,
@@ -174,7 +174,7 @@ def test_tied_weights_are_one_tensor_that_learns_from_both_sides(kind: str) -> N
     assert wide == ["encoder.inputs.table.weight"]
     table = network.encoder.inputs.table
     assert table is not None
-    assert isinstance(network.objective, Bidirectional)
+    assert isinstance(network.objective, Causal)
     head = network.objective.softmax
     # Word 7 is read, word 9 is the answer: each side alone would leave the other without slope.
     loss = head.loss(

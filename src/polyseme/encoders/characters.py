@@ -99,7 +99,7 @@ class CharacterEncoder(nn.Module):
             features = self.bend(self._read(letters, spelt_to(characters)))
         for highway in self.highways:
             features = highway(features)
-        return features if self.projection is None else self.projection(features)
+        return features if self.projection is None else _apply(self.projection, features)
 
     def _read(self, letters: Tensor, spelt: int) -> Tensor:
         """(U, C, E) -> (U, F)"""
@@ -119,6 +119,16 @@ class CharacterEncoder(nn.Module):
         return features if last is None else exactly.linear(features, last.weight, last.bias)
 
 
+def _apply(linear: nn.Linear, features: Tensor) -> Tensor:
+    """(U, F) -> (U, W)"""
+    is_plain = features.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    if torch.is_grad_enabled() or not is_plain or features.device.type != "cpu":
+        result: Tensor = linear(features)
+        return result
+    # Few words and many weights: turned, the words are copied for it and not the weights.
+    return torch.addmm(linear.bias[:, None], linear.weight, features.t().contiguous()).t()
+
+
 class _Highway(nn.Module):
     """Carries its input on where the gate is open, a transformed one where it is closed."""
 
@@ -135,5 +145,5 @@ class _Highway(nn.Module):
             changed, gate = both.chunk(2, dim=-1)
             gate = exactly.evenly(torch.sigmoid, gate)
             return gate * features + (1 - gate) * functional.relu(changed)
-        changed, gate = self.both(features).chunk(2, dim=-1)
+        changed, gate = _apply(self.both, features).chunk(2, dim=-1)
         return torch.lerp(functional.relu(changed), features, gate.sigmoid())

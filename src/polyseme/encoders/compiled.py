@@ -1,4 +1,4 @@
-"""The compiled half of LSTMs: `gates.c` and `steps.c`, built when asked, loaded where built.
+"""The compiled half of LSTMs: `gates.c` for learning, `steps.c` and `tiles.c` for use.
 
 `python -m polyseme.encoders.compiled` builds it with the system's C compiler. Nothing needs it:
 without it the same work is done by torch, in more time. It is never built behind anyone's back.
@@ -18,7 +18,8 @@ from pathlib import Path
 from polyseme.errors import PolysemeError
 from polyseme.files import publish
 
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("gates.c", "steps.c", "gates.h"))
+_NAMES = ("gates.c", "steps.c", "tiles.c", "gates.h", "steps.h")
+SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
 _COMPILERS = ("cc", "gcc", "clang")
 # Not -ffast-math: it lets sums be reordered, which gates.c does not survive, takes NaN for
 # impossible, and as a link option changes how the whole process treats very small numbers.

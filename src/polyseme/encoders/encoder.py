@@ -143,5 +143,6 @@ class Encoder(nn.Module):
 
     def _is_only_read(self, batch: Batch) -> bool:
         """Whether nothing is learnt, and there is enough to read."""
-        learns = self.training or torch.is_grad_enabled()
-        return not learns and self.segments is None and batch.words.numel() >= FEWEST_WORDS
+        if self.training or torch.is_grad_enabled() or self.segments is not None:
+            return False
+        return batch.words.device.type == "cpu" and batch.words.numel() >= FEWEST_WORDS

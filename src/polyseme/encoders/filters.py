@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_ROWS = 512  # that one multiplication has, about
+_ROWS = 128  # that one multiplication has, about
 
 
 def spelt_to(characters: Tensor) -> int:

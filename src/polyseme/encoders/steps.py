@@ -18,7 +18,7 @@ from polyseme.encoders.recurrence import LayerWeights
 
 SLACK = 16
 """Rows after the last that the kernel may read, though not use."""
-_PANEL = 64  # four gates of 16 cells: `steps.c`
+_PANEL = 64  # four gates of 16 cells: `steps.h`
 _DEEP = 32  # numbers that a tile takes in
 _AT_ONCE = 1024  # rows that one multiplication reads, by torch
 
@@ -131,7 +131,7 @@ def _kernel(library: ctypes.CDLL, weights: LayerWeights, dtype: torch.dtype) -> 
 
 
 class CompiledSteps:
-    """By `steps.c`."""
+    """By `steps.c` and `tiles.c`."""
 
     def __init__(self, kernel: _Kernel, weights: LayerWeights, dtype: torch.dtype) -> None:
         self._kernel = kernel

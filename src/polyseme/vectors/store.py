@@ -4,7 +4,7 @@
     place, word          which word of the sentence, and how it is written
     layer_0, layer_1 ... or `vector`, where layers were mixed: fixed-size lists of float16 or 32
 
-Any tool that reads Parquet reads it. Vectors are not compressed: there is nothing to gain.
+Any tool that reads Parquet reads it. Vectors are not compressed: there is little to gain.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Vectors in, labels out: tagging, classification, pairs of sentences."""

@@ -1,0 +1,1 @@
+"""How a task uses a model: static, frozen or fine-tuned, and where it is inserted."""
