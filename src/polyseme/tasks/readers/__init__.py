@@ -1,0 +1,94 @@
+"""One reader per layout of labelled data, and the choice among them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeAlias
+
+from pydantic import Field
+
+from polyseme.errors import InputError
+from polyseme.tasks.account import Account, Items
+from polyseme.tasks.examples import Example
+from polyseme.tasks.readers import (
+    columns,
+    conllu,
+    labelled,
+    propbank,
+    segmented,
+    senses,
+    table,
+    trees,
+)
+from polyseme.tasks.readers.columns import ColumnsConfig
+from polyseme.tasks.readers.conllu import ConlluConfig
+from polyseme.tasks.readers.labelled import LabelledConfig
+from polyseme.tasks.readers.propbank import PropbankConfig
+from polyseme.tasks.readers.segmented import SegmentedConfig
+from polyseme.tasks.readers.senses import SensesConfig
+from polyseme.tasks.readers.table import TableConfig
+from polyseme.tasks.readers.trees import TreesConfig
+from polyseme.text.records import Rejected
+
+ReaderConfig: TypeAlias = Annotated[
+    ColumnsConfig
+    | ConlluConfig
+    | PropbankConfig
+    | TableConfig
+    | LabelledConfig
+    | TreesConfig
+    | SegmentedConfig
+    | SensesConfig,
+    Field(discriminator="kind"),
+]
+"""How a file of examples is laid out."""
+
+
+class Loaded(NamedTuple):
+    """The examples of a file, and where all its rows went."""
+
+    examples: list[Example]
+    account: Account
+
+
+def read_examples(path: Path, config: ReaderConfig, account: Account) -> Iterator[Example]:
+    """The examples of a file in order, one after the other; every row is counted in `account`."""
+    for item in _items(path, config):
+        if isinstance(item, Rejected):
+            account.reject(item, str(path))
+        else:
+            account.keep(len(item))
+            yield from item
+
+
+def load_examples(path: Path, config: ReaderConfig) -> Loaded:
+    """All examples of a file at once. One that has none is the wrong file or wrongly described."""
+    account = Account()
+    examples = list(read_examples(path, config, account))
+    if not examples:
+        faults = "".join(f"\n  {fault}" for fault in account.faults[:3])
+        raise InputError(
+            f"{path} has no examples when read as {config.kind!r}: {account.summary()}.{faults}\n"
+            "Check the kind of the file and which columns hold what."
+        )
+    return Loaded(examples, account)
+
+
+def _items(path: Path, config: ReaderConfig) -> Items:
+    match config:
+        case ColumnsConfig():
+            items = columns.read(path, config)
+        case ConlluConfig():
+            items = conllu.read(path, config)
+        case PropbankConfig():
+            items = propbank.read(path, config)
+        case TableConfig():
+            items = table.read(path, config)
+        case LabelledConfig():
+            items = labelled.read(path, config)
+        case TreesConfig():
+            items = trees.read(path, config)
+        case SegmentedConfig():
+            items = segmented.read(path, config)
+        case SensesConfig():
+            items = senses.read(path)
+    return items

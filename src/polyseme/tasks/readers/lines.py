@@ -1,0 +1,87 @@
+"""What all readers of examples begin with: the numbered lines of a file, and blocks of them.
+
+Compressed files, encodings, overlong lines and broken files are the business of the text room;
+here they only get line numbers.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from polyseme.config import build
+from polyseme.errors import InputError
+from polyseme.text.formats.lines import read_lines
+from polyseme.text.pieces import Piece
+from polyseme.text.records import Rejected
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import find_sources
+
+LONGEST_BLOCK = 10_000
+"""Lines; more without a blank line is no sentence but a file of another kind."""
+
+
+class Line(NamedTuple):
+    """A line of a file and its number, from 1."""
+
+    number: int
+    text: str
+
+
+Lines: TypeAlias = Iterator[Line | Rejected]
+
+
+def numbered_lines(path: Path, encoding: str) -> Lines:
+    """Every line of a file, blank ones too; one that cannot be read comes as `Rejected`."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path} (looked in {Path.cwd()}).")
+    values = {"language": "und", "format": "text", "encoding": encoding}
+    config = build(CorpusConfig, values)
+    source = find_sources([str(path)], config).sources[0]
+    piece = Piece(source, 0, source.bytes, source.bytes)
+    for number, line in enumerate(read_lines(piece, config), start=1):
+        if isinstance(line, Rejected):
+            yield Rejected(number, line.reason, line.quote, line.detail)
+        else:
+            yield Line(number, line.text)
+
+
+def blocks(lines: Iterable[Line | Rejected]) -> Iterator[list[Line] | Rejected]:
+    """Runs of lines up to a blank one, without it. A line that cannot be read spoils its run."""
+    block: list[Line] = []
+    fault: Rejected | None = None
+    for line in lines:
+        if isinstance(line, Rejected):
+            fault = fault or line
+        elif line.text.strip():
+            if len(block) < LONGEST_BLOCK:
+                block.append(line)
+            else:
+                detail = f"over {LONGEST_BLOCK:,} lines without a blank one"
+                fault = fault or Rejected(block[0].number, "too-long", "", detail)
+        elif block or fault:
+            yield fault or block
+            block, fault = [], None
+    if block or fault:
+        yield fault or block
+
+
+def without_comments(block: list[Line]) -> list[Line]:
+    """A sentence in columns without the comments before it: `# sent_id = 7`.
+
+    A line that begins so but has as many columns as the last is a word, for # is one.
+    """
+    width = len(cut(block[-1]))
+    first = 0
+    while block[first].text.startswith("# ") and len(cut(block[first])) != width:
+        first += 1  # ends at the last line at the latest
+    return block[first:]
+
+
+def cut(line: Line) -> list[str]:
+    """The columns of a line: between tabs if it has any, otherwise between spaces.
+
+    Only the plain space parts columns: in Chinese files a full-width space may be the word.
+    """
+    if "\t" in line.text:
+        return line.text.split("\t")
+    return [column for column in line.text.split(" ") if column]

@@ -1,0 +1,116 @@
+"""Rows with named columns (CSV, TSV, JSON lines): a text and its label, or two texts and theirs."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from polyseme.config import Settings
+from polyseme.errors import InputError
+from polyseme.tasks.account import Item, Items
+from polyseme.tasks.examples import Classified, Paired, Text
+from polyseme.tasks.readers.lines import numbered_lines
+from polyseme.tasks.readers.rows import Row, Rows, delimited, json_lines
+from polyseme.text.records import Rejected, quote
+
+TableFormat = Literal["csv", "tsv", "jsonl"]
+_FORMATS: dict[str, TableFormat] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+_PACKED = {".gz", ".bz2", ".xz", ".zst"}
+
+
+class TableConfig(Settings):
+    """A row an example. Which columns are what; anything else in the row is passed over."""
+
+    kind: Literal["table"] = "table"
+    text: str = "text"
+    """Column of the text, or of the first of two."""
+    second: str | None = None
+    """Column of the second text, where examples are pairs."""
+    label: str = "label"
+    """Column of the label."""
+    format: TableFormat | None = None
+    """csv, tsv, or jsonl (an object a line); by default told from the file's name."""
+    header: bool = True
+    """Whether the first row names the columns (CSV, TSV). Without, they are called 1, 2, 3."""
+    quoted: bool | None = None
+    """Whether a field may stand in double quotes and a quote in it is doubled; by default in CSV
+    but not in TSV."""
+    is_split: bool = False
+    """Whether texts are words already, with spaces between them. A JSON list always is words."""
+    set_aside: tuple[str, ...] | None = None
+    """Labels whose rows are counted but not used; by default - for pairs, which entailment sets
+    have where the annotators did not agree."""
+    encoding: str = "utf-8"
+    """Character encoding. A byte-order mark in the file overrules it."""
+
+
+def read(path: Path, config: TableConfig) -> Items:
+    """An example per row. A row without text or label, or with too few fields, is rejected."""
+    for row in _rows(path, config):
+        yield row if isinstance(row, Rejected) else _example(row, config)
+
+
+def _rows(path: Path, config: TableConfig) -> Rows:
+    lines = numbered_lines(path, config.encoding)
+    format_ = config.format or _format_of(path)
+    if format_ == "jsonl":
+        return json_lines(lines)
+    is_quoted = format_ == "csv" if config.quoted is None else config.quoted
+    asked = [config.text, config.label] + ([config.second] if config.second else [])
+    return delimited(
+        lines,
+        separator="," if format_ == "csv" else "\t",
+        is_quoted=is_quoted,
+        has_header=config.header,
+        asked=asked,
+        name=str(path),
+    )
+
+
+def _format_of(path: Path) -> TableFormat:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _PACKED]
+    if not suffixes or suffixes[-1] not in _FORMATS:
+        raise InputError(
+            f"{path} ends in none of {' '.join(_FORMATS)}. Say what it is: csv, tsv or jsonl."
+        )
+    return _FORMATS[suffixes[-1]]
+
+
+def _example(row: Row, config: TableConfig) -> Item:
+    asked = [config.text] + ([config.second] if config.second else [])
+    texts = [_text(row.values.get(column), config.is_split) for column in asked]
+    for text, column in zip(texts, asked, strict=True):
+        if not text:
+            return Rejected(row.number, "no-text", quote(str(row.values)), f"in column {column!r}")
+    label = _label(row.values.get(config.label))
+    if label is None:
+        detail = f"in column {config.label!r}"
+        return Rejected(row.number, "no-label", quote(str(row.values)), detail)
+    unused = config.set_aside if config.set_aside is not None else ("-",) if config.second else ()
+    if label in unused:
+        return Rejected(row.number, f"label {label!r}", quote(str(row.values)))
+    if config.second:
+        return (Paired(texts[0], texts[1], label),)
+    return (Classified(texts[0], label),)
+
+
+def _text(value: Any, is_split: bool) -> Text:
+    """Words or text as they are; empty for what is neither."""
+    if isinstance(value, list):
+        is_words = all(isinstance(word, str) and word.strip() for word in value)
+        return tuple(value) if is_words else ()
+    if not isinstance(value, str):
+        return ()
+    return tuple(value.split()) if is_split else value.strip()
+
+
+def _label(value: Any) -> str | None:
+    """A label as text; None if there is none."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return json.dumps(value) if isinstance(value, int | float) else None

@@ -1,0 +1,214 @@
+"""Real sets, read whole: their counts are those their makers and the shared tasks give."""
+
+import io
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from polyseme.tasks.account import Account
+from polyseme.tasks.examples import Classified, Paired, Tagged
+from polyseme.tasks.readers import Loaded, load_examples, read_examples
+from polyseme.tasks.spans import Scheme, convert, find_spans, is_allowed
+from tasks.readers.making import reader
+
+ARCHIVES = Path(__file__).parents[4] / "shared" / "data" / "tasks"
+
+
+class Case(NamedTuple):
+    """A file of a set, how it is read, and how many rows, set aside, and words it has."""
+
+    archive: str
+    file: str
+    config: dict[str, Any]
+    rows: int
+    set_aside: int = 0
+    words: int | None = None
+    examples: int | None = None
+
+
+NER = {"kind": "columns"}
+WEIBO = {"kind": "columns", "numbered": True}
+PROPBANK = {"kind": "propbank"}
+CONLLU = {"kind": "conllu"}
+TREES = {"kind": "trees"}
+LABELLED = {"kind": "labelled"}
+LATIN = {"kind": "labelled", "encoding": "latin-1"}
+SNLI = {"kind": "table", "text": "premise", "second": "hypothesis", "quoted": True}
+GLUE = {"kind": "table", "text": "sentence1", "second": "sentence2", "quoted": True}
+SICK = {"kind": "table", "text": "sentence_A", "second": "sentence_B", "format": "tsv"}
+SICK["label"] = "entailment_judgment"
+AFQMC: dict[str, Any] = {"kind": "table", "text": "1", "second": "2", "label": "3", "format": "tsv"}
+AFQMC["header"] = False
+CHNSENTI = {"kind": "table", "text": "1", "label": "2", "header": False}
+OCNLI = {"kind": "table", "text": "sentence1", "second": "sentence2"}
+
+CASES = [
+    Case("conll2003-ner", "eng.train", NER, 14_041, words=203_621),
+    Case("conll2003-ner", "eng.testa", NER, 3_250, words=51_362),
+    Case("conll2003-ner", "eng.testb", NER, 3_453, words=46_435),
+    Case("wnut17", "wnut17train.conll", NER, 3_394, words=62_730),
+    Case("wnut17", "emerging.dev.conll", NER, 1_009, words=15_733),
+    Case("wnut17", "emerging.test.annotated", NER, 1_287, words=23_394),
+    Case("conll2000-chunking", "train.txt", NER, 8_936, words=211_727),
+    Case("conll2000-chunking", "test.txt", NER, 2_012, words=47_377),
+    Case("zh-ner-resume", "train.char.bmes", NER, 3_821),
+    Case("zh-ner-resume", "dev.char.bmes", NER, 463),
+    Case("zh-ner-resume", "test.char.bmes", NER, 477),
+    Case("zh-ner-weibo", "weiboNER_2nd_conll.train", WEIBO, 1_350, words=73_778),
+    Case("zh-ner-weibo", "weiboNER_2nd_conll.dev", WEIBO, 270, words=14_509),
+    Case("zh-ner-weibo", "weiboNER_2nd_conll.test", WEIBO, 270, words=14_842),
+    Case("zh-ner-weibo", "pku_test_gold.utf8", {"kind": "segmented"}, 1_944),
+    Case("zh-ner-peoples-daily", "example.dev", NER, 2_318),
+    Case("zh-ner-peoples-daily", "example.test", NER, 4_636),
+    Case("ewt-propbank-srl", "ewt-srl.train.conll", PROPBANK, 12_515, 1_974, examples=40_424),
+    Case("ewt-propbank-srl", "ewt-srl.dev.conll", PROPBANK, 1_965, 434, examples=4_963),
+    Case("ewt-propbank-srl", "ewt-srl.test.conll", PROPBANK, 2_056, 521, examples=4_795),
+    Case("ud-english-ewt", "en_ewt-ud-train.conllu", CONLLU, 12_544, words=204_577),
+    Case("ud-english-ewt", "en_ewt-ud-dev.conllu", CONLLU, 2_001, words=25_147),
+    Case("ud-english-ewt", "en_ewt-ud-test.conllu", CONLLU, 2_077, words=25_094),
+    Case("ud-chinese-gsdsimp", "zh_gsdsimp-ud-dev.conllu", CONLLU, 500, words=12_663),
+    Case("ud-chinese-gsdsimp", "zh_gsdsimp-ud-test.conllu", CONLLU, 500, words=12_012),
+    Case("sst", "trees/train.txt", TREES, 8_544),
+    Case("sst", "trees/dev.txt", TREES, 1_101),
+    Case("sst", "trees/test.txt", TREES, 2_210),
+    Case("sst", "TREC.train.all", LATIN, 5_452),
+    Case("sst", "TREC.test.all", LABELLED, 500),
+    Case("sst", "rt-polarity.all", LATIN, 10_662),
+    Case("sst", "subj.all", LATIN, 10_000),
+    Case("sst", "custrev.all", LABELLED, 3_775, 4),  # four lines have a label and nothing else
+    Case("pairs-en", "snli/validation.tsv", SNLI, 9_842),
+    Case("pairs-en", "snli/test.tsv", SNLI, 9_824),
+    Case("pairs-en", "rte/train.tsv", GLUE, 2_490),
+    Case("pairs-en", "mrpc/test.tsv", GLUE, 1_725),
+    Case("pairs-en", "wic/train.tsv", GLUE, 5_428),
+    Case("sick2014", "SICK_train.txt", SICK, 4_500),
+    Case("sick2014", "SICK_trial.txt", SICK, 500),
+    Case("sick2014", "SICK_test_annotated.txt", SICK, 4_927),
+    Case("zh-sentiment-pairs", "AFQMC/train.txt", AFQMC, 34_334),
+    Case("zh-sentiment-pairs", "AFQMC/dev.txt", AFQMC, 4_316),
+    Case("zh-sentiment-pairs", "ChnSentiCorp/train.tsv", CHNSENTI, 9_600),
+    Case("zh-sentiment-pairs", "ChnSentiCorp/dev.tsv", CHNSENTI, 1_200),
+    Case("zh-ocnli", "train.10k.json", OCNLI, 10_000, 15),
+    Case("zh-ocnli", "dev.json", OCNLI, 3_000, 50),
+]
+
+
+class Shelf:
+    """Sets unpacked into a folder of the test's, each once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def files(self, archive: str) -> Path:
+        """The folder of a set, unpacked if it was not yet."""
+        source = ARCHIVES / f"{archive}.tar.xz"
+        if not source.is_file():
+            pytest.skip(f"the set {archive} is not on this machine (looked in {ARCHIVES})")
+        folder = self.folder / archive
+        if not folder.exists():
+            with tarfile.open(source) as tar:
+                tar.extractall(folder, filter="data")
+            for packed in folder.rglob("*.zip"):
+                zipfile.ZipFile(io.BytesIO(packed.read_bytes())).extractall(folder)
+        return folder
+
+    def load(self, archive: str, file: str, config: dict[str, Any]) -> Loaded:
+        """The examples of one file of a set."""
+        (path,) = [path for path in self.files(archive).rglob("*") if path.match(file)]
+        return load_examples(path, reader(**config))
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    folder = tmp_path_factory.mktemp("sets")
+    yield Shelf(folder)
+    shutil.rmtree(folder)  # pytest would keep it, and it is large
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.archive}/{case.file}")
+def test_every_row_of_a_real_set_is_read_or_accounted_for(shelf: Shelf, case: Case) -> None:
+    examples, account = shelf.load(case.archive, case.file, case.config)
+    assert account.read == case.rows
+    assert account.set_aside == case.set_aside
+    num_examples = case.rows - case.set_aside if case.examples is None else case.examples
+    assert account.examples == len(examples) == num_examples
+    if case.words is not None:
+        assert sum(len(e.words) for e in examples if isinstance(e, Tagged)) == case.words
+
+
+def test_the_place_of_a_predicate_is_that_of_its_v(shelf: Shelf) -> None:
+    """But for compounds such as code-named, whose V is longer than the word that names them."""
+    examples = shelf.load("ewt-propbank-srl", "ewt-srl.dev.conll", PROPBANK).examples
+    at_place = 0
+    for example in examples:
+        assert isinstance(example, Tagged)
+        assert example.marked is not None
+        assert is_allowed(example.labels, "bio")
+        at_place += example.labels[example.marked] == "B-V"
+    assert at_place > 0.999 * len(examples)
+
+
+@pytest.mark.parametrize(
+    ("archive", "file", "scheme", "spans", "num_broken"),
+    [
+        # Tjong Kim Sang and De Meulder (2003), table 2.
+        ("conll2003-ner", "eng.train", "iob1", 7_140 + 3_438 + 6_321 + 6_600, 2),
+        ("conll2003-ner", "eng.testa", "iob1", 1_837 + 922 + 1_341 + 1_842, 0),
+        ("conll2003-ner", "eng.testb", "iob1", 1_668 + 702 + 1_661 + 1_617, 0),
+        # As conlleval reports for the shared task's test set.
+        ("conll2000-chunking", "test.txt", "bio", 23_852, 0),
+        ("zh-ner-resume", "train.char.bmes", "bmes", None, 4),
+        ("zh-ner-peoples-daily", "example.dev", "bio", None, 0),
+    ],
+)
+def test_spans_of_real_sets_are_as_many_as_published_in_every_scheme(
+    shelf: Shelf, archive: str, file: str, scheme: Scheme, spans: int | None, num_broken: int
+) -> None:
+    found = broken = 0
+    for example in shelf.load(archive, file, NER).examples:
+        assert isinstance(example, Tagged)
+        spans_here = find_spans(example.labels)
+        bioes = convert(example.labels, "bioes")
+        assert find_spans(bioes) == spans_here
+        found += len(spans_here)
+        if is_allowed(example.labels, scheme):
+            assert convert(bioes, scheme) == list(example.labels)
+        else:
+            broken += 1
+    assert found == spans or spans is None
+    assert broken == num_broken  # slips of the sets themselves, found by a regular expression
+
+
+@pytest.mark.parametrize(("part", "uses"), [("train", 23_370), ("test", 10_196)])
+def test_all_uses_of_the_twenty_words_are_read(shelf: Shelf, part: str, uses: int) -> None:
+    account = Account()
+    for path in shelf.files("coarsewsd20").rglob(f"CoarseWSD-20/*/{part}.data.txt"):
+        word = path.parent.name
+        for example in read_examples(path, reader("senses"), account):
+            assert isinstance(example, Classified)
+            assert example.label.startswith(f"{word}_")
+    assert (account.read, account.set_aside) == (uses, 0)
+
+
+def test_a_segmented_text_has_as_many_spans_as_words(shelf: Shelf) -> None:
+    """104,372 words: the second bakeoff's own count of this test set."""
+    examples = shelf.load("zh-ner-weibo", "pku_test_gold.utf8", {"kind": "segmented"}).examples
+    assert sum(len(find_spans(e.labels)) for e in examples if isinstance(e, Tagged)) == 104_372
+
+
+def test_labels_of_trees_and_of_flat_files_agree(shelf: Shelf) -> None:
+    trees = shelf.load("sst", "trees/test.txt", TREES).examples
+    flat = shelf.load("sst", "stsa.fine.test", LABELLED).examples
+    labels = [sorted(e.label for e in one if isinstance(e, Classified)) for one in (trees, flat)]
+    assert labels[0] == labels[1]
+
+
+def test_pairs_are_running_text(shelf: Shelf) -> None:
+    first = shelf.load("pairs-en", "snli/test.tsv", SNLI).examples[0]
+    assert isinstance(first, Paired)
+    assert first.second == "The church has cracks in the ceiling."

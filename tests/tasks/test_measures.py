@@ -1,0 +1,119 @@
+"""Measures against scikit-learn, and small cases counted by hand."""
+
+import warnings
+from itertools import chain
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyseme.tasks.measures import (
+    LabelScore,
+    confusion,
+    tally_labels,
+    tally_spans,
+    tally_words,
+    value_of,
+)
+
+answers = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")), min_size=1)
+
+
+@pytest.fixture(scope="module")
+def sklearn_metrics() -> Any:
+    return pytest.importorskip("sklearn.metrics")
+
+
+@settings(deadline=None)
+@given(pairs=answers)
+def test_accuracy_and_macro_f1_are_those_of_sklearn(
+    pairs: list[tuple[str, str]], sklearn_metrics: Any
+) -> None:
+    due, predicted = [a for a, _ in pairs], [b for _, b in pairs]
+    tally = tally_labels(due, predicted)
+    accuracy = sklearn_metrics.accuracy_score(due, predicted)
+    macro = sklearn_metrics.f1_score(due, predicted, average="macro", zero_division=0)
+    assert tally.value("accuracy") == pytest.approx(accuracy)
+    assert tally.value("macro-f1") == pytest.approx(macro)
+
+
+@settings(deadline=None)
+@given(pairs=answers)
+def test_the_table_of_labels_is_that_of_sklearn(
+    pairs: list[tuple[str, str]], sklearn_metrics: Any
+) -> None:
+    due, predicted = [a for a, _ in pairs], [b for _, b in pairs]
+    table = tally_labels(due, predicted).by_label()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = sklearn_metrics.classification_report(
+            due, predicted, output_dict=True, zero_division=0
+        )
+    for row in table:
+        expected = theirs[row.label]
+        assert row.precision == pytest.approx(expected["precision"])
+        assert row.recall == pytest.approx(expected["recall"])
+        assert row.f1 == pytest.approx(expected["f1-score"])
+        assert row.due == expected["support"]
+        assert row.predicted == predicted.count(row.label)
+
+
+def test_words_count_one_by_one_however_sentences_are_cut() -> None:
+    random = Random(5)
+    due = [[random.choice("ab") for _ in range(random.randint(1, 9))] for _ in range(50)]
+    predicted = [[random.choice("abc") for _ in labels] for labels in due]
+    all_due, all_predicted = list(chain(*due)), list(chain(*predicted))
+    one_sentence = tally_words([all_due], [all_predicted])
+    tally = tally_words(due, predicted)
+    right = sum(a == b for a, b in zip(all_due, all_predicted, strict=True))
+    assert tally.value("accuracy") == pytest.approx(right / len(all_due))
+    assert tally.value("macro-f1") == pytest.approx(one_sentence.value("macro-f1"))
+
+
+def test_a_span_is_right_only_with_both_ends_and_its_kind() -> None:
+    due = [["B-X", "I-X", "O", "B-Y"]]
+    predicted = [["B-X", "O", "O", "B-X"]]
+    tally = tally_spans(due, predicted)
+    assert tally.value("f1") == 0.0
+    assert tally.by_label() == [
+        LabelScore("X", 0.0, 0.0, 0.0, due=1, predicted=2),
+        LabelScore("Y", 0.0, 0.0, 0.0, due=1, predicted=0),
+    ]
+
+
+def test_the_predicate_that_is_given_counts_for_nothing() -> None:
+    due = [["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]]
+    predicted = [["B-ARG0", "B-V", "B-ARG1", "O"]]
+    assert tally_spans(due, predicted).value("f1") == pytest.approx(2 / 3)
+    assert tally_spans(due, predicted, leave_out={"V"}).value("f1") == pytest.approx(1 / 2)
+
+
+def test_labels_in_another_scheme_are_the_same_spans() -> None:
+    bio, bioes = [["B-X", "I-X", "B-X"]], [["B-X", "E-X", "S-X"]]
+    assert tally_spans(bio, bioes).value("f1") == 1.0
+
+
+def test_confusion_counts_pairs_due_first() -> None:
+    assert confusion("aab", "abb") == {("a", "a"): 1, ("a", "b"): 1, ("b", "b"): 1}
+
+
+def test_nothing_due_and_nothing_predicted_is_zero_and_no_error() -> None:
+    tally = tally_spans([["O", "O"]], [["O", "O"]])
+    values = [tally.value("precision"), tally.value("recall"), tally.value("f1")]
+    assert [*values, tally.value("macro-f1")] == [0.0, 0.0, 0.0, 0.0]
+
+
+def test_many_totals_at_once_give_each_its_value() -> None:
+    totals = np.random.default_rng(0).integers(0, 9, size=(7, 5, 3, 4))
+    for i in range(7):
+        for j in range(5):
+            assert value_of(totals, "macro-f1")[i, j] == value_of(totals[i, j], "macro-f1")
+            assert value_of(totals, "f1")[i, j] == value_of(totals[i, j], "f1")
+
+
+def test_answers_and_predictions_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        tally_labels(["a"], ["a", "b"])
