@@ -1,0 +1,79 @@
+"""The folder that caches lie in: how much they take, what may be removed, what still fits."""
+
+import contextlib
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyseme.errors import StorageError
+from polyseme.files import WORK
+
+LAYERS, MANIFEST = "layers.bin", "manifest.json"
+_GIGABYTE = 1_000_000_000
+_ABANDONED = 24 * 3600  # seconds after which unfinished work is nobody's
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """One cache on disk."""
+
+    path: Path
+    num_bytes: int
+    used: float
+    """When it was last opened, in seconds since 1970."""
+
+
+def list_caches(folder: Path) -> list[CacheEntry]:
+    """All caches of a folder, that which has lain idle longest first."""
+    entries = []
+    for path in folder.glob(f"*/{LAYERS}"):
+        with contextlib.suppress(FileNotFoundError):  # another process removes it just now
+            manifest = path.parent / MANIFEST
+            used = (manifest if manifest.exists() else path).stat().st_mtime
+            entries.append(CacheEntry(path.parent, path.stat().st_size, used))
+    return sorted(entries, key=lambda entry: (entry.used, entry.path))
+
+
+def trim_caches(folder: Path, max_gigabytes: float) -> list[CacheEntry]:
+    """Remove caches, the longest idle first, until the others fit; returns those removed.
+
+    0 removes all. Work that a killed process left behind goes too, after a day.
+    """
+    for scratch in (folder / WORK).glob("*"):
+        if time.time() - scratch.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(scratch, ignore_errors=True)
+    left = list_caches(folder)
+    removed = []
+    while left and sum(entry.num_bytes for entry in left) > max_gigabytes * _GIGABYTE:
+        oldest = left.pop(0)
+        # The manifest first: without it a half-removed cache is none.
+        (oldest.path / MANIFEST).unlink(missing_ok=True)
+        shutil.rmtree(oldest.path, ignore_errors=True)
+        removed.append(oldest)
+    return removed
+
+
+def check_room(folder: Path, num_bytes: int, max_gigabytes: float) -> None:
+    """Refuse a cache that would not fit, saying how large it would be."""
+    entries = list_caches(folder)
+    held = sum(entry.num_bytes for entry in entries)
+    if held + num_bytes > max_gigabytes * _GIGABYTE:
+        raise StorageError(
+            f"The layers of this data would take {_told(num_bytes)}; {folder} holds {_told(held)} "
+            f"in {len(entries)} caches, and cache.max_gigabytes is {max_gigabytes:g}. Remove old "
+            "caches (any may go), raise the limit, keep float16 numbers, or set cached = false: "
+            "then layers are worked out anew each time."
+        )
+    free = shutil.disk_usage(folder).free
+    if num_bytes > free:
+        raise StorageError(
+            f"The layers of this data would take {_told(num_bytes)}, and the disk of "
+            f"{os.fspath(folder)} has {_told(free)} left. Make room, choose another cache.folder, "
+            "or set cached = false: then layers are worked out anew each time."
+        )
+
+
+def _told(num_bytes: int) -> str:
+    return f"{num_bytes / _GIGABYTE:.3g} GB"
