@@ -97,7 +97,7 @@ def test_the_wheel_holds_our_files_and_nothing_else(
     }
     described = {name for name in names if re.match(r"polyseme-[^/]+\.dist-info/", name)}
     assert names - described == package
-    assert all(name.endswith((".py", ".c", "py.typed")) for name in package)
+    assert all(name.endswith((".py", ".c", ".h", "py.typed")) for name in package)
     files = {name.partition("/")[2] for name in described}
     assert files == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 
