@@ -84,12 +84,12 @@ def num_words(parts: list[CorpusPart]) -> int:
 
 
 def speed(model: Path, corpus: Corpus, repeats: int) -> None:
-    """One worker against a loop that only embeds. Starting Python is in neither figure."""
+    """One worker, loading the model and all, against a loop that only embeds."""
     parts = parts_of(corpus)
     words = num_words(parts)
-    embedder = Embedder.load(model, threads=1)
 
     def bare() -> float:
+        embedder = Embedder.load(model, threads=1)  # a new one, which knows no word yet
         began = time.monotonic()
         for part in parts:
             for _ in embedder.stream((s.words for s in part.sentences()), layers="top"):
