@@ -108,3 +108,10 @@ def _members(annotation: Any) -> list[type]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return [part for part in typing.get_args(annotation) if isinstance(part, type)]
     return [annotation] if isinstance(annotation, type) else []
+
+
+def differences(before: Settings, now: Settings) -> str:
+    """Which settings are not as they were, for an error that names both values."""
+    old, new = before.model_dump(), now.model_dump()
+    changed = [name for name in old if old[name] != new[name]]
+    return "; ".join(f"{name} = {old[name]!r}, now {new[name]!r}" for name in changed)

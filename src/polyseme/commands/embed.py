@@ -22,7 +22,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
 from polyseme.commands.vectors import accounting
-from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.config import Settings, build, differences, read_toml, to_toml
 from polyseme.engines import HandsConfig, Receipt, hold_folder, run_job
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.files import (
@@ -153,12 +153,8 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
     before = build(VectorsConfig, read_toml(path).get("vectors", {}))
     if before == chosen or config.replace:
         return
-    old, new = before.model_dump(), chosen.model_dump()
-    changed = [
-        f"{name} = {old[name]!r}, now {new[name]!r}" for name in old if old[name] != new[name]
-    ]
     raise VectorsError(
-        f"{config.out} was made with other settings: {'; '.join(changed)}. "
+        f"{config.out} was made with other settings: {differences(before, chosen)}. "
         "Choose another --out, or add --replace to make it anew."
     )
 

@@ -23,7 +23,7 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.config import Settings, build, differences, read_toml, to_toml
 from polyseme.engines import HandsConfig, Receipt, ShardJob, hold_folder, run_job
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
@@ -157,12 +157,8 @@ def _check_folder(config: PrepareConfig) -> None:
     has_shards = any((config.out / "receipts").glob("*.json"))
     if before == config.corpus or not has_shards or config.replace:
         return
-    old, new = before.model_dump(), config.corpus.model_dump()
-    changed = [
-        f"{name} = {old[name]!r}, now {new[name]!r}" for name in old if old[name] != new[name]
-    ]
     raise CorpusError(
-        f"{config.out} was prepared with other settings: {'; '.join(changed)}. "
+        f"{config.out} was prepared with other settings: {differences(before, config.corpus)}. "
         "Choose another --out, or add --replace to make it anew."
     )
 
