@@ -9,7 +9,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
 def describe_file(path: Path) -> dict[str, Any]:
     """What a manifest tells of a file: its size and its SHA-256."""
     return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+
+
+def is_as_written(path: Path, told: Mapping[str, Any]) -> bool:
+    """Whether a file is there and is, byte for byte, what a manifest tells of it."""
+    return path.is_file() and sha256_of(path) == told["sha256"]
 
 
 def canonical_json(value: Any) -> str:

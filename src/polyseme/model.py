@@ -29,8 +29,8 @@ from polyseme.files import (
     WORK,
     canonical_json,
     describe_file,
+    is_as_written,
     publish,
-    sha256_of,
     write_text,
 )
 from polyseme.objectives.guess import log_probabilities, losses
@@ -240,7 +240,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _check_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
     for name, told in files.items():
         path = folder / name
-        if not path.is_file() or sha256_of(path) != told["sha256"]:
+        if not is_as_written(path, told):
             raise ModelError(
                 f"{path} is missing or not as it was written (SHA-256 differs from {MANIFEST}). "
                 "Take the whole folder anew from where it came."

@@ -1,9 +1,13 @@
-"""Models this small are slowed down, not sped up, by a second thread."""
+"""One thread, as models this small are slowed down by a second; and the two ways to do a step."""
 
+import ctypes
 from collections.abc import Iterator
 
 import pytest
 import torch
+
+from encoders.kernel import build_or_skip
+from polyseme.encoders import compiled
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -12,3 +16,14 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="package")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return build_or_skip(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(params=["by torch", "compiled"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = request.getfixturevalue("library") if request.param == "compiled" else None
+    monkeypatch.setattr(compiled, "load", lambda: chosen)

@@ -5,13 +5,7 @@ import ctypes
 import pytest
 import torch
 
-from encoders.kernel import build_or_skip
 from polyseme.encoders.cell import CompiledCell, EagerCell, Step
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build_or_skip(tmp_path_factory.mktemp("library"))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

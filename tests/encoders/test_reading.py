@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from encoders.kernel import build_or_skip
 from polyseme.encoders import compiled
 from polyseme.encoders.directions import Direction
 from polyseme.encoders.lstm import Lstm, LstmConfig
@@ -21,17 +20,6 @@ CONFIGS = {
     "sizes no kernel takes": LstmConfig(layers=2, width=10, cells=37, **TIGHT),
 }
 LENGTHS = [1, 9, 4, 30, 2, 9, 17, 3, 3, 1, 25, 12, 8, 5, 5, 2, 7, 19, 11]
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build_or_skip(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(params=["by torch", "compiled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = request.getfixturevalue("library") if request.param == "compiled" else None
-    monkeypatch.setattr(compiled, "load", lambda: chosen)
 
 
 def drawn(

@@ -1,6 +1,5 @@
 """The recurrence against plain autograd in float64, by torch and compiled."""
 
-import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -8,8 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from encoders.kernel import build_or_skip
-from polyseme.encoders import compiled
 from polyseme.encoders.recurrence import Clips, State, recur
 
 FREE, TIGHT = Clips(), Clips(cell=0.4, output=0.15)
@@ -22,17 +19,6 @@ class Inputs(NamedTuple):
     projection: Tensor | None
     hidden: Tensor
     cell: Tensor
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build_or_skip(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(params=["by torch", "compiled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = request.getfixturevalue("library") if request.param == "compiled" else None
-    monkeypatch.setattr(compiled, "load", lambda: chosen)
 
 
 def draw(

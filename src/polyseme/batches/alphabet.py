@@ -6,7 +6,9 @@ A word is `begin c1 ... cn end padding ...`; a mark has one id of its own in the
 `unicode` numbers the characters of the corpus by falling count.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.batches.marks import END, FIRST_WORD, HIDDEN, PADDING, START, UNKNOWN
+from polyseme.errors import InputError
 
 CharacterKind = Literal["none", "bytes", "unicode"]
 Integers = npt.NDArray[np.int64]
@@ -89,6 +92,18 @@ class Alphabet:
         is_padding = (spellings == self._layout.padding) | (spellings == 0)
         lengths: Integers = self.width - is_padding.sum(axis=1)
         return lengths
+
+
+def encode_words(sentences: Iterable[Sequence[str]]) -> Any:
+    """All words one after another, as an Arrow array of places in a list of the distinct ones."""
+    try:
+        words = list(chain.from_iterable(sentences))  # Arrow is slower with what has no length
+        return pa.array(words, pa.string()).dictionary_encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The word {error.object!r} holds half a character, which no text can. Decode the text "
+            "with the encoding it was written in."
+        ) from error
 
 
 def utf8_of(words: Any) -> tuple[npt.NDArray[np.uint8], Integers]:

@@ -9,7 +9,6 @@ The most frequent words have ids, so that they can be predicted; all words have 
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,14 @@ from polyseme.batches.alphabet import (
     Integers,
     Spellings,
     as_strings,
+    encode_words,
 )
 from polyseme.batches.batch import Batch
 from polyseme.batches.counting import frequent_characters, frequent_words
 from polyseme.batches.marks import FIRST_WORD, UNKNOWN
 from polyseme.batches.table import FIRST_ROW, WordTable, pad, with_marks
 from polyseme.config import Settings, build
-from polyseme.errors import CorpusError, InputError
+from polyseme.errors import CorpusError
 from polyseme.files import WORK, publish
 from polyseme.text.corpus import VOCABULARY, Corpus
 
@@ -124,13 +124,7 @@ class Lexicon:
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """Any sentences as one batch, a row each. Distinct words stand in the order of spelling."""
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        try:
-            encoded = pa.array(chain.from_iterable(sentences), pa.string()).dictionary_encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"A word holds half a character ({error.object[error.start : error.end]!r}), "
-                "which no text can. Decode the text with the encoding it was written in."
-            ) from error
+        encoded = encode_words(sentences)
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         rows = np.empty(len(order), np.int32)
         rows[order] = np.arange(len(order)) + FIRST_ROW

@@ -23,7 +23,7 @@ from rich.table import Table
 from polyseme.config import Settings, build
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import WORK, disk_faults_explained, write_text
-from polyseme.legacy.card import num_layers, write_card
+from polyseme.legacy.card import write_card
 from polyseme.legacy.export import export_bilm
 from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS, read_old
 from polyseme.legacy.reading import write_hdf5
@@ -84,7 +84,7 @@ def show(result: Converted) -> RenderableType:
     table.add_column("", justify="right")
     rows = [
         ("parameters", f"{count_parameters(result.model.network):,}"),
-        ("layers with context", f"{num_layers(result.model)}"),
+        ("layers with context", f"{result.model.config.encoder.num_layers - 1}"),
         ("numbers per word, in each layer", f"{encoder.output_width:,}"),
         ("words listed", f"{len(lexicon.words):,}"),
         ("character ids", f"{lexicon.num_characters:,}"),

@@ -148,15 +148,16 @@ class CompiledCell:
         # Added in the kernel: a multiplication that adds would first copy `drive`.
         torch.bmm(hidden, weight, out=self._product)
         kept = (step.before, step.active, step.now)
-        arrays = _arrays(drive, self._product, *kept, emitted, self._bias)
+        arrays = arrays_of(drive, self._product, *kept, emitted, self._bias)
         self._forward(ctypes.byref(self._shape), arrays)
 
     def backward(self, step: Step, emitted: Tensor, pull: Tensor, slope: Tensor) -> None:
         """As `Cell` has it."""
-        arrays = _arrays(step.active, step.before, step.now, emitted, pull, slope)
+        arrays = arrays_of(step.active, step.before, step.now, emitted, pull, slope)
         self._backward(ctypes.byref(self._shape), arrays)
 
 
-def _arrays(*tensors: Tensor) -> ctypes.Array[_Array]:
+def arrays_of(*tensors: Tensor) -> ctypes.Array[_Array]:
+    """Where tensors begin and how far apart their stacks lie, as the kernels take them."""
     # The caller holds the tensors while the kernel works on them.
     return (_Array * len(tensors))(*(_Array(each.data_ptr(), each.stride(0)) for each in tensors))

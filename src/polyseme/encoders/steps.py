@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from polyseme.encoders import compiled
-from polyseme.encoders.cell import EagerCell, Step
+from polyseme.encoders.cell import EagerCell, Step, arrays_of
 from polyseme.encoders.recurrence import LayerWeights
 
 SLACK = 16
@@ -110,10 +110,6 @@ class _Step(ctypes.Structure):
     _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
 
 
-class _Array(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("stride", ctypes.c_int64)]
-
-
 class _Kernel(NamedTuple):
     step: Callable[..., None]
     pack: Callable[..., None]
@@ -163,7 +159,7 @@ class CompiledSteps:
             now = outputs[:, begin : begin + number]
             emit = now if self._projection is None else emitted[:, :number]
             shape.rows = number
-            arrays = _arrays(given[:, begin:], hidden, packed, self._bias, memory, emit)
+            arrays = arrays_of(given[:, begin:], hidden, packed, self._bias, memory, emit)
             self._kernel.step(ctypes.byref(shape), arrays)
             _project(emit, self._projection, now, clips.output)
             hidden, begin = now, begin + number
@@ -184,8 +180,3 @@ class CompiledSteps:
 
 def _address(tensor: Tensor) -> ctypes.c_void_p:
     return ctypes.c_void_p(tensor.data_ptr())
-
-
-def _arrays(*tensors: Tensor) -> ctypes.Array[_Array]:
-    # The caller holds the tensors while the kernel works on them.
-    return (_Array * len(tensors))(*(_Array(each.data_ptr(), each.stride(0)) for each in tensors))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from polyseme.encoders.encoder import NoContextConfig
 from polyseme.legacy.opening import Described
 from polyseme.model import Model, count_parameters
 
@@ -41,7 +40,7 @@ def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str
         "",
         (
             f"- {count_parameters(model.network):,} parameters; layer 0 and "
-            f"{num_layers(model)} layers with context, "
+            f"{encoder.num_layers - 1} layers with context, "
             f"{encoder.output_width} numbers per word in each."
         ),
         f"- {len(model.lexicon.words):,} words listed; reads {_reads(model)}.",
@@ -51,12 +50,6 @@ def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str
         _STATE,
     ]
     return "\n".join(lines)
-
-
-def num_layers(model: Model) -> int:
-    """Layers with context; layer 0 is not counted."""
-    context = model.config.encoder.context
-    return 0 if isinstance(context, NoContextConfig) else context.layers
 
 
 def _reads(model: Model) -> str:

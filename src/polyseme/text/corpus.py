@@ -13,7 +13,7 @@ from typing import Any
 
 from polyseme.config import build
 from polyseme.errors import CorpusError
-from polyseme.files import sha256_of
+from polyseme.files import is_as_written
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
@@ -76,8 +76,7 @@ class Corpus:
         """Names of files that are missing or not as they were written; reads everything."""
         damaged = []
         for number, (name, facts) in enumerate(self.manifest["files"].items(), start=1):
-            path = self.folder / name
-            if not path.is_file() or sha256_of(path) != facts["sha256"]:
+            if not is_as_written(self.folder / name, facts):
                 damaged.append(name)
             on_file(number)
         return damaged

@@ -82,7 +82,7 @@ def is_first_process() -> bool:
 def gathered(config: TrainingConfig) -> Iterator[Crew]:
     """The crew this process belongs to, for as long as it works together."""
     size = num_processes()
-    device = _choose_device(config.device)
+    device = choose_device(None if config.device == "auto" else config.device)
     if size == 1:
         yield Crew(0, 1, device)
         return
@@ -101,12 +101,12 @@ def gathered(config: TrainingConfig) -> Iterator[Crew]:
         torch.distributed.destroy_process_group()
 
 
-def _choose_device(wish: str) -> str:
-    """The kind of device asked for, or the best there is."""
-    has = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if wish == "auto":
-        return next(kind for kind in ("cuda", "mps", "cpu") if has[kind])
-    if not has[wish]:
+def choose_device(wish: str | None) -> str:
+    """The device asked for, or the first there is of cuda, mps and cpu."""
+    has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if wish is None:
+        return next(kind for kind, is_there in has.items() if is_there)
+    if not has.get(wish.partition(":")[0], False):
         there = ", ".join(kind for kind, is_there in has.items() if is_there)
-        raise ConfigError(f"device = '{wish}' is not available here. Available: {there}.")
+        raise ConfigError(f"device = {wish!r} is not available here. Available: {there}.")
     return wish

@@ -1,12 +1,11 @@
 """A data set's sentences, known in advance: every word as a number, each distinct spelling once."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from polyseme.batches.alphabet import Integers
+from polyseme.batches.alphabet import Integers, encode_words
 from polyseme.batches.table import FIRST_ROW
 from polyseme.errors import InputError
 from polyseme.vectors.reading import check_words
@@ -24,7 +23,7 @@ class Sentences:
                 raise InputError(f"Sentence {index} has no words. Leave it out of the data.")
         self.lengths: Integers = np.array([len(words) for words in self.words], np.int64)
         self.starts: Integers = np.cumsum(self.lengths) - self.lengths
-        encoded = _encode(self.words)
+        encoded = encode_words(self.words)
         self.distinct: pa.StringArray = encoded.dictionary
         """Every spelling once, in the order of appearance."""
         self.rows = encoded.indices.to_numpy().astype(np.int32) + FIRST_ROW
@@ -32,13 +31,3 @@ class Sentences:
 
     def __len__(self) -> int:
         return len(self.words)
-
-
-def _encode(sentences: Sequence[Sequence[str]]) -> pa.DictionaryArray:
-    try:
-        return pa.array(chain.from_iterable(sentences), pa.string()).dictionary_encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"The word {error.object!r} holds half a character, which no text can. Decode the text "
-            "with the encoding it was written in."
-        ) from error

@@ -17,8 +17,9 @@ from polyseme.encoders.transformer import TransformerConfig
 from polyseme.errors import ConfigError, InputError
 from polyseme.model import Model
 from polyseme.text.settings import CorpusConfig
+from polyseme.training.processes import choose_device
 from polyseme.vectors.embedded import Cut, EmbeddedSentence, LayerChoice, Layers, Vectors
-from polyseme.vectors.encoding import Encoding, choose_device
+from polyseme.vectors.encoding import Encoding
 from polyseme.vectors.reading import Given, Reader, check_words, refuse_flat
 from polyseme.vectors.windows import gather
 

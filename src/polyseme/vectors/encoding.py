@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.errors import ConfigError, ModelError
+from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.vectors.embedded import LayerChoice, Vectors
 from polyseme.vectors.windows import Part, Window
@@ -91,14 +91,3 @@ def _is_finite(vectors: Vectors) -> bool:
     """Looks at every number only if their sum gives cause to."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(vectors.sum()) or np.isfinite(vectors).all())
-
-
-def choose_device(wish: str | None) -> str:
-    """The device asked for, or the first there is of cuda, mps and cpu."""
-    has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wish is None:
-        return next(kind for kind, is_there in has.items() if is_there)
-    if not has.get(wish.partition(":")[0], False):
-        there = ", ".join(kind for kind, is_there in has.items() if is_there)
-        raise ConfigError(f"device={wish!r} is not available here. Available: {there}.")
-    return wish

@@ -13,7 +13,7 @@ from typing import Any
 
 from polyseme.config import build
 from polyseme.errors import VectorsError
-from polyseme.files import sha256_of
+from polyseme.files import is_as_written
 from polyseme.vectors.settings import VectorsConfig
 
 FORMAT_VERSION = 1
@@ -73,7 +73,7 @@ class VectorFolder:
         return [
             name
             for name, told in self.manifest["files"].items()
-            if not (self.folder / name).is_file() or sha256_of(self.folder / name) != told["sha256"]
+            if not is_as_written(self.folder / name, told)
         ]
 
     def read(self, words: Sequence[str] = (), *, limit: int | None = None) -> Any:

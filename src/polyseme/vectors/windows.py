@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
-from polyseme.batches.alphabet import Integers
+from polyseme.batches.alphabet import Integers, encode_words
 from polyseme.batches.batch import Batch
 from polyseme.batches.marks import END, START
 from polyseme.batches.table import FIRST_ROW, pad, with_marks
-from polyseme.errors import InputError
 from polyseme.text.sentences import cut_long
 
 SENTENCES = 1024
@@ -63,7 +61,7 @@ class Window:
     """Sentences that are embedded together, each distinct word once."""
 
     def __init__(self, sentences: Sequence[Sequence[str]], *, longest: int) -> None:
-        encoded = _encode(sentences)
+        encoded = encode_words(sentences)
         self.distinct: list[str] = encoded.dictionary.to_pylist()
         """Its words, each once; row FIRST_ROW + n stands for word n."""
         self._pieces = [
@@ -107,15 +105,3 @@ class Window:
             torch.from_numpy(places[matrix]), torch.from_numpy(lengths), nothing, nothing[:, None]
         )
         return Part(batch, torch.from_numpy(distinct), pieces)
-
-
-def _encode(sentences: Sequence[Sequence[str]]) -> pa.DictionaryArray:
-    """All words one after another, as places in a list of the distinct ones."""
-    words = [word for sentence in sentences for word in sentence]
-    try:
-        return pa.array(words, pa.string()).dictionary_encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"The word {error.object!r} holds half a character, which no text can. Decode the text "
-            "with the encoding it was written in."
-        ) from error
