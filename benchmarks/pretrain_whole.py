@@ -27,7 +27,7 @@ from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
-from polyseme.training.optimizer import build_optimizer
+from polyseme.training.optimizer import build_optimizer, set_learning_rate
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
@@ -195,8 +195,7 @@ def run_bare(work: Workload, training: TrainingConfig) -> Run:
     for step, question in enumerate(work.questions):
         if step == 1:
             began = time.perf_counter()
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate_at(step, training)
+        set_learning_rate(optimizer, learning_rate_at(step, training))
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=is_short):
             sums = network(question)

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from polyseme.training.optimizer import Rate
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.trainee import Losses, Position
 
@@ -90,6 +91,9 @@ class Toy:
         batch = make_batch(10**6)
         sums = self.net(batch)
         return {name: float(sums[name]) / n for name, n in batch.counts.items()}
+
+    def rates(self) -> dict[str, Rate]:
+        return {}
 
     def fingerprint(self) -> dict[str, Any]:
         return {"net": {"width": self.width, "dropout": self.dropout}}

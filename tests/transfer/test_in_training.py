@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
 from polyseme.training.loop import train
+from polyseme.training.optimizer import Rate
 from polyseme.training.settings import TrainingConfig
 from polyseme.transfer.fed import Given
 from polyseme.transfer.feed import Feed
@@ -76,6 +77,9 @@ class Toy:
             yield TaskBatch(self._supply.gather(chosen), step), {"step": step + 1}
             step += 1
         raise TrainingError("The machine stopped.")
+
+    def rates(self) -> dict[str, Rate]:
+        return {f"feed.{name}": rate for name, rate in self.module.feed.rates().items()}
 
     def evaluate(self) -> dict[str, float]:
         return {}

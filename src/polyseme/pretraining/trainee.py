@@ -12,6 +12,7 @@ from polyseme.model import LanguageModel, Model
 from polyseme.objectives.question import Question
 from polyseme.pretraining.measure import fixed_questions, tally
 from polyseme.text.corpus import Corpus
+from polyseme.training.optimizer import Rate
 from polyseme.training.trainee import Position
 
 
@@ -48,6 +49,10 @@ class Pretraining:
             place = [self._seed, after["epoch"], after["window"], after["batch"]]
             random = np.random.default_rng(place)
             yield self.module.objective.ask(batch, self.model.lexicon, random), after
+
+    def rates(self) -> dict[str, Rate]:
+        """All parameters are trained alike."""
+        return {}
 
     def evaluate(self) -> dict[str, float]:
         """Held-out perplexity among all words, for each direction."""

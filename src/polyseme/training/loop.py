@@ -71,7 +71,7 @@ class _Run:
     ) -> None:
         self.trainee, self.config, self.crew, self.progress = trainee, config, crew, progress
         self.module = trainee.module.to(crew.device)
-        self.stepper = Stepper(self.module, config, crew)
+        self.stepper = Stepper(self.module, config, crew, trainee.rates())
         self.checkpoints = Checkpoints(folder, keep=config.keep)
         self.fingerprint = fingerprint_of(trainee, config)
         if crew.is_first:

@@ -1,6 +1,7 @@
 """AdamW over a module's parameters, and its memory as named tensors."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,20 +12,52 @@ from polyseme.training.settings import TrainingConfig
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
-def build_optimizer(module: nn.Module, config: TrainingConfig) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, for a bias or a scale pulled to zero serves nothing."""
-    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    if not trained:
+class Rate(NamedTuple):
+    """How a parameter is to be trained."""
+
+    factor: float = 1.0
+    """Its learning rate, as a multiple of the run's."""
+    decays: bool = True
+    """Whether weight decay may touch it. A table of vectors must not decay: rows of words that the
+    training data lacks would shrink to nothing."""
+
+
+_ORDINARY = Rate()
+
+
+def build_optimizer(
+    module: nn.Module, config: TrainingConfig, rates: Mapping[str, Rate] | None = None
+) -> torch.optim.AdamW:
+    """AdamW; only matrices decay, for a bias or a scale pulled to zero serves nothing.
+
+    `rates` names the parameters that are not trained as all others are.
+    """
+    groups: dict[Rate, list[nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad:
+            rate = (rates or {}).get(name, _ORDINARY)
+            rate = rate._replace(decays=rate.decays and parameter.ndim >= 2)
+            groups.setdefault(rate, []).append(parameter)
+    if not groups:
         raise TrainingError("Nothing to train: every parameter is frozen.")
-    groups = [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-    ]
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        [
+            {
+                "params": members,
+                "factor": rate.factor,
+                "weight_decay": config.weight_decay if rate.decays else 0.0,
+            }
+            for rate, members in groups.items()
+        ],
         lr=config.learning_rate,
-        fused=trained[0].device.type in ("cpu", "cuda"),
+        fused=next(module.parameters()).device.type in ("cpu", "cuda"),
     )
+
+
+def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> None:
+    """Let every parameter be trained at this rate, times its own factor."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate * group["factor"]
 
 
 def moments_of(optimizer: torch.optim.AdamW, module: nn.Module) -> dict[str, Tensor]:

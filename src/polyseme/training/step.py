@@ -5,6 +5,7 @@ The two halves are apart so that someone can look at the loss before the paramet
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from polyseme.training.optimizer import build_optimizer
+from polyseme.training.optimizer import Rate, build_optimizer, set_learning_rate
 from polyseme.training.processes import Crew
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.trainee import Batch
@@ -37,12 +38,18 @@ class Measured:
 class Stepper:
     """Changes a module's parameters, batch by batch."""
 
-    def __init__(self, module: nn.Module, config: TrainingConfig, crew: Crew) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        config: TrainingConfig,
+        crew: Crew,
+        rates: Mapping[str, Rate] | None = None,
+    ) -> None:
         self._config = config
         self._crew = crew
         self._module = module
         self._called = module
-        self.optimizer = build_optimizer(module, config)
+        self.optimizer = build_optimizer(module, config, rates)
         self._trained = [p for p in module.parameters() if p.requires_grad]
 
     def join(self) -> None:
@@ -75,8 +82,7 @@ class Stepper:
         if gradient_norm > self._config.clip_norm:
             length = torch.tensor(gradient_norm, device=self._crew.device)
             clip_grads_with_norm_(self._trained, self._config.clip_norm, length)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        set_learning_rate(self.optimizer, learning_rate)
         self.optimizer.step()
 
     def _work_on(self, batch: Batch, number: int, *, step: int, is_last: bool) -> Tensor:

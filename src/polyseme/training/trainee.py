@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor, nn
 
+from polyseme.training.optimizer import Rate
+
 Position = Mapping[str, int]
 """Where a stream of batches stands, as plain numbers; `{}` is the beginning."""
 
@@ -47,6 +49,9 @@ class Trainee(Protocol):
 
         Depends on seed and data alone: not on the number of processes, nor on restarts.
         """
+
+    def rates(self) -> Mapping[str, Rate]:
+        """How parameters are trained that differ from the rest, by their names in the module."""
 
     def evaluate(self) -> dict[str, float]:
         """Measures on held-out data, lower is better; the first is watched for early stopping."""

@@ -21,12 +21,12 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json
 from polyseme.progress import Progress
+from polyseme.training.optimizer import Rate
 from polyseme.transfer.fed import Fed, Given, Widths
 from polyseme.transfer.finetuned import FineTuned, FineTunedConfig
 from polyseme.transfer.frozen import Frozen, FrozenConfig
 from polyseme.transfer.joined import Rows
 from polyseme.transfer.known import Known
-from polyseme.transfer.layers import Rate
 from polyseme.transfer.mix import LayerMix, MixConfig
 from polyseme.transfer.sentences import Sentences
 from polyseme.transfer.supply import Supply

@@ -23,11 +23,11 @@ from polyseme.errors import ModelError
 from polyseme.files import sha256_of
 from polyseme.model import MANIFEST, Model
 from polyseme.text.sentences import cut_long
+from polyseme.training.optimizer import Rate
 from polyseme.transfer.fed import Reading
 from polyseme.transfer.joined import JoinedSource, Rows
 from polyseme.transfer.layers import (
     LayerTrainingConfig,
-    Rate,
     check_layers,
     layer_parameters,
     lowest_awake,

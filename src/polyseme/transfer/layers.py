@@ -6,7 +6,6 @@ Ruder, 2018).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from pydantic import Field
 from torch import nn
@@ -16,16 +15,6 @@ from polyseme.encoders.encoder import Encoder
 from polyseme.encoders.lstm import Lstm
 from polyseme.encoders.transformer import Transformer
 from polyseme.errors import ConfigError
-
-
-class Rate(NamedTuple):
-    """How a parameter is to be trained."""
-
-    factor: float = 1.0
-    """Its learning rate, as a multiple of the run's."""
-    decays: bool = True
-    """Whether weight decay may touch it. A table of vectors must not decay: rows of words that the
-    training data lacks would shrink to nothing."""
 
 
 class LayerTrainingConfig(Settings):
