@@ -9,7 +9,6 @@
 Nothing in such a folder is code, and nothing in it is believed before its hash fits.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,16 +22,10 @@ from torch import Tensor, nn
 from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
-from polyseme.encoders.stored import check_room, read_weights, seal
+from polyseme.encoders.stored import check_room, read_weights
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import (
-    WORK,
-    canonical_json,
-    describe_file,
-    is_as_written,
-    publish,
-    write_text,
-)
+from polyseme.files import WORK, publish, write_text
+from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
 from polyseme.objectives.guess import log_probabilities, losses
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.neighbours import NeighboursConfig
@@ -40,13 +33,16 @@ from polyseme.objectives.objective import ObjectiveConfig, build_objective
 from polyseme.objectives.question import Question
 from polyseme.text.corpus import VOCABULARY, Corpus
 
-FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
 CONFIG = "config.toml"
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
-_OWN = {WEIGHTS, CONFIG, VOCABULARY}
-_SEAL = "told_sha256"  # of what the manifest tells beside the files, whose hashes are their own
+KIND = Kind(
+    name="model",
+    version=1,
+    files=frozenset({WEIGHTS, CONFIG, VOCABULARY}),
+    told=("preparation", "facts"),
+    made_by="polyseme pretrain CORPUS",
+)
 
 
 class ModelConfig(Settings):
@@ -176,20 +172,12 @@ class Model:
         write_text(folder / CARD, card)
         names = [WEIGHTS, CONFIG, CARD, VOCABULARY]
         names += [CHARACTERS] if self.config.lexicon.characters == "unicode" else []
-        manifest = {
-            "format": FORMAT_VERSION,
-            "preparation": self.preparation,
-            "facts": self.facts,
-            _SEAL: seal(self.preparation, self.facts),
-            "files": {name: describe_file(folder / name) for name in names},
-        }
-        write_text(folder / MANIFEST, canonical_json(manifest))
+        seal_folder(folder, KIND, names, preparation=self.preparation, facts=self.facts)
 
     @classmethod
     def load(cls, folder: Path) -> "Model":
         """The model in this folder, every file checked against the manifest."""
-        manifest = _read_manifest(folder)
-        _check_files(folder, manifest["files"])
+        told = open_sealed(folder, KIND)
         try:
             config = build(ModelConfig, read_toml(folder / CONFIG).get("model", {}))
         except (ConfigError, RecursionError) as error:
@@ -199,7 +187,13 @@ class Model:
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             network = build_network(config, lexicon)
         network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
-        return cls(config, lexicon, network.eval(), manifest["preparation"], manifest["facts"])
+        return cls(config, lexicon, network.eval(), told["preparation"], told["facts"])
+
+
+def preparation_of(folder: Path) -> Mapping[str, Any]:
+    """How the text of the model in a folder was prepared; its weights are not read."""
+    preparation: Mapping[str, Any] = read_manifest(folder, KIND)["preparation"]
+    return preparation
 
 
 def build_network(config: ModelConfig, lexicon: Lexicon) -> LanguageModel:
@@ -210,38 +204,3 @@ def build_network(config: ModelConfig, lexicon: Lexicon) -> LanguageModel:
 def count_parameters(module: nn.Module) -> int:
     """Numbers that are learnt."""
     return sum(parameter.numel() for parameter in module.parameters())
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise ModelError(
-            f"{folder} holds no finished model: there is no {MANIFEST} in it. Make one with: "
-            f"polyseme pretrain CORPUS --out {folder}"
-        )
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        version = manifest["format"]
-        hashes = {name: told["sha256"] for name, told in manifest["files"].items()}
-        is_whole = manifest[_SEAL] == seal(manifest["preparation"], manifest["facts"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelError(f"{path} is damaged: {error}. Take the folder anew.") from error
-    if version != FORMAT_VERSION:
-        raise ModelError(
-            f"{folder} has model format {version}, this version of Polyseme reads "
-            f"{FORMAT_VERSION}. Use the version that made it."
-        )
-    is_plain = all(Path(name).name == name for name in hashes)
-    if not (is_plain and hashes.keys() >= _OWN and is_whole):
-        raise ModelError(f"{path} does not tell of a model's own files. Take the folder anew.")
-    return manifest
-
-
-def _check_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
-    for name, told in files.items():
-        path = folder / name
-        if not is_as_written(path, told):
-            raise ModelError(
-                f"{path} is missing or not as it was written (SHA-256 differs from {MANIFEST}). "
-                "Take the whole folder anew from where it came."
-            )

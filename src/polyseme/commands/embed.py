@@ -33,7 +33,7 @@ from polyseme.files import (
     sha256_of,
     write_text,
 )
-from polyseme.model import MANIFEST as MODEL_MANIFEST
+from polyseme.folders import MANIFEST as MODEL_MANIFEST
 from polyseme.model import Model
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus

@@ -26,7 +26,8 @@ from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.files import disk_faults_explained, write_text
-from polyseme.model import CONFIG, MANIFEST, Model, ModelConfig
+from polyseme.folders import MANIFEST
+from polyseme.model import CONFIG, Model, ModelConfig
 from polyseme.points import Point
 from polyseme.pretraining.card import facts_of, write_card
 from polyseme.pretraining.curve import draw_curve

@@ -7,7 +7,6 @@ Settings are a few bytes and can ask for any size; weights cannot lie about thei
 would have to be as long. So the settings are held against the file first, by arithmetic alone.
 """
 
-import hashlib
 import json
 import struct
 from pathlib import Path
@@ -23,7 +22,6 @@ from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.errors import ModelError
-from polyseme.files import canonical_json
 
 _LONGEST_HEADER = 1 << 22  # a model of 256 layers, the most there may be, has a tenth
 _DTYPES = {"F32", "F16", "BF16"}
@@ -63,11 +61,6 @@ def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:
                 "finite numbers. Take the whole folder anew from where it came."
             )
     return {name: weight.float() for name, weight in weights.items()}
-
-
-def seal(*told: Any) -> str:
-    """SHA-256 of values that a manifest tells, so that they cannot change unnoticed."""
-    return hashlib.sha256(canonical_json(told).encode("utf-8")).hexdigest()
 
 
 def _misfit(path: Path, how: str) -> ModelError:

@@ -21,7 +21,8 @@ from polyseme.batches.marks import END, START
 from polyseme.batches.table import pad
 from polyseme.errors import ModelError
 from polyseme.files import sha256_of
-from polyseme.model import MANIFEST, Model
+from polyseme.folders import MANIFEST
+from polyseme.model import Model
 from polyseme.text.sentences import cut_long
 from polyseme.training.optimizer import Rate
 from polyseme.transfer.fed import Reading

@@ -19,7 +19,8 @@ from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
 from polyseme.errors import VectorsError
 from polyseme.files import canonical_json, sha256_of
-from polyseme.model import MANIFEST, Model
+from polyseme.folders import MANIFEST
+from polyseme.model import Model
 from polyseme.progress import Progress, Silence
 from polyseme.transfer.cache import (
     CacheConfig,

@@ -20,7 +20,7 @@ from polyseme import __version__
 from polyseme.engines import Report, ShardJob
 from polyseme.errors import EngineError
 from polyseme.files import canonical_json, sha256_of
-from polyseme.model import MANIFEST
+from polyseme.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 from polyseme.vectors.allennlp_hdf5 import Hdf5Writer
 from polyseme.vectors.corpus_parts import CorpusPart, Sentence, parts_of

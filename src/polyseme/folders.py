@@ -1,0 +1,94 @@
+"""A folder of a few files that is finished when its manifest is there, and believed when it fits.
+
+    manifest.json   SHA-256 of every file, what is told of them, and a hash of that
+
+Models and trained tasks are such folders. They are passed on, so nothing in one is believed before
+its hash fits, and no name in it may lead out of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import ModelError
+from polyseme.files import canonical_json, describe_file, is_as_written, write_text
+
+MANIFEST = "manifest.json"
+_SEAL = "told_sha256"  # of what is told beside the files, whose hashes are their own
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of folder must have."""
+
+    name: str
+    """What is in it: "model"."""
+    version: int
+    """The format that is written and read."""
+    files: frozenset[str]
+    """Those without which it is none."""
+    told: tuple[str, ...]
+    """What its manifest tells beside the files."""
+    made_by: str
+    """The command that makes one, but for its --out."""
+
+
+def seal_folder(folder: Path, kind: Kind, files: Iterable[str], **told: Any) -> None:
+    """Write the manifest of files that are there: it makes them a finished whole."""
+    assert set(told) == set(kind.told), told.keys()
+    manifest = {
+        "format": kind.version,
+        **told,
+        _SEAL: _seal(told),
+        "files": {name: describe_file(folder / name) for name in files},
+    }
+    write_text(folder / MANIFEST, canonical_json(manifest))
+
+
+def open_sealed(folder: Path, kind: Kind) -> dict[str, Any]:
+    """What is told of the files in a finished folder, each held against its hash."""
+    manifest = read_manifest(folder, kind)
+    for name, described in manifest["files"].items():
+        if not is_as_written(folder / name, described):
+            raise ModelError(
+                f"{folder / name} is missing or not as it was written (SHA-256 differs from "
+                f"{MANIFEST}). Take the whole folder anew from where it came."
+            )
+    return {name: manifest[name] for name in kind.told}
+
+
+def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
+    """The manifest, if it is whole and tells of a folder of this kind; files are not looked at."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ModelError(
+            f"{folder} holds no finished {kind.name}: there is no {MANIFEST} in it. Make one with: "
+            f"{kind.made_by} --out {folder}"
+        )
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["format"]
+        hashes = {name: told["sha256"] for name, told in manifest["files"].items()}
+        is_whole = manifest[_SEAL] == _seal({name: manifest[name] for name in kind.told})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelError(
+            f"{path} is damaged, or is not that of a {kind.name}: {error}. Take the folder anew."
+        ) from error
+    if version != kind.version:
+        raise ModelError(
+            f"{folder} has {kind.name} format {version}, this version of Polyseme reads "
+            f"{kind.version}. Use the version that made it."
+        )
+    is_plain = all(Path(name).name == name for name in hashes)
+    if not (is_plain and hashes.keys() >= kind.files and is_whole):
+        raise ModelError(
+            f"{path} does not tell of a {kind.name}'s own files. Take the folder anew."
+        )
+    return manifest
+
+
+def _seal(told: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(told).encode("utf-8")).hexdigest()
