@@ -17,14 +17,17 @@ from pydantic.fields import FieldInfo
 
 from polyseme.batches.lexicon import LexiconConfig
 from polyseme.batches.stream import BatchConfig
+from polyseme.commands.compare import CompareConfig
 from polyseme.commands.convert import ConvertConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
 from polyseme.commands.inspect import InspectConfig
 from polyseme.commands.plan import PlanConfig
+from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.pretrain import PretrainConfig
 from polyseme.commands.score import ScoreConfig
+from polyseme.commands.train import TrainConfig
 from polyseme.commands.vectors import VectorsCommandConfig
 from polyseme.config import Settings
 from polyseme.encoders.characters import CharactersConfig, FilterConfig
@@ -44,7 +47,29 @@ from polyseme.objectives.softmaxes import (
     SampledSoftmaxConfig,
 )
 from polyseme.pretraining.settings import RunConfig
+from polyseme.tasks.data import DataConfig
+from polyseme.tasks.networks.classification import ClassificationConfig
+from polyseme.tasks.networks.context import ContextConfig
+from polyseme.tasks.networks.joined import JoinedConfig
+from polyseme.tasks.networks.pairs import PairsConfig
+from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.readers.columns import ColumnsConfig
+from polyseme.tasks.readers.conllu import ConlluConfig
+from polyseme.tasks.readers.labelled import LabelledConfig
+from polyseme.tasks.readers.propbank import PropbankConfig
+from polyseme.tasks.readers.segmented import SegmentedConfig
+from polyseme.tasks.readers.senses import SensesConfig
+from polyseme.tasks.readers.table import TableConfig
+from polyseme.tasks.readers.trees import TreesConfig
+from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
 from polyseme.text.settings import CorpusConfig
+from polyseme.transfer.cache import CacheConfig
+from polyseme.transfer.feed import FeedConfig
+from polyseme.transfer.finetuned import FineTunedConfig
+from polyseme.transfer.frozen import FrozenConfig
+from polyseme.transfer.known import FileVectorsConfig, ModelVectorsConfig, NewVectorsConfig
+from polyseme.transfer.mix import MixConfig
+from polyseme.transfer.words import SpellingConfig, WordsConfig
 from polyseme.vectors.settings import VectorsConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
@@ -62,9 +87,9 @@ A setting can be given in three ways. Later ones overrule earlier ones:
 A setting nobody knows is an error, also in a file. In a TOML file, lists are written as lists
 (`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
 
-`action`, `model`, `folder` and `inputs` of a verb have no option: they are what follows it on the
-command line, in this order. A part that is a choice is picked by its `kind`; only `--set` and files
-reach it.
+`action`, `task`, `model`, `folder` and `inputs` of a verb have no option: they are what follows it
+on the command line, in this order. A part that is a choice is picked by its `kind`; only `--set`
+and files reach it.
 """
 
 _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
@@ -133,6 +158,55 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
     ("polyseme vectors", "", VectorsCommandConfig, "Top level of the file."),
     ("polyseme convert", "", ConvertConfig, "Top level of the file."),
+    ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
+    ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
+    ("polyseme predict", "", PredictConfig, "Top level of the file."),
+    ("A task", "", TaskConfig, "Top level of a task's file, which train and compare read."),
+    ("Task: data", "data.", DataConfig, "The table `[data]` of a task."),
+    *(
+        (f"Reader: {title}", "data.reader.", kind, "One choice of `data.reader`.")
+        for title, kind in (
+            ("columns", ColumnsConfig),
+            ("CoNLL-U", ConlluConfig),
+            ("PropBank", PropbankConfig),
+            ("a table", TableConfig),
+            ("labelled lines", LabelledConfig),
+            ("trees", TreesConfig),
+            ("segmented text", SegmentedConfig),
+            ("senses", SensesConfig),
+        )
+    ),
+    ("Task: feed", "feed.", FeedConfig, "The table `[feed]` of a task."),
+    ("Words without context", "feed.words.", WordsConfig, "The table `[feed.words]`."),
+    *(
+        (f"Vectors: {title}", "feed.words.vectors.", kind, "One choice of `feed.words.vectors`.")
+        for title, kind in (
+            ("from a file", FileVectorsConfig),
+            ("from a model", ModelVectorsConfig),
+            ("new", NewVectorsConfig),
+        )
+    ),
+    ("Spelling", "feed.words.spelling.", SpellingConfig, "The table `[feed.words.spelling]`."),
+    ("Model: frozen", "feed.model.", FrozenConfig, "One choice of `feed.model`."),
+    ("The cache", "feed.model.cache.", CacheConfig, "The table `[feed.model.cache]`."),
+    ("Model: fine-tuned", "feed.model.", FineTunedConfig, "One choice of `feed.model`."),
+    ("The mix", "feed.mix.", MixConfig, "The table `[feed.mix]`."),
+    *(
+        (f"Network: {title}", "network.", kind, "One choice of `network`.")
+        for title, kind in (
+            ("tagging", TaggingConfig),
+            ("classification", ClassificationConfig),
+            ("pairs", PairsConfig),
+            ("joined", JoinedConfig),
+        )
+    ),
+    (
+        "The network's layers",
+        "network.context.",
+        ContextConfig,
+        "The table `[network.context]`, of all networks but joined.",
+    ),
+    ("Task: training", "training.", TaskTrainingConfig, "The table `[training]` of a task."),
 ]
 
 
@@ -223,7 +297,15 @@ def _is_settings(annotation: Any) -> bool:
 
 def _is_choice(field: FieldInfo) -> bool:
     """One of several settings classes: each has a section of its own."""
-    return any(_is_settings(part) for part in typing.get_args(field.annotation))
+    return any(_is_settings(part) for part in _parts(field.annotation))
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """What a type is put together from, down to the last."""
+    inner = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Annotated:
+        inner = inner[:1]
+    return [leaf for part in inner for leaf in _parts(part) or [part]]
 
 
 def _escape(text: str) -> str:

@@ -75,6 +75,22 @@ def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
     return result
 
 
+def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with `changes` laid over them, part by part.
+
+    Another `kind` replaces a part: what belonged to the old one has no meaning in the new.
+    """
+    result = dict(values)
+    for name, change in changes.items():
+        before = result.get(name)
+        if isinstance(change, Mapping) and isinstance(before, Mapping):
+            is_other = "kind" in change and change["kind"] != before.get("kind")
+            result[name] = dict(change) if is_other else merged(before, change)
+        else:
+            result[name] = change
+    return result
+
+
 def _explain(kind: type[Settings], problem: Any) -> str:
     """One pydantic problem in our own words."""
     path = [str(step) for step in problem["loc"]]

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from polyseme.config import AnySettings, build, overlay, read_toml
 
-_ARGUMENTS = ("action", "model", "folder", "inputs")
+_ARGUMENTS = ("action", "task", "model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to."""
 
 _Options = dict[str, tuple[tuple[str, ...], FieldInfo]]
@@ -111,6 +111,8 @@ def _default_text(field: FieldInfo) -> str:
     if field.is_required():
         return " [required]"
     value = field.default
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value)) or None
     is_plain = value not in (None, ()) and not isinstance(value, bool)
     return f" [default: {value}]" if is_plain and field.default_factory is None else ""
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from polyseme.tasks.measures import (
     LabelScore,
+    combine,
     confusion,
     tally_labels,
     tally_spans,
@@ -117,3 +118,12 @@ def test_many_totals_at_once_give_each_its_value() -> None:
 def test_answers_and_predictions_must_be_as_many() -> None:
     with pytest.raises(ValueError, match="zip"):
         tally_labels(["a"], ["a", "b"])
+
+
+def test_tallies_together_count_what_each_counted() -> None:
+    first = tally_labels(["a", "b"], ["a", "a"])
+    second = tally_labels(["c", "a", "a"], ["c", "a", "b"])
+    both = combine([first, second])
+    whole = tally_labels(["a", "b", "c", "a", "a"], ["a", "a", "c", "a", "b"])
+    assert both.labels == whole.labels
+    assert (both.counts == whole.counts).all()

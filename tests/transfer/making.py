@@ -19,7 +19,16 @@ MODELS = {
     "bert": ("rotary", "together", "pairs", "fused", "full"),
     "word2vec": ("none", "forward", "cbow", "lookup", "full"),
 }
-__all__ = ["FEEDS", "MODELS", "SENTENCES", "WORDS", "feed_of", "feed_one", "save_model"]
+__all__ = [
+    "FEEDS",
+    "MODELS",
+    "SENTENCES",
+    "WORDS",
+    "feed_of",
+    "feed_one",
+    "save_model",
+    "with_folders",
+]
 
 
 def save_model(name: str, folder: Path) -> Path:
@@ -65,7 +74,7 @@ FEEDS: dict[str, dict[str, Any]] = {
 
 def feed_of(values: dict[str, Any], models: dict[str, Path], cache: Path, **changes: Any) -> Feed:
     """A feed by such settings, for SENTENCES, not in training; the same at every call."""
-    values = _with_folders({**values, **changes}, models)
+    values = with_folders({**values, **changes}, models)
     if values.get("model", {}).get("kind") == "frozen":
         values["model"] = {"cache": {"folder": cache}, **values["model"]}
     torch.manual_seed(11)
@@ -73,13 +82,14 @@ def feed_of(values: dict[str, Any], models: dict[str, Path], cache: Path, **chan
     return Feed.new(build(FeedConfig, values), words, device="cpu").eval()
 
 
-def _with_folders(value: Any, models: dict[str, Path]) -> Any:
+def with_folders(value: Any, models: dict[str, Path]) -> Any:
+    """Settings with the folder of each model in place of its name."""
     if not isinstance(value, dict):
         return value
     return {
         key: models[part]
         if key == "model" and isinstance(part, str)
-        else _with_folders(part, models)
+        else with_folders(part, models)
         for key, part in value.items()
     }
 

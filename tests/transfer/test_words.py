@@ -110,7 +110,7 @@ def test_a_model_of_our_own_gives_its_layer_0(name: str, models: dict[str, Path]
 
 
 def test_a_model_that_knows_none_of_the_words_is_refused(models: dict[str, Path]) -> None:
-    values = {"vectors": {"kind": "model", "model": models["word2vec"]}}
+    values = {"vectors": {"kind": "model", "model": models["word2vec"], "common": 0}}
     with pytest.raises(InputError, match="No word of the data"):
         words_of(values, ["strange"])
     assert words_of({"vectors": {**values["vectors"], "common": 2}}, []).known.words == tuple(

@@ -1,7 +1,8 @@
-"""Measure a model on a corpus's held-out text, beside n-gram models of the same words.
+"""Measure a model on a corpus's held-out text, or a trained task on labelled data.
 
-Perplexity is told for each direction, among all words the model can predict. The n-gram models
-(unigram, and interpolated modified Kneser-Ney) are trained on the corpus's training part.
+Of a model, perplexity is told for each direction, among all words it can predict, beside n-gram
+models (unigram, and interpolated modified Kneser-Ney) trained on the corpus's training part. Of a
+task, right and wrong are counted on its test data, or on a file that is laid out like it.
 
 Examples:
 
@@ -10,6 +11,10 @@ Examples:
   polyseme evaluate models/en corpus/en --order 5
 
   polyseme evaluate models/en corpus/other --order 0
+
+  polyseme evaluate tasks/ner
+
+  polyseme evaluate tasks/ner data/other-newspaper.conll
 """
 
 import shutil
@@ -18,26 +23,31 @@ from pathlib import Path
 
 import torch
 from pydantic import Field
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from polyseme.config import Settings
-from polyseme.errors import ModelError
+from polyseme.errors import ConfigError, ModelError
 from polyseme.files import WORK
 from polyseme.model import Model
 from polyseme.pretraining.measure import Tally, full_measure
 from polyseme.progress import Progress, Silence
+from polyseme.tasks.evaluation import EvaluatedTask, evaluate_task
+from polyseme.tasks.seeds import is_task
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
 
 
 class EvaluateConfig(Settings):
-    """Which model, on which corpus, beside what."""
+    """What is measured, on what, beside what."""
 
     model: Path
-    """The model folder."""
-    folder: Path
-    """The corpus folder."""
+    """The model folder, or that of a trained task."""
+    folder: Path | None = None
+    """The corpus folder; for a task a file of examples, and without it the task's test data."""
+    frozen: Path | None = None
+    """Where the model that a task was trained with lies now, if it has moved."""
     order: int = Field(default=3, ge=0, le=5)
     """Order of the n-gram model; 0 leaves it out."""
     memory: str = "2GB"
@@ -53,16 +63,27 @@ class Evaluated:
     ngrams: dict[str, NgramResult]
 
 
-def run(config: EvaluateConfig, progress: Progress | None = None) -> Evaluated:
+def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated | EvaluatedTask":
     """Measure; nothing is left on disk."""
     progress = progress or Silence()
-    model, corpus = Model.load(config.model), Corpus.open(config.folder)
+    if is_task(config.model):
+        return evaluate_task(config.model, config.folder, model=config.frozen, progress=progress)
+    if config.folder is None:
+        raise ConfigError(
+            f"{config.model} is a language model: name the corpus whose held-out text it is "
+            "measured on. A trained task would need none."
+        )
+    return _measure(config, config.folder, progress)
+
+
+def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
+    model, corpus = Model.load(config.model), Corpus.open(folder)
     model.check_same_words(corpus)
     if not corpus.accounting["held_out_sentences"]:
-        raise ModelError(f"{config.folder} has no held-out sentences. Prepare it with --held-out.")
+        raise ModelError(f"{folder} has no held-out sentences. Prepare it with --held-out.")
     tally = full_measure(model, corpus, progress=progress)
     ngrams: dict[str, NgramResult] = {}
-    scratch = config.folder / WORK / "ngrams"
+    scratch = folder / WORK / "ngrams"
     try:
         for part in ("forward", "backward"):
             if config.order and part in tally.totals:
@@ -80,7 +101,28 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> Evaluated:
     return Evaluated(config, tally, ngrams)
 
 
-def show(result: Evaluated) -> RenderableType:
+def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
+    """The figures as a table."""
+    if isinstance(result, EvaluatedTask):
+        return _show_task(result)
+    return _show_model(result)
+
+
+def _show_task(result: EvaluatedTask) -> RenderableType:
+    """One row for each label, of the first seed; all seeds in the title."""
+    title = f"{result.measure} of {result.folder} on {result.data}: {result.spread}"
+    if len(result.tallies) > 1:
+        title += f" over {len(result.tallies)} seeds; labels of the first"
+    table = Table(title=title, title_justify="left")
+    for name in ("label", "precision", "recall", "f1", "due", "found"):
+        table.add_column(name, justify="left" if name == "label" else "right")
+    for row in result.tallies[0].by_label():
+        shares = [f"{100 * value:.2f}" for value in (row.precision, row.recall, row.f1)]
+        table.add_row(Text(row.label), *shares, f"{row.due:,}", f"{row.predicted:,}")
+    return Group(table, result.account.summary())
+
+
+def _show_model(result: Evaluated) -> RenderableType:
     """One row for each part, n-grams beside the model."""
     order = result.config.order
     table = Table(title=f"Held-out perplexity of {result.config.model}", title_justify="left")

@@ -45,7 +45,10 @@ class LstmConfig(Settings):
 class Lstm(nn.Module):
     """The layers with context. Directions are stacks computed side by side."""
 
-    def __init__(self, config: LstmConfig, direction: Direction) -> None:
+    def __init__(
+        self, config: LstmConfig, direction: Direction, *, read: int | None = None
+    ) -> None:
+        """`read`: numbers per word that the first layer reads, if not as many as it gives."""
         super().__init__()
         self.config = config
         self.direction = direction
@@ -53,8 +56,10 @@ class Lstm(nn.Module):
         # Together, each way gives half the width, and the next layer reads both halves.
         width = config.width // 2 if direction == "together" else config.width
         self.layers = nn.ModuleList(
-            _Layer(config, stacks=stacks, read=config.width, width=width)
-            for _ in range(config.layers)
+            _Layer(
+                config, stacks=stacks, read=read if read and not n else config.width, width=width
+            )
+            for n in range(config.layers)
         )
         self.dropout = nn.Dropout(config.dropout)
 

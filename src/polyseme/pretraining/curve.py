@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import MissingExtraError
+from polyseme.drawing import load_matplotlib
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -12,17 +12,20 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
-def draw_curve(log: Path, final: Path, title: str) -> None:
-    """Write the picture (extra [plot])."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError.of("matplotlib", extra="plot", purpose="Drawing") from error
-
+def draw_curve(
+    log: Path,
+    final: Path,
+    title: str,
+    *,
+    measured_as: str = "held-out perplexity",
+    scale: str = "log",
+) -> None:
+    """Write the picture (extra [plot]). `measured_as`: what the log's measures are."""
+    figure_class, _, _ = load_matplotlib()
     lines = read_log(log)
     steps = [line for line in lines if "loss" in line]
     measured = [line for line in lines if "measures" in line]
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = figure_class(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot([line["step"] for line in steps], _smooth([line["loss"] for line in steps]))
     left.set(xlabel="step", ylabel="training loss, smoothed")
@@ -30,7 +33,7 @@ def draw_curve(log: Path, final: Path, title: str) -> None:
     for part in parts:
         values = [line["measures"][part] for line in measured]
         right.plot([line["step"] for line in measured], values, marker=".", label=part)
-    right.set(xlabel="step", ylabel="held-out perplexity", yscale="log")
+    right.set(xlabel="step", ylabel=measured_as, yscale=scale)
     if parts:
         right.legend()
     for axes in (left, right):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from polyseme.batches.stream import BatchConfig
-from polyseme.config import Settings, build
+from polyseme.config import Settings, build, merged
 from polyseme.errors import ConfigError
 from polyseme.model import ModelConfig
 from polyseme.points import POINTS, Point
@@ -45,12 +45,12 @@ def point_named(name: str) -> Point:
 
 def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:
     """The point's model with some settings changed."""
-    return build(ModelConfig, _merged(point.model.model_dump(), changes))
+    return build(ModelConfig, merged(point.model.model_dump(), changes))
 
 
 def resolve_batches(point: Point, changes: Mapping[str, Any]) -> BatchConfig:
     """The point's batches with some settings changed."""
-    return build(BatchConfig, _merged(point.batches.model_dump(), changes))
+    return build(BatchConfig, merged(point.batches.model_dump(), changes))
 
 
 def resolve_training(run: RunConfig, point: Point, steps: int) -> TrainingConfig:
@@ -73,19 +73,3 @@ def _multiplies_bfloat16(device: str) -> bool:
         return False
     has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     return bool(has_tiles())
-
-
-def _merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` with `changes` laid over them, part by part.
-
-    Another `kind` replaces a part: what belonged to the old one has no meaning in the new.
-    """
-    result = dict(values)
-    for name, change in changes.items():
-        before = result.get(name)
-        if isinstance(change, Mapping) and isinstance(before, Mapping):
-            is_other = "kind" in change and change["kind"] != before.get("kind")
-            result[name] = dict(change) if is_other else _merged(before, change)
-        else:
-            result[name] = change
-    return result

@@ -53,6 +53,14 @@ class Account:
             place = f"{name}, line {rejected.place}"
             self.faults.append(f"{place}: {rejected.reason}{detail}{quoted}")
 
+    def withdraw(self, reason: str, fault: str) -> None:
+        """Set aside a unit of one example that was kept before."""
+        self.kept -= 1
+        self.examples -= 1
+        self.reasons[reason] += 1
+        if len(self.faults) < _FAULTS_KEPT:
+            self.faults.append(f"{fault}: {reason}")
+
     def summary(self) -> str:
         """One line for the user; says nothing of reasons if nothing was set aside."""
         total = f"{self.examples:,} examples"

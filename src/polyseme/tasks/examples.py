@@ -6,7 +6,7 @@ segmenter of the model that will read it: a task's words must be made as the mod
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 Words: TypeAlias = tuple[str, ...]
 Text: TypeAlias = str | Words
@@ -43,10 +43,9 @@ class Paired:
 
 
 Example: TypeAlias = Tagged | Classified | Paired
-AnyExample = TypeVar("AnyExample", Tagged, Classified, Paired)
 
 
-def with_words(example: AnyExample, split: Callable[[str], Words]) -> AnyExample:
+def with_words(example: Example, split: Callable[[str], Words]) -> Example:
     """The same example with its texts as words; what is words already stays as it is."""
     match example:
         case Tagged():

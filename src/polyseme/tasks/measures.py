@@ -112,6 +112,17 @@ def tally_spans(
     return _tally(map(spans, due), map(spans, predicted))
 
 
+def combine(tallies: Sequence[Tally]) -> Tally:
+    """Several tallies as one: the examples of all, one after the other."""
+    labels = sorted({label for tally in tallies for label in tally.labels})
+    parts = []
+    for tally in tallies:
+        counts = np.zeros((len(tally.counts), 3, len(labels)), dtype=np.int64)
+        counts[:, :, [labels.index(label) for label in tally.labels]] = tally.counts
+        parts.append(counts)
+    return Tally(tuple(labels), np.concatenate(parts))
+
+
 def confusion(due: Iterable[str], predicted: Iterable[str]) -> Counter[tuple[str, str]]:
     """How often each right label was given each label: (due, predicted) -> count."""
     return Counter(zip(due, predicted, strict=True))

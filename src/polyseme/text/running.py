@@ -12,7 +12,7 @@ from polyseme.errors import CorpusError, InputError
 from polyseme.text.clean import UnfitTextError, clean
 from polyseme.text.corpus import Corpus
 from polyseme.text.prepare import describe_preparation
-from polyseme.text.segmenters import load_segmenter
+from polyseme.text.segmenters import Words, load_segmenter
 from polyseme.text.sentences import cut_long, split_sentences
 from polyseme.text.settings import CorpusConfig
 
@@ -41,13 +41,17 @@ class RunningText:
                 )
         self._segmenter = load_segmenter(self._config.chosen_segmenter, self._config.language)
 
+    def words(self, cleaned: str) -> Words:
+        """The words of a text that is clean, and where each begins."""
+        return self._segmenter.split(cleaned)
+
     def sentences(self, text: str) -> list[list[str]]:
         """The words of each sentence of a text, long ones cut as in the corpus."""
         try:
             cleaned, _ = clean(text, self._config)
         except UnfitTextError as error:
             raise InputError(f"This text cannot be read: {error}. Is it binary data?") from error
-        words = self._segmenter.split(cleaned).words
+        words = self.words(cleaned).words
         return [
             words[begin:end]
             for span in split_sentences(words)

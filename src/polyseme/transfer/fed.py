@@ -72,6 +72,8 @@ class Given:
     """What a frozen encoder has given."""
     reading: Reading | None = None
     """What an encoder that learns will read."""
+    units: Batch | None = None
+    """The distinct characters that labels stand at, where they stand at characters."""
 
     @property
     def mask(self) -> Tensor:
@@ -92,6 +94,7 @@ class Given:
             None if self.spelt is None else self.spelt.select(rows),
             None if self.layers is None else self.layers[rows, : int(lengths.max())],
             None if self.reading is None else self.reading.select(rows, lengths),
+            None if self.units is None else self.units.select(rows),
         )
 
     def to(self, device: str | torch.device) -> "Given":
@@ -101,4 +104,5 @@ class Given:
             None if self.spelt is None else self.spelt.to(device),
             None if self.layers is None else self.layers.to(device),
             None if self.reading is None else self.reading.to(device),
+            None if self.units is None else self.units.to(device),
         )

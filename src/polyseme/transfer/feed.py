@@ -11,6 +11,7 @@ or behind the task's first layer, as in TagLM.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import torch
@@ -30,6 +31,7 @@ from polyseme.transfer.known import Known
 from polyseme.transfer.mix import LayerMix, MixConfig
 from polyseme.transfer.sentences import Sentences
 from polyseme.transfer.supply import Supply
+from polyseme.transfer.units import UnitsConfig, WordFinder
 from polyseme.transfer.words import Words, WordsConfig
 
 Place = Literal["input", "output", "both", "middle"]
@@ -43,6 +45,9 @@ class FeedConfig(Settings):
     """Static vectors, the task's x; without it a model's layers are all there is."""
     model: Annotated[FrozenConfig | FineTunedConfig, Field(discriminator="kind")] | None = None
     """The model whose layers are used, and how; without it static vectors are all there is."""
+    units: UnitsConfig | None = None
+    """Where labels stand at characters: how words are found in them. Both words and the model then
+    read these words, and each character takes the vectors of its own."""
     mix: MixConfig = MixConfig()
     """How layers become one vector; each place learns a mix of its own."""
     place: Place = "input"
@@ -51,9 +56,9 @@ class FeedConfig(Settings):
 
     @model_validator(mode="after")
     def _input_is_fed(self) -> "FeedConfig":
-        if self.words is None and self.model is None:
+        if not (self.words or self.model or self.units):
             raise ValueError("a task needs words, a model, or both")
-        if self.words is None and self.place not in ("input", "both"):
+        if not (self.words or self.units) and self.place not in ("input", "both"):
             raise ValueError(f"place = '{self.place}' leaves the input empty without words")
         return self
 
@@ -61,10 +66,17 @@ class FeedConfig(Settings):
 class Feed(nn.Module):
     """Everything between words and a task. What is trained is in its parameters."""
 
-    def __init__(self, config: FeedConfig, words: Words | None, device: str | None = None) -> None:
+    def __init__(
+        self,
+        config: FeedConfig,
+        words: Words | None,
+        units: Words | None,
+        device: str | None = None,
+    ) -> None:
         super().__init__()
         self.config = config
-        self.words = words
+        self.words, self.units = words, units
+        self._finder = None if config.units is None else WordFinder(config.units)
         self.tuned: FineTuned | None = None
         self._frozen: Frozen | None = None  # no module: neither trained nor saved
         match config.model:
@@ -88,24 +100,30 @@ class Feed(nn.Module):
         `words`: those of the data that may have a static vector, see `Words.new`. `device`: where
         a frozen model works; everything else goes where the module is put.
         """
-        static = None if config.words is None else Words.new(config.words, words)
-        return cls(config, static, device)
+        distinct = list(dict.fromkeys(words))
+        static = None if config.words is None else Words.new(config.words, distinct)
+        units = None if config.units is None else Words.new(config.units.table, distinct)
+        return cls(config, static, units, device)
 
     @classmethod
     def of(cls, config: FeedConfig, known: Known, *, device: str | None = None) -> "Feed":
         """A feed whose weights are loaded next: built from what was kept beside them."""
         static = None if config.words is None else Words(config.words, known)
-        return cls(config, static, device)
+        units = None
+        if config.units is not None:
+            units = Words(config.units.table, Known(known.units, "", config.units.width))
+        return cls(config, static, units, device)
 
     @property
     def known(self) -> Known:
         """What must be kept beside the weights."""
-        return Known() if self.words is None else self.words.known
+        known = Known() if self.words is None else self.words.known
+        return known if self.units is None else replace(known, units=self.units.known.words)
 
     @property
     def widths(self) -> Widths:
         """Numbers per word at each place."""
-        own = 0 if self.words is None else self.words.width
+        own = sum(part.width for part in (self.units, self.words) if part is not None)
         put = dict.fromkeys(self.mixes, self._layers_width)
         return Widths(own + put.get("first", 0), put.get("middle", 0), put.get("last", 0))
 
@@ -117,13 +135,17 @@ class Feed(nn.Module):
         progress: Progress | None = None,
     ) -> Supply:
         """A data set. `kept=False` for sentences met once, as in prediction: nothing is cached."""
-        known = Sentences(sentences)
+        given = Sentences(sentences)
+        spread = self._finder.find(given) if self._finder else None
+        read = spread.sentences if spread else given
         frozen, tuned = self._frozen, self.tuned
         return Supply(
-            known.lengths,
-            words=self.words.source(known) if self.words else None,
-            layers=frozen.source(known, kept=kept, progress=progress) if frozen else None,
-            reading=tuned.source(known) if tuned else None,
+            given.lengths,
+            words=self.words.source(read) if self.words else None,
+            layers=frozen.source(read, kept=kept, progress=progress) if frozen else None,
+            reading=tuned.source(read) if tuned else None,
+            units=self.units.source(given) if self.units else None,
+            spread=spread,
         )
 
     def prepare_joined(self, rows: Rows) -> Supply:
@@ -131,13 +153,13 @@ class Feed(nn.Module):
 
         Every place is fed, marks included: the first is `<S>`, the last of the mask is `</S>`.
         """
-        if self.tuned is None or self.words is not None:
+        if self.tuned is None or self.words is not None or self.units is not None:
             raise ConfigError(
                 "Joined sentences need a fine-tuned model and no static vectors, which have none "
                 "for the marks: set model.kind = 'finetuned' and leave out words."
             )
         source = self.tuned.joined(rows)
-        return Supply(source.lengths, reading=source)
+        return Supply(source.lengths, reading=source, num_cut=source.num_cut)
 
     def forward(self, given: Given, *, step: int | None = None) -> Fed:
         """The vectors at each place.
@@ -151,6 +173,9 @@ class Feed(nn.Module):
         if self.words is not None:
             assert given.spelt is not None
             first = [self.words(given.spelt), *first]
+        if self.units is not None:
+            assert given.units is not None
+            first = [self.units(given.units), *first]
         whole = torch.cat(first, dim=-1) if len(first) > 1 else first[0]
         others = {place: mixed[place] * mask[..., None] for place in mixed if place != "first"}
         return Fed(whole * mask[..., None], mask, **others)
@@ -177,7 +202,7 @@ class Feed(nn.Module):
     def rates(self) -> dict[str, Rate]:
         """How each parameter that is ever trained is to be trained, by its name in this module."""
         found = {
-            name: Rate(decays=name != "words.table")
+            name: Rate(decays=name not in ("words.table", "units.table"))
             for name, parameter in self.named_parameters()
             if parameter.requires_grad and not name.startswith("tuned.")
         }
@@ -188,7 +213,8 @@ class Feed(nn.Module):
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued."""
         model = self._frozen or self.tuned
-        where = {"model": {"cache": {"folder", "max_gigabytes"}}}  # changes no number
+        # Where a model lies changes no number; which one it is, its hash tells.
+        where: Any = {"model": {"model": True, "cache": {"folder", "max_gigabytes"}}}
         known = canonical_json(self.known.as_json()).encode()
         return {
             "settings": self.config.model_dump(mode="json", exclude=where),

@@ -30,7 +30,7 @@ class FileVectorsConfig(Settings):
     """The file: word2vec's text or binary form, GloVe's, or fastText's .vec; may be gzipped."""
     form: Format = "auto"
     """Text or binary; `auto` looks at the first row."""
-    common: int = Field(0, ge=0)
+    common: int = Field(50_000, ge=0)
     """Also keep the first so many words of the file, usually the most frequent ones, so that words
     that are not in the data are known later."""
 
@@ -41,7 +41,7 @@ class ModelVectorsConfig(Settings):
     kind: Literal["model"] = "model"
     model: Path
     """Folder of the model, as a word2vec or an ELMo made with `pretrain`."""
-    common: int = Field(0, ge=0)
+    common: int = Field(50_000, ge=0)
     """Also keep the so many most frequent words of its vocabulary."""
 
 
@@ -68,17 +68,25 @@ class Known:
     """Characters with a vector of their own."""
     width: int = 0
     """Numbers per word in the table."""
+    units: tuple[str, ...] = ()
+    """Characters that labels stand at, with a vector of their own each, in the order of rows."""
     complaints: tuple[str, ...] = field(default=(), compare=False)
     """What was wrong with the file the vectors came from, in words."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; `Known.from_json` takes them back."""
-        return {"words": list(self.words), "characters": self.characters, "width": self.width}
+        return {
+            "words": list(self.words),
+            "characters": self.characters,
+            "width": self.width,
+            "units": list(self.units),
+        }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Known":
         """The reverse of `as_json`."""
-        return cls(tuple(values["words"]), values["characters"], values["width"])
+        words, units = tuple(values["words"]), tuple(values["units"])
+        return cls(words, values["characters"], values["width"], units)
 
 
 def find_vectors(
@@ -96,7 +104,7 @@ def find_vectors(
             found = read_vectors(config.path, wanted, form=config.form, common=config.common)
             complaints = tuple(f"{config.path}: {each}" for each in found.account.complaints())
             vectors = found.vectors
-            return Known(tuple(found.words), "", vectors.shape[1], complaints), vectors
+            return Known(tuple(found.words), "", vectors.shape[1], complaints=complaints), vectors
         case ModelVectorsConfig():
             return _of_model(config, wanted)
         case NewVectorsConfig():

@@ -7,6 +7,7 @@ All words without a row share one learned vector, also where the table itself is
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -115,7 +116,7 @@ class Words(nn.Module):
         characters = ""
         if config.spelling is not None and config.spelling.alphabet == "unicode":
             characters = "".join(sorted(set("".join(distinct))))
-        known = Known(known.words, characters, known.width, known.complaints)
+        known = replace(known, characters=characters)
         module = cls(config, known)
         if module.table is not None and module.unknown is not None and vectors is not None:
             with torch.no_grad():

@@ -1,0 +1,108 @@
+"""What a frozen model adds to static vectors, task by task.
+
+    python -m benchmarks.gains DATA --english models/en-mini --chinese models/zh-mini \
+        --static-english models/en-word2vec --static-chinese models/zh-word2vec \
+        --out gains --seeds 1,2,3
+
+DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Each task is trained with
+static vectors alone and with the model's layers beside them, all else being the same; settings are
+chosen on development data, and `--on test` is for the end. What is finished is not trained again,
+so the command can be stopped and called anew; `--only conll2003,sst` chooses tasks.
+"""
+
+import argparse
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tasks import TASKS, settings_of
+from polyseme.config import build, overlay
+from polyseme.files import write_text
+from polyseme.progress import Silence
+from polyseme.tasks.comparison import Row, compare_ways
+from polyseme.tasks.settings import TaskConfig
+from polyseme.training.memory import keep_freed_memory
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    keep_freed_memory()
+    seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    chosen = arguments.only.split(",") if arguments.only else list(TASKS)
+    for name in chosen:
+        task = TASKS[name]
+        data = unpacked(arguments.data, task.archive, arguments.out / "data")
+        values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
+        config = build(TaskConfig, _changed(values, arguments.set))
+        rows = compare_ways(
+            config,
+            ["static", "frozen"],
+            arguments.out / name,
+            seeds=seeds,
+            on_test=arguments.on == "test",
+            progress=Silence(),
+        )
+        _tell(name, config, rows, arguments)
+
+
+def unpacked(folder: Path, name: str, scratch: Path) -> Path:
+    """The folder of a data set; its archive is unpacked once."""
+    if (folder / name).is_dir():
+        return folder / name
+    target = scratch / name
+    if not target.is_dir():
+        with tarfile.open(folder / f"{name}.tar.xz") as archive:
+            archive.extractall(target, filter="data")
+        for packed in target.rglob("*.zip"):
+            zipfile.ZipFile(packed).extractall(packed.parent)
+    return target
+
+
+def _changed(values: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    for assignment in assignments:
+        values = overlay(values, assignment)
+    return values
+
+
+def _tell(name: str, config: TaskConfig, rows: list[Row], arguments: argparse.Namespace) -> None:
+    static, frozen = rows
+    against = frozen.against
+    assert against is not None
+    gone = frozen.error_reduction(static)
+    minutes = sum(told["seconds"] for row in rows for told in row.facts) / 60
+    print(
+        f"{name:12} {config.measured_by:9} {static.spread!s:14} -> {frozen.spread!s:14} "
+        f"errors {-gone:+.1%}  p {against.p_value:.4f}  {minutes:.0f} min",
+        flush=True,
+    )
+    told = {
+        "task": name,
+        "on": arguments.on,
+        "measure": config.measured_by,
+        "static": static.values,
+        "frozen": frozen.values,
+        "error_reduction": gone,
+        "p_value": against.p_value,
+        "mixes": [facts["mixes"] for facts in frozen.facts],
+    }
+    path = arguments.out / f"{name}-{arguments.on}.json"
+    write_text(path, json.dumps(told, indent=1))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("data", type=Path)
+    for name in ("english", "chinese", "static-english", "static-chinese"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--on", choices=["dev", "test"], default="dev")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

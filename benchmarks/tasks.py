@@ -1,0 +1,151 @@
+"""The labelled data that gains are measured on: where its files lie, how they are read, by what.
+
+Where the labels of a test set are not public, the development set is measured on at the end, and
+every tenth training example decides when to stop. Settings are the same for static and frozen.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """One task."""
+
+    archive: str
+    train: str
+    test: str
+    reader: dict[str, Any]
+    network: dict[str, Any]
+    dev: str | None = None
+    language: Literal["english", "chinese"] = "english"
+    training: dict[str, Any] = field(default_factory=dict)
+    has_units: bool = False
+    """Whether labels stand at characters."""
+
+
+_TAGS = {"kind": "tagging", "context": {"width": 256, "dropout": 0.4}}
+_TEXTS = {"kind": "classification", "context": {"width": 256, "dropout": 0.5}}
+_PAIRS = {"kind": "pairs", "context": {"width": 256, "dropout": 0.4}}
+_COLUMNS = {"kind": "columns"}
+_TABLE = {"kind": "table"}
+
+TASKS: dict[str, LabelledSet] = {
+    "conll2003": LabelledSet(
+        "conll2003-ner", "eng.train", "eng.testb", _COLUMNS, _TAGS, dev="eng.testa"
+    ),
+    "sst": LabelledSet(
+        "sst", "trees/train.txt", "trees/test.txt", {"kind": "trees"}, _TEXTS, dev="trees/dev.txt"
+    ),
+    "srl": LabelledSet(
+        "ewt-propbank-srl",
+        "ewt-srl.train.conll",
+        "ewt-srl.test.conll",
+        {"kind": "propbank"},
+        {
+            "kind": "tagging",
+            "is_marked": True,
+            "leave_out": ["V"],
+            "context": {"layers": 2, "width": 256, "dropout": 0.3},
+        },
+        dev="ewt-srl.dev.conll",
+        training={"epochs": 6, "batch": 64},
+    ),
+    "snli": LabelledSet(
+        "pairs-en",
+        "snli/validation.tsv",
+        "snli/test.tsv",
+        {**_TABLE, "text": "premise", "second": "hypothesis", "quoted": True},
+        _PAIRS,
+    ),
+    "pos": LabelledSet(
+        "ud-english-ewt",
+        "en_ewt-ud-train.conllu",
+        "en_ewt-ud-test.conllu",
+        {"kind": "conllu"},
+        {**_TAGS, "scheme": "none"},
+        dev="en_ewt-ud-dev.conllu",
+    ),
+    "chunking": LabelledSet("conll2000-chunking", "train.txt", "test.txt", _COLUMNS, _TAGS),
+    "wnut17": LabelledSet(
+        "wnut17",
+        "wnut17train.conll",
+        "emerging.test.annotated",
+        _COLUMNS,
+        _TAGS,
+        dev="emerging.dev.conll",
+    ),
+    "weibo": LabelledSet(
+        "zh-ner-weibo",
+        "weiboNER_2nd_conll.train",
+        "weiboNER_2nd_conll.test",
+        {**_COLUMNS, "numbered": True},
+        {**_TAGS, "scheme": "bmes"},
+        dev="weiboNER_2nd_conll.dev",
+        language="chinese",
+        training={"epochs": 25},
+        has_units=True,
+    ),
+    "resume": LabelledSet(
+        "zh-ner-resume",
+        "train.char.bmes",
+        "test.char.bmes",
+        _COLUMNS,
+        {**_TAGS, "scheme": "bmes"},
+        dev="dev.char.bmes",
+        language="chinese",
+        has_units=True,
+    ),
+    "chnsenticorp": LabelledSet(
+        "zh-sentiment-pairs",
+        "ChnSentiCorp/train.tsv",
+        "ChnSentiCorp/dev.tsv",
+        {**_TABLE, "text": "1", "label": "2", "header": False},
+        _TEXTS,
+        language="chinese",
+        training={"epochs": 6},
+    ),
+    "ocnli": LabelledSet(
+        "zh-ocnli",
+        "train.10k.json",
+        "dev.json",
+        {**_TABLE, "text": "sentence1", "second": "sentence2"},
+        _PAIRS,
+        language="chinese",
+    ),
+}
+
+
+def settings_of(
+    task: LabelledSet, data: Path, models: dict[str, Path], *, cache: Path
+) -> dict[str, Any]:
+    """The settings of a task, static vectors and model both named, as `TaskConfig` takes them."""
+    model, static = models[task.language], models[f"static_{task.language}"]
+    words: dict[str, Any] = {"vectors": {"kind": "model", "model": static}, "dropout": 0.3}
+    if task.network["kind"] == "tagging" and not task.has_units:
+        words["spelling"] = {}
+    feed: dict[str, Any] = {
+        "words": words,
+        "model": {"kind": "frozen", "model": model, "cache": {"folder": cache}},
+        "mix": {"dropout": 0.4},
+    }
+    if task.has_units:
+        feed["units"] = {"words_like": model}
+    files = {name: _find(data, file) for name, file in _files(task).items()}
+    return {
+        "data": {**files, "reader": task.reader, "words_like": model},
+        "feed": feed,
+        "network": task.network,
+        "training": {"learning_rate": 1e-3, **task.training},
+    }
+
+
+def _files(task: LabelledSet) -> dict[str, str]:
+    named = {"train": task.train, "dev": task.dev, "test": task.test}
+    return {name: file for name, file in named.items() if file is not None}
+
+
+def _find(data: Path, file: str) -> Path:
+    [found] = [path for path in data.rglob(Path(file).name) if path.as_posix().endswith(file)]
+    return found

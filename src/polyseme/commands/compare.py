@@ -1,0 +1,105 @@
+"""Train a task fed in several ways, with the same budget, and say what the model adds.
+
+none: words learned in the task alone; static: the task's static vectors; frozen: these and the
+model's layers; finetuned: these and the model trained along. Each way is held against the first
+named, with a paired bootstrap over sentences. What is finished is not trained again.
+
+Examples:
+
+  polyseme compare ner.toml --with static,frozen --out compared/ner --seeds 1,2,3
+
+  polyseme compare ner.toml --with none,static,frozen,finetuned --on test --out compared/ner
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.errors import ConfigError
+from polyseme.files import canonical_json, disk_faults_explained, write_text
+from polyseme.progress import Progress, Silence
+from polyseme.tasks.comparison import Row, Way, compare_ways
+from polyseme.tasks.settings import PARTS, read_task
+from polyseme.training.memory import keep_freed_memory
+
+
+class CompareConfig(Settings):
+    """Which task, in which ways."""
+
+    task: Path
+    """The TOML file that describes the task."""
+    out: Path
+    """Folder to write to, with a folder in it for each way and seed."""
+    with_: tuple[Way, ...] = ("static", "frozen")
+    """Ways of feeding, the first being what others are held against."""
+    seeds: tuple[int, ...] = (1,)
+    """What all chance grows from; every way is trained for each."""
+    on: Literal["dev", "test"] = "dev"
+    """What is measured on. Leave the test data alone until all is decided."""
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set data.share=0.1`."""
+    feed: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set feed.place=both`."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set network.context.layers=2`."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set training.epochs=5`."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A row for each way."""
+
+    config: CompareConfig
+    measure: str
+    rows: list[Row]
+
+
+def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
+    """Train and measure all ways."""
+    if len(set(config.with_)) != len(config.with_) or not config.with_:
+        raise ConfigError(f"--with {','.join(config.with_)}: name each way once.")
+    task = read_task(config.task, config.model_dump(include=set(PARTS)))
+    keep_freed_memory()
+    with disk_faults_explained(config.out):
+        rows = compare_ways(
+            task,
+            config.with_,
+            config.out,
+            seeds=config.seeds,
+            on_test=config.on == "test",
+            progress=progress or Silence(),
+        )
+        told = {"on": config.on, "measure": task.measured_by, "ways": [_told(row) for row in rows]}
+        write_text(config.out / f"compare-{config.on}.json", canonical_json(told))
+    return Compared(config, task.measured_by, rows)
+
+
+def _told(row: Row) -> dict[str, Any]:
+    against = None if row.against is None else asdict(row.against)
+    return {"way": row.way, "values": row.values, "against_first": against, "seeds": row.facts}
+
+
+def show(result: Compared) -> RenderableType:
+    """A row for each way, held against the first."""
+    first = result.rows[0]
+    title = f"{result.measure} on the {result.config.on} data"
+    table = Table(title=title, title_justify="left")
+    for name in ("fed", result.measure, "errors", "p", "numbers trained", "minutes"):
+        table.add_column(name, justify="left" if name == "fed" else "right")
+    for row in result.rows:
+        told = row.facts[0]
+        table.add_row(
+            row.way,
+            str(row.spread),
+            f"{-row.error_reduction(first):+.1%}" if row.against else "",
+            f"{row.against.p_value:.4f}" if row.against else "",
+            f"{told['trained_parameters']:,}",
+            f"{sum(each['seconds'] for each in row.facts) / 60 / len(row.facts):.1f}",
+        )
+    return Group(table, f"All figures: {result.config.out / f'compare-{result.config.on}.json'}")

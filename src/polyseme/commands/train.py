@@ -1,0 +1,123 @@
+"""Train a tagger, a classifier or a reader of pairs on labelled data, fed by a model.
+
+The task is described in a TOML file: its data, what feeds it, its network. Several seeds tell how
+much is chance. Stop it whenever you like (Ctrl-C): the same command goes on where it was.
+
+Examples:
+
+  polyseme train ner.toml --out tasks/ner
+
+  polyseme train ner.toml --out tasks/ner --seeds 1,2,3
+
+  polyseme train ner.toml --out tasks/quick --set training.epochs=3 --set data.share=0.1
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.errors import ConfigError, MissingExtraError
+from polyseme.files import canonical_json, disk_faults_explained, write_text
+from polyseme.progress import Progress, Silence
+from polyseme.tasks.learning import Material, learn
+from polyseme.tasks.report import write_report
+from polyseme.tasks.seeds import Spread, seed_folder
+from polyseme.tasks.settings import PARTS, read_task
+from polyseme.training.memory import keep_freed_memory
+from polyseme.training.processes import num_processes
+
+
+class TrainConfig(Settings):
+    """Which task, where to, with which seeds."""
+
+    task: Path
+    """The TOML file that describes the task."""
+    out: Path
+    """Folder to write to, with a folder in it for each seed; a run that was stopped goes on
+    there."""
+    seeds: tuple[int, ...] = (1,)
+    """What all chance grows from; a task is trained for each."""
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set data.share=0.1`."""
+    feed: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set feed.place=both`."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set network.context.layers=2`."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set training.epochs=5`."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of it, seed by seed."""
+
+    config: TrainConfig
+    facts: list[dict[str, Any]]
+    spread: Spread
+    notes: list[str]
+
+
+def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
+    """Train for each seed."""
+    progress = progress or Silence()
+    if num_processes() > 1:
+        raise ConfigError("A task is trained in one process. Give other machines other seeds.")
+    task_config = read_task(config.task, config.model_dump(include=set(PARTS)))
+    keep_freed_memory()
+    with disk_faults_explained(config.out):
+        material = Material.read(task_config)
+        notes = [f"{name}: {account.summary()}" for name, account in material.accounts.items()]
+        facts = []
+        for seed in config.seeds:
+            progress.say(f"Seed {seed}: {len(material.train):,} training examples.")
+            folder = seed_folder(config.out, seed)
+            task = learn(task_config, material, folder, seed=seed, progress=progress)
+            try:
+                notes += write_report(task, folder, material.dev)
+            except MissingExtraError as error:
+                notes.append(f"No pictures: {error}")
+            facts.append({name: told for name, told in task.facts.items() if name != "made_from"})
+        spread = Spread.of([told["dev"] for told in facts])
+        summary = {"measure": task_config.measured_by, **spread._asdict(), "seeds": facts}
+        write_text(config.out / "metrics.json", canonical_json(summary))
+    return Trained(config, facts, spread, list(dict.fromkeys(notes)))
+
+
+def show(result: Trained) -> RenderableType:
+    """A row for each seed, and all of them together."""
+    measure = result.facts[0]["measure"]
+    table = Table(title=f"{measure} on the development data", title_justify="left")
+    for name in ("seed", measure, "best epoch", "epochs", "minutes", "layers"):
+        table.add_column(name, justify="left" if name == "layers" else "right")
+    for told in result.facts:
+        table.add_row(
+            str(told["seed"]),
+            f"{100 * told['dev']:.2f}",
+            f"{told['best_epoch']:.0f}",
+            f"{told['epochs']:.0f}",
+            f"{told['seconds'] / 60:.1f}",
+            mixes_told(told["mixes"]),
+        )
+    if len(result.facts) > 1:
+        table.add_row("all", str(result.spread))
+    out = result.config.out
+    return Group(
+        table,
+        *result.notes,
+        f"Pictures and figures: {seed_folder(out, result.config.seeds[0])}",
+        f"Next: polyseme predict {out} TEXT, or polyseme evaluate {out}",
+    )
+
+
+def mixes_told(mixes: dict[str, Any]) -> str:
+    """What the mixes have learned, in a few words."""
+    parts = []
+    for place, told in mixes.items():
+        shares = " ".join(f"{share:.2f}" for share in told["layers"])
+        parts.append(f"{place} {shares} x {told['scale']:.2f}")
+    return "; ".join(parts)

@@ -1,0 +1,54 @@
+"""Trained tasks on labelled data they have not learned from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from polyseme.errors import ConfigError
+from polyseme.progress import Progress
+from polyseme.tasks.account import Account
+from polyseme.tasks.data import read_split
+from polyseme.tasks.measures import Measure, Tally
+from polyseme.tasks.seeds import Spread, trained_in
+from polyseme.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class EvaluatedTask:
+    """How right a task is, once for each seed it was trained with."""
+
+    folder: Path
+    data: Path
+    measure: Measure
+    tallies: list[Tally]
+    account: Account
+
+    @property
+    def spread(self) -> Spread:
+        """The measure over seeds."""
+        return Spread.of([tally.value(self.measure) for tally in self.tallies])
+
+
+def evaluate_task(
+    folder: Path, data: Path | None, *, model: Path | None, progress: Progress
+) -> EvaluatedTask:
+    """Measure on a file laid out like the task's own, by default on its test data.
+
+    `model`: where the model the task was trained with lies now, if it has moved.
+    """
+    folders = trained_in(folder)
+    config = Task.load(folders[0], model=model).config
+    file = data or config.data.test
+    if file is None:
+        raise ConfigError(
+            f"{folder} names no test data: name a file of examples, or data.test in the task."
+        )
+    examples, account = read_split(
+        file, config.data.reader, config.network, words_like=config.words_like
+    )
+    progress.begin("Measuring", len(folders))
+    tallies = []
+    for number, each in enumerate(folders, start=1):
+        task = Task.load(each, model=model)
+        tallies.append(task.tally(task.data(examples, kept=True)))
+        progress.reach(number)
+    return EvaluatedTask(folder, file, config.measured_by, tallies, account)

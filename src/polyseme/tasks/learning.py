@@ -1,0 +1,119 @@
+"""One task trained with one seed: from files of examples to a finished folder.
+
+in    settings, their examples, a seed
+out   a folder with the trained task, its run log and its pictures; what is finished is not redone
+"""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from polyseme.errors import ModelError
+from polyseme.folders import MANIFEST
+from polyseme.progress import Progress
+from polyseme.tasks.account import Account
+from polyseme.tasks.data import DataSet, Split, read_split, sentences_of, thin, without_dev
+from polyseme.tasks.examples import Example, Paired
+from polyseme.tasks.settings import TaskConfig, training_config
+from polyseme.tasks.task import Task
+from polyseme.tasks.trainee import TaskTraining
+from polyseme.training.checkpoint import CHECKPOINTS
+from polyseme.training.loop import train
+from polyseme.training.settings import numbers_of
+from polyseme.training.state import Outcome
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a task learns from and is measured on while it learns."""
+
+    train: list[Example]
+    dev: list[Example]
+    accounts: dict[str, Account]
+
+    @classmethod
+    def read(cls, config: TaskConfig) -> "Material":
+        """The files that the settings name; the test data is not opened."""
+        data, words_like = config.data, config.words_like
+
+        def read(path: Path, *, to_learn: bool) -> Split:
+            return read_split(
+                path, data.reader, config.network, words_like=words_like, to_learn=to_learn
+            )
+
+        train, account = read(data.train, to_learn=True)
+        accounts = {"train": account}
+        if data.dev is None:
+            train, dev = without_dev(train)
+        else:
+            dev, accounts["dev"] = read(data.dev, to_learn=False)
+        return cls(thin(train, data.share), dev, accounts)
+
+    def words(self, config: TaskConfig) -> list[str]:
+        """Words that may have a static vector, each once."""
+        is_learned = config.feed.words and config.feed.words.trained
+        # A vector that is learned needs training data; one that is given does not.
+        examples = self.train if is_learned else [*self.train, *self.dev]
+        found = (word for example in examples for part in sentences_of(example) for word in part)
+        return list(dict.fromkeys(found))
+
+
+def learn(
+    config: TaskConfig, material: Material, folder: Path, *, seed: int, progress: Progress
+) -> Task:
+    """Train, or go on with what was begun in the folder, or take what is finished there."""
+    torch.manual_seed(seed)
+    task = Task.new(config, material.train, material.words(config))
+    feed, network = task.module.feed, config.network
+    for complaint in feed.known.complaints:
+        progress.say(complaint)
+    trainee = TaskTraining(
+        task,
+        DataSet(material.train, network, feed, labels=task.labels, progress=progress),
+        DataSet(material.dev, network, feed, progress=progress),
+        seed=seed,
+    )
+    run = training_config(config, examples=len(material.train), seed=seed)
+    made_from = {**trainee.fingerprint(), "run": numbers_of(run)}
+    if finished := _finished(folder, made_from):
+        progress.say(f"{folder} is finished.")
+        return finished
+    outcome = train(trainee, run, folder, progress=progress)
+    facts = _facts(task, outcome, trainee, seed=seed) | {"made_from": made_from}
+    task = replace(task, facts=facts)
+    task.module.eval()
+    task.save(folder)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    return task
+
+
+def _finished(folder: Path, made_from: dict[str, Any]) -> Task | None:
+    if not (folder / MANIFEST).is_file():
+        return None
+    task = Task.load(folder)
+    if task.facts["made_from"] != made_from:
+        raise ModelError(
+            f"{folder} holds a task that was trained with other settings, data or words. Choose "
+            "another --out, or remove it."
+        )
+    return task
+
+
+def _facts(task: Task, outcome: Outcome, trainee: TaskTraining, *, seed: int) -> dict[str, Any]:
+    measure = task.config.measured_by
+    per_epoch = -(-trainee.num_examples // task.config.training.batch)
+    return {
+        "seed": seed,
+        "is_on_pairs": isinstance(trainee.example, Paired),
+        "measure": measure,
+        "dev": 1 - trainee.evaluate()["error"],
+        "epochs": outcome.steps / per_epoch,
+        "best_epoch": outcome.best_step / per_epoch,
+        "seconds": outcome.seconds,
+        "examples": trainee.num_examples,
+        "trained_parameters": sum(p.numel() for p in task.module.parameters() if p.requires_grad),
+        "mixes": task.module.feed.told(),
+    }

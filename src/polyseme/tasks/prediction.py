@@ -1,0 +1,177 @@
+"""Texts in, labels out, with a trained task; a file of any length in bounded memory.
+
+in    texts, or a file with one a line (two with a tab between them for pairs)
+out   `Predicted` for each sentence, or JSON lines
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import ConfigError, InputError
+from polyseme.files import WORK, publish
+from polyseme.model import preparation_of
+from polyseme.progress import Progress
+from polyseme.tasks.account import Account
+from polyseme.tasks.examples import Classified, Example, Paired, Tagged, Words
+from polyseme.tasks.networks.joined import JoinedConfig
+from polyseme.tasks.networks.pairs import PairsConfig
+from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.readers.lines import numbered_lines
+from polyseme.tasks.spans import OUTSIDE
+from polyseme.tasks.task import Task
+from polyseme.text.records import Rejected
+from polyseme.vectors.reading import Reader
+
+_MARK = "*"
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A sentence, a text or a pair, with what was found."""
+
+    texts: tuple[str, ...]
+    """What was given, its words with spaces between them."""
+    words: Words
+    labels: tuple[str, ...] | None = None
+    """A label for every word, in a task that tags."""
+    label: str | None = None
+    """The one label, in all others."""
+    marks_spans: bool = False
+    marked: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written."""
+        if self.label is not None:
+            return {"texts": list(self.texts), "label": self.label}
+        told: dict[str, Any] = {"words": list(self.words), "labels": list(self.labels or ())}
+        return told if self.marked is None else {**told, "marked": self.marked}
+
+
+class Predictor:
+    """A task that labels what people write."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        model = task.config.words_like
+        if model is None:
+            raise ConfigError(
+                "Nothing says how this task's words are found in running text: it was trained "
+                "without a model. Name one when training: data.words_like."
+            )
+        self._reader = Reader(preparation_of(model))
+
+    @property
+    def _is_on_pairs(self) -> bool:
+        network = self.task.config.network
+        if isinstance(network, JoinedConfig):
+            return bool(self.task.facts.get("is_on_pairs"))
+        return isinstance(network, PairsConfig)
+
+    def given(self, texts: Sequence[str]) -> Iterator[Example]:
+        """Texts as examples without a right answer."""
+        if self._is_on_pairs:
+            if len(texts) % 2:
+                raise InputError(
+                    f"This task compares two texts; {len(texts)} cannot be paired. Quote each."
+                )
+            pairs = zip(texts[::2], texts[1::2], strict=True)
+            return (self._pair(first, second) for first, second in pairs)
+        return (example for text in texts for example in self._examples(text))
+
+    def predict(self, examples: Iterable[Example]) -> Iterator[Predicted]:
+        """What is found, in order."""
+        network = self.task.config.network
+        marks_spans = isinstance(network, TaggingConfig) and network.scheme != "none"
+        for example, labels in self.task.predict(examples):
+            match example:
+                case Tagged(words, _, marked):
+                    yield Predicted((" ".join(words),), words, labels, None, marks_spans, marked)
+                case Classified(text):
+                    assert isinstance(text, tuple)
+                    yield Predicted((" ".join(text),), text, None, labels[0])
+                case Paired(first, second):
+                    yield Predicted((" ".join(first), " ".join(second)), (), None, labels[0])
+
+    def label_file(self, path: Path, out: Path, progress: Progress) -> Account:
+        """Label a file of texts; the result appears whole or not at all."""
+        account = Account()
+        progress.begin("Labelling", path.stat().st_size if path.is_file() else 0)
+        self.write(self.predict(self._of_file(path, account, progress)), out)
+        return account
+
+    def write(self, found: Iterable[Predicted], out: Path) -> None:
+        """JSON lines."""
+        scratch = out.parent / WORK / out.name
+        scratch.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.open("w", encoding="utf-8", newline="\n") as stream:
+            for each in found:
+                stream.write(json.dumps(each.as_json(), ensure_ascii=False) + "\n")
+        publish(scratch, out)
+
+    def _of_file(self, path: Path, account: Account, progress: Progress) -> Iterator[Example]:
+        """A line that cannot be used is counted and told."""
+        done = 0
+        for line in numbered_lines(path, "utf-8"):
+            if isinstance(line, Rejected):
+                account.reject(line, str(path))
+                continue
+            done += len(line.text.encode()) + 1
+            progress.reach(done)
+            if not line.text.strip():
+                continue
+            try:
+                examples = self._of_line(line.text)
+            except InputError as error:
+                unfit = Rejected(line.number, "unfit", line.text, str(error))
+                account.reject(unfit, str(path))
+                continue
+            account.keep(len(examples))
+            yield from examples
+
+    def _of_line(self, text: str) -> list[Example]:
+        if not self._is_on_pairs:
+            return list(self._examples(text))
+        first, tab, second = text.partition("\t")
+        if not tab:
+            raise InputError("no tab between two texts")
+        return [self._pair(first, second)]
+
+    def _pair(self, first: str, second: str) -> Paired:
+        return Paired(self._words(first), self._words(second), "")
+
+    def _words(self, text: str) -> Words:
+        words = tuple(word for found in self._reader.read([text]) for word in found.words)
+        if not words:
+            raise InputError(f"There is no word in {text[:60]!r}.")
+        return words
+
+    def _examples(self, text: str) -> Iterator[Example]:
+        """Sentences to be tagged, or the text to be classified."""
+        network = self.task.config.network
+        is_marked = getattr(network, "is_marked", False)
+        if not isinstance(network, TaggingConfig):
+            words = self._words(text)
+            marked, words = _find_mark(words) if is_marked else (None, words)
+            yield Classified(words, "", marked)
+            return
+        for found in self._reader.read([text]):
+            words = tuple(found.words)
+            marked, words = _find_mark(words) if is_marked else (None, words)
+            yield Tagged(words, (OUTSIDE,) * len(words), marked)
+
+
+def _find_mark(words: Words) -> tuple[int, Words]:
+    """The word between two asterisks, and all words without them."""
+    places = [place for place, word in enumerate(words) if word == _MARK]
+    if len(places) == 2 and places[1] == places[0] + 2:
+        return places[0], tuple(word for word in words if word != _MARK)
+    for place, word in enumerate(words):
+        if len(word) > 2 and word.startswith(_MARK) and word.endswith(_MARK):
+            return place, (*words[:place], word[1:-1], *words[place + 1 :])
+    raise InputError(
+        f"This task is about one word of each sentence. Put asterisks around it: "
+        f"{' '.join(words[:12])!r} has none."
+    )

@@ -1,0 +1,166 @@
+"""A task that is trained, or about to be: words in, labels out; and its folder on disk.
+
+    model.safetensors  what was learned: network, mixes, and the encoder if it was fine-tuned
+    config.toml        every setting, resolved
+    words.json         labels, and the words and characters with vectors of their own
+    manifest.json      SHA-256 of these, the model it was trained with, and how good it is
+
+A frozen model is not in the folder: the manifest tells its hash, and no other is accepted.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+
+from polyseme.config import build, merged, read_toml, to_toml
+from polyseme.encoders.stored import read_weights
+from polyseme.errors import ConfigError, ModelError
+from polyseme.files import WORK, canonical_json, publish, write_text
+from polyseme.folders import MANIFEST, Kind, open_sealed, seal_folder
+from polyseme.tasks.data import DataSet
+from polyseme.tasks.examples import Example
+from polyseme.tasks.labels import Labels, due
+from polyseme.tasks.measures import Tally, tally_spans, tally_words
+from polyseme.tasks.module import TaskModule
+from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.settings import TaskConfig
+from polyseme.transfer.feed import Feed
+from polyseme.transfer.known import Known
+
+WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
+KIND = Kind(
+    name="task",
+    version=1,
+    files=frozenset({WEIGHTS, CONFIG, WORDS}),
+    told=("feed", "facts"),
+    made_by="polyseme train TASK.toml",
+)
+_BATCH = 64  # examples answered at once
+_WINDOW = 2048  # examples in memory at once
+
+
+@dataclass(frozen=True)
+class Task:
+    """Settings, labels and weights."""
+
+    config: TaskConfig
+    labels: Labels
+    module: TaskModule
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the manifest tells: data, epochs, measures."""
+
+    @classmethod
+    def new(cls, config: TaskConfig, train: Sequence[Example], words: Iterable[str]) -> "Task":
+        """An untrained task; its weights depend on torch's seed.
+
+        `words`: those that may have a static vector.
+        """
+        labels = Labels.of(train, config.network)
+        feed = Feed.new(config.feed, words)
+        return cls(config, labels, TaskModule(feed, config.network, labels))
+
+    def data(self, examples: Sequence[Example], *, kept: bool = False) -> DataSet:
+        """Examples to be answered."""
+        return DataSet(examples, self.config.network, self.module.feed, kept=kept)
+
+    def answer(self, data: DataSet) -> list[tuple[str, ...]]:
+        """The labels of each example, in the order of the examples."""
+        device = str(next(self.module.parameters()).device)
+        was_training = self.module.training
+        self.module.eval()
+        found: list[tuple[str, ...]] = [()] * len(data)
+        for chosen in data.in_order(_BATCH):
+            answers = self.module.answer(data.batch(chosen).to(device))
+            for number, labels in zip(chosen, answers, strict=True):
+                found[number] = self.labels.decode(labels)
+        self.module.train(was_training)
+        return found
+
+    def predict(self, examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[str, ...]]]:
+        """Each example with the labels found for it, in order and in bounded memory."""
+        stream = iter(examples)
+        while window := list(islice(stream, _WINDOW)):
+            yield from zip(window, self.answer(self.data(window)), strict=True)
+
+    def tally(self, data: DataSet) -> Tally:
+        """How right the answers are, example by example."""
+        return self.tally_of(data.examples, self.answer(data))
+
+    def tally_of(self, examples: Sequence[Example], found: Sequence[Sequence[str]]) -> Tally:
+        """How right these answers are."""
+        network = self.config.network
+        wanted = [due(example, network) for example in examples]
+        if isinstance(network, TaggingConfig) and network.scheme != "none":
+            return tally_spans(wanted, found, leave_out=network.leave_out)
+        return tally_words(wanted, found)
+
+    def save(self, folder: Path) -> None:
+        """Write the folder; the manifest last, which makes it a trained task."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        weights = {
+            name: weight.detach().to("cpu").contiguous()
+            for name, weight in self.module.state_dict().items()
+        }
+        scratch = folder / WORK / WEIGHTS
+        scratch.parent.mkdir(exist_ok=True)
+        scratch.write_bytes(save(weights))
+        publish(scratch, folder / WEIGHTS)
+        feed = self.module.feed
+        told = {"labels": list(self.labels.names), "known": feed.known.as_json()}
+        write_text(folder / WORDS, canonical_json(told))
+        parts = {name: getattr(self.config, name) for name in ("data", "feed", "network")}
+        text = to_toml(**parts, training=self.config.training)
+        write_text(folder / CONFIG, _with_measure(text, self.config))
+        seal_folder(
+            folder,
+            KIND,
+            [WEIGHTS, CONFIG, WORDS],
+            feed=feed.fingerprint(),
+            facts=dict(self.facts),
+        )
+
+    @classmethod
+    def load(cls, folder: Path, *, model: Path | None = None) -> "Task":
+        """The trained task in a folder. `model`: where its model lies now, if it has moved."""
+        told = open_sealed(folder, KIND)
+        values = read_toml(folder / CONFIG)
+        if model is not None:
+            values = merged(values, {"feed": {"model": {"model": model}}})
+        try:
+            words = json.loads((folder / WORDS).read_text(encoding="utf-8"))
+            config = build(TaskConfig, values)
+            labels, known = Labels(tuple(words["labels"])), Known.from_json(words["known"])
+        except (ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ModelError(f"{folder} holds no task that can be read: {error}") from error
+        _check_model_is_there(folder, config)
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
+            feed = Feed.of(config.feed, known)
+            module = TaskModule(feed, config.network, labels)
+        if feed.fingerprint()["model"] != told["feed"]["model"]:
+            raise ModelError(
+                f"{folder} was trained with another model than the one that lies at "
+                f"{config.feed.model and config.feed.model.model} now. Name the folder of "
+                "the right one with --frozen, or train again."
+            )
+        module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
+        return cls(config, labels, module.eval(), told["facts"])
+
+
+def _check_model_is_there(folder: Path, config: TaskConfig) -> None:
+    model = config.feed.model
+    if model is not None and not (model.model / MANIFEST).is_file():
+        raise ModelError(
+            f"{folder} was trained with the model at {model.model}, and there is none now. Name "
+            "its folder with --frozen."
+        )
+
+
+def _with_measure(text: str, config: TaskConfig) -> str:
+    return text if config.measure is None else f'measure = "{config.measure}"\n\n{text}'

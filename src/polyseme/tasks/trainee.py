@@ -1,0 +1,83 @@
+"""A task and its data, as the training loop sees them."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyseme.batches.ahead import ahead
+from polyseme.files import canonical_json
+from polyseme.tasks.batch import TaskBatch
+from polyseme.tasks.data import DataSet, sentences_of
+from polyseme.tasks.examples import Example
+from polyseme.tasks.labels import due
+from polyseme.tasks.task import Task
+from polyseme.training.optimizer import Rate
+from polyseme.training.trainee import Position
+
+ERROR = "error"
+"""What is measured on the way and made small: 1 less the task's measure."""
+
+
+class TaskTraining:
+    """Learns from one data set, is measured on another."""
+
+    def __init__(self, task: Task, train: DataSet, dev: DataSet, *, seed: int) -> None:
+        self.task, self.module = task, task.module
+        self._train, self._dev, self._seed = train, dev, seed
+
+    @property
+    def num_examples(self) -> int:
+        """How many there are to learn from."""
+        return len(self._train)
+
+    @property
+    def example(self) -> Example:
+        """The first of them."""
+        return self._train.examples[0]
+
+    def batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
+        """Epoch after epoch, each in an order of its own."""
+        return ahead(self._batches(position))
+
+    def _batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
+        epoch, number, step = (position.get(name, 0) for name in ("epoch", "batch", "step"))
+        size = self.task.config.training.batch
+        while True:
+            chosen = self._train.shuffled(size, np.random.default_rng([self._seed, epoch]))
+            for place in range(number, len(chosen)):
+                after = {"epoch": epoch, "batch": place + 1, "step": step + 1}
+                yield self._train.batch(chosen[place], step), after
+                step += 1
+            epoch, number = epoch + 1, 0
+
+    def rates(self) -> dict[str, Rate]:
+        """The feed's; the network's own parameters are trained alike."""
+        return {f"feed.{name}": rate for name, rate in self.module.feed.rates().items()}
+
+    def evaluate(self) -> dict[str, float]:
+        """How far from right on the development data."""
+        tally = self.task.tally(self._dev)
+        return {ERROR: 1 - tally.value(self.task.config.measured_by)}
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Settings, words and labels; paths may change."""
+        config = self.task.config
+        return {
+            "feed": self.module.feed.fingerprint(),
+            "network": config.network.model_dump(mode="json"),
+            "training": config.training.model_dump(mode="json", include={"batch"}),
+            "labels": list(self.task.labels.names),
+            "train": _hash(self._train.examples, self.task),
+            "dev": _hash(self._dev.examples, self.task),
+        }
+
+
+def _hash(examples: Sequence[Example], task: Task) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        right, marked = due(example, task.config.network), getattr(example, "marked", None)
+        told = [sentences_of(example), right, marked]
+        digest.update(canonical_json(told).encode())
+    return digest.hexdigest()

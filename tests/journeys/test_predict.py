@@ -1,0 +1,37 @@
+"""Texts labelled by a trained task, through the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import polyseme
+from tasks.cases import TaskCase, make_task
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> TaskCase:
+    made = make_task(tmp_path_factory.mktemp("predict"))
+    polyseme("train", made.task, "--out", made.folder / "names")
+    return made
+
+
+def test_names_are_marked_in_running_text(case: TaskCase) -> None:
+    shown = polyseme("predict", case.folder / "names", "word1 word2 word10 word3")
+    assert "word10[NAME]" in shown.stdout
+
+
+def test_every_line_of_a_file_is_labelled_or_told(case: TaskCase, tmp_path: Path) -> None:
+    texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
+    texts.write_bytes(b"word1 word10 word3\n\nword4\n\xff\xff\n")
+    shown = polyseme("predict", case.folder / "names", "--file", texts, "--out", out)
+    assert "1 of 3 rows set aside: 1 not-utf-8" in " ".join(shown.stdout.split())
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [line["words"] for line in lines] == [["word1", "word10", "word3"], ["word4"]]
+    assert lines[0]["labels"] == ["O", "B-NAME", "O"]
+
+
+def test_what_is_missing_is_said(case: TaskCase, tmp_path: Path) -> None:
+    shown = polyseme("predict", case.folder / "names", code=2)
+    assert "--file" in shown.stderr
+    shown = polyseme("predict", tmp_path, "word1", code=65)
+    assert "polyseme train" in " ".join(shown.stderr.split())

@@ -1,0 +1,125 @@
+"""Examples as words, batches, and shares of a data set."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from polyseme.config import build
+from polyseme.errors import ConfigError, InputError
+from polyseme.tasks.data import DataConfig, Split, read_split, thin, without_dev
+from polyseme.tasks.examples import Classified, Example, Paired
+from polyseme.tasks.networks import NetworkConfig
+from polyseme.tasks.networks.classification import ClassificationConfig
+from polyseme.tasks.networks.tagging import TaggingConfig
+from tasks.making import config_of, examples_for, task_of
+
+COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
+
+
+def read(path: Path, network: NetworkConfig, kind: str = "columns", **others: Any) -> Split:
+    reader = build(DataConfig, {"train": path, "reader": {"kind": kind, **others}}).reader
+    return read_split(path, reader, network, words_like=None)
+
+
+def test_examples_of_the_wrong_family_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.conll"
+    path.write_text(COLUMNS, encoding="utf-8")
+    examples, account = read(path, TaggingConfig())
+    assert [example.words for example in examples] == [  # type: ignore[union-attr]
+        ("Ada", "sleeps"),
+        ("She", "sees", "Bob"),
+    ]
+    assert account.examples == 2
+    with pytest.raises(ConfigError, match=r"'classification'.*classified.*has tagged ones"):
+        read(path, ClassificationConfig())
+
+
+def test_running_text_needs_to_know_how_words_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\nA fine day\tgood\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"data\.words_like"):
+        read(path, ClassificationConfig(), "table")
+
+
+def test_an_example_without_a_word_is_counted_and_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    lines = ['{"text": ["A", "day"], "label": "good"}', '{"text": [], "label": "bad"}']
+    path.write_text("\n".join(lines), encoding="utf-8")
+    examples, account = read(path, ClassificationConfig(), "table")
+    assert examples == [Classified(("A", "day"), "good")]
+    assert account.read == account.kept + account.set_aside == 2
+
+
+def test_subtrees_are_to_learn_from_and_never_to_be_measured_on(tmp_path: Path) -> None:
+    path = tmp_path / "trees.txt"
+    path.write_text("(3 (2 A) (4 (2 fine) (2 day)))\n", encoding="utf-8")
+    config = {"train": path, "reader": {"kind": "trees", "subtrees": True}}
+    reader = build(DataConfig, config).reader
+
+    def texts(*, to_learn: bool) -> list[Any]:
+        options = {"words_like": None, "to_learn": to_learn}
+        found = read_split(path, reader, ClassificationConfig(), **options)  # type: ignore[arg-type]
+        return [example.text for example in found.examples]  # type: ignore[union-attr]
+
+    assert texts(to_learn=False) == [("A", "fine", "day")]
+    assert ("fine", "day") in texts(to_learn=True)
+
+
+def numbered(count: int) -> list[Example]:
+    return [Classified((str(number),), "x") for number in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_a_smaller_share_is_part_of_a_larger_one_and_as_large_as_asked(count: int) -> None:
+    shares = [thin(numbered(count), share) for share in (0.01, 0.05, 0.25, 1.0)]
+    for small, large in pairwise(shares):
+        assert set(small) <= set(large)
+    assert shares[-1] == numbered(count)
+    assert [len(share) for share in shares] == pytest.approx(
+        [max(1, count * share) for share in (0.01, 0.05, 0.25, 1.0)], abs=2
+    )
+
+
+def test_a_share_is_spread_over_the_file() -> None:
+    kept = [int(example.text[0]) for example in thin(numbered(1000), 0.1)]  # type: ignore[union-attr]
+    assert max(np.diff(kept)) <= 30
+    assert kept[0] < 30
+    assert kept[-1] > 970
+
+
+def test_without_development_data_every_tenth_example_is_kept_apart() -> None:
+    rest, dev = without_dev(numbered(30))
+    assert [example.text for example in dev] == [("9",), ("19",), ("29",)]  # type: ignore[union-attr]
+    assert len(rest) == 27
+    assert not set(rest) & set(dev)
+    with pytest.raises(InputError, match="too few"):
+        without_dev(numbered(9))
+
+
+@pytest.mark.parametrize("name", ["names, static", "pairs, static"])
+def test_an_epoch_has_every_example_once_in_an_order_of_its_own(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    _, data = task_of(config_of(name, models, tmp_path), examples_for(name, 23))
+    epochs = [data.shuffled(4, np.random.default_rng([1, epoch])) for epoch in (0, 0, 1)]
+    flat = [np.concatenate(epoch).tolist() for epoch in epochs]
+    assert all(sorted(order) == list(range(23)) for order in flat)
+    assert flat[0] == flat[1] != flat[2]
+    assert all(len(batch) <= 4 for batch in epochs[0])
+    assert sorted(np.concatenate(list(data.in_order(4))).tolist()) == list(range(23))
+
+
+def test_a_pair_s_sentences_stand_half_a_batch_apart(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    examples = examples_for("pairs, static")
+    _, data = task_of(config_of("pairs, static", models, tmp_path), examples)
+    batch = data.batch(np.array([4, 2]))
+    chosen = [examples[4], examples[2]]
+    assert all(isinstance(pair, Paired) for pair in chosen)
+    expected = [len(pair.first) for pair in chosen] + [len(pair.second) for pair in chosen]  # type: ignore[union-attr]
+    assert batch.given.lengths.tolist() == expected
+    assert len(batch) == 2

@@ -1,0 +1,182 @@
+"""What holds for every task, whatever feeds it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from polyseme.errors import TrainingError
+from polyseme.progress import Silence
+from polyseme.tasks import trainee as trainee_module
+from polyseme.tasks.learning import Material, learn
+from polyseme.tasks.task import Task
+from polyseme.tasks.trainee import TaskTraining
+from polyseme.training.optimizer import build_optimizer
+from polyseme.training.settings import TrainingConfig
+from polyseme.transfer.finetuned import FineTunedConfig
+from tasks.making import TASKS, config_of, examples_for, task_of
+
+NAMES = list(TASKS)
+each_task = pytest.mark.parametrize("name", NAMES)
+
+
+def scores_of(task: Task, data: Any, chosen: list[int]) -> tuple[Tensor, Tensor]:
+    """Scores of the first example of a batch, and their mask."""
+    batch = data.batch(np.array(chosen))
+    with torch.no_grad():
+        fed = task.module.feed(batch.given)
+        return task.module.network.scores(fed, batch.marked)[0], fed.mask[0]
+
+
+@each_task
+def test_what_is_found_for_an_example_does_not_depend_on_its_company(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    task, data = task_of(config_of(name, models, tmp_path), examples_for(name))
+    task.module.eval()
+    longest = int(data.lengths.argmax())
+    for number in range(4):
+        alone, mask = scores_of(task, data, [number])
+        beside, _ = scores_of(task, data, [number, longest, 7])
+        beside = beside[: len(mask)] if beside.ndim > 1 else beside
+        if alone.ndim > 1:
+            alone, beside = alone[mask], beside[mask]
+        assert torch.allclose(alone, beside, atol=1e-5)
+    whole = task.answer(data)
+    singly = [task.answer(task.data([example]))[0] for example in data.examples]
+    assert whole == singly
+
+
+@each_task
+def test_a_task_saved_and_loaded_finds_the_same(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    examples = examples_for(name)
+    task, data = task_of(config_of(name, models, tmp_path / "cache"), examples)
+    task.module.eval()
+    task.save(tmp_path / "task")
+    loaded = Task.load(tmp_path / "task")
+    assert loaded.config == task.config
+    assert loaded.labels == task.labels
+    kept = task.module.state_dict()
+    assert all(torch.equal(kept[k], w) for k, w in loaded.module.state_dict().items())
+    assert loaded.answer(loaded.data(examples)) == task.answer(data)
+
+
+@each_task
+def test_all_that_is_trained_is_in_the_optimizer_and_in_the_file(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    task, data = task_of(config_of(name, models, tmp_path / "cache"), examples_for(name))
+    trainee = TaskTraining(task, data, data, seed=1)
+    optimizer = build_optimizer(task.module, TrainingConfig(steps=1), trainee.rates())
+    held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    batch, _ = next(iter(trainee.batches({})))
+    task.module(batch)["loss"].backward()
+    task.save(tmp_path / "task")
+    saved = load_file(tmp_path / "task" / "model.safetensors")
+    moved = {n: p for n, p in task.module.named_parameters() if p.grad is not None}
+    assert moved
+    for parameter_name, parameter in moved.items():
+        assert id(parameter) in held, parameter_name
+        assert torch.equal(saved[parameter_name], parameter.detach()), parameter_name
+    # A rate that names no parameter would be a rate that nobody follows.
+    assert trainee.rates().keys() <= dict(task.module.named_parameters()).keys()
+
+
+@each_task
+def test_a_rule_is_learnt_by_heart(name: str, models: dict[str, Path], tmp_path: Path) -> None:
+    config = config_of(name, models, tmp_path / "cache", epochs=60, patience=60)
+    examples = examples_for(name)
+    task = learn(
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+    )
+    assert task.facts["dev"] >= 0.95
+
+
+@pytest.mark.parametrize("name", ["names, frozen", "texts, frozen", "pairs, frozen"])
+def test_a_frozen_model_stays_as_it_was_to_the_last_bit(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    examples = examples_for(name)
+    config = config_of(name, models, tmp_path / "cache")
+    before = load_file(models["elmo"] / "model.safetensors")
+    task = learn(
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+    )
+    frozen = task.module.feed._frozen
+    assert frozen is not None
+    after = frozen.embedder.model.network.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(before[key], weight) for key, weight in after.items())
+    assert not any(key.startswith("feed.tuned") for key in task.module.state_dict())
+
+
+@pytest.mark.parametrize("name", ["names, finetuned", "joined texts, gpt", "joined pairs, bert"])
+def test_a_fine_tuned_model_moves_and_its_folder_does_not(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    examples = examples_for(name)
+    config = config_of(name, models, tmp_path / "cache")
+    assert isinstance(config.feed.model, FineTunedConfig)
+    path = config.feed.model.model / "model.safetensors"
+    content, before = path.read_bytes(), load_file(path)
+    task = learn(
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+    )
+    tuned = task.module.feed.tuned
+    assert tuned is not None
+    still = [
+        key
+        for key, weight in tuned.encoder.state_dict(prefix="encoder.").items()
+        if torch.equal(before[key], weight)
+    ]
+    assert still == []
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("name", ["names, frozen", "senses", "pairs, static", "joined pairs, bert"])
+def test_stopped_and_continued_ends_with_the_same_bits(
+    name: str, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples = examples_for(name)
+    material = Material(examples, examples, {})
+    config = config_of(name, models, tmp_path / "cache", save_minutes=1e-9, epochs=3)
+
+    def run(folder: str) -> dict[str, Tensor]:
+        task = learn(config, material, tmp_path / folder, seed=1, progress=Silence())
+        return task.module.state_dict()
+
+    whole = run("whole")
+    batches = trainee_module.TaskTraining._batches
+
+    def dying(self: TaskTraining, position: Any) -> Any:
+        for number, item in enumerate(batches(self, position)):
+            if number == 7:
+                raise TrainingError("The machine stopped.")
+            yield item
+
+    monkeypatch.setattr(trainee_module.TaskTraining, "_batches", dying)
+    with pytest.raises(TrainingError, match="The machine stopped"):
+        run("cut")
+    monkeypatch.undo()
+    found = run("cut")
+    assert all(torch.equal(weight, found[key]) for key, weight in whole.items())
+
+
+@each_task
+def test_shares_of_a_batch_lose_as_much_as_the_whole(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    task, data = task_of(config_of(name, models, tmp_path / "cache"), examples_for(name))
+    task.module.eval()
+    batch = data.batch(np.arange(5), step=0)
+    with torch.no_grad():
+        whole = task.module(batch)["loss"]
+        parts = [task.module(batch.share(number, of=3))["loss"] for number in range(3)]
+    assert float(torch.stack(parts).sum()) == pytest.approx(float(whole), rel=1e-4)
+    assert sum(len(batch.share(number, of=3)) for number in range(3)) == 5

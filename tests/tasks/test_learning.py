@@ -1,0 +1,85 @@
+"""From examples to a finished folder, once."""
+
+from pathlib import Path
+
+import pytest
+
+from polyseme.errors import ModelError
+from polyseme.files import sha256_of
+from polyseme.progress import Silence
+from polyseme.tasks.learning import Material, learn
+from polyseme.tasks.report import write_report
+from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import Task
+from tasks.making import config_of, examples_for
+
+NAME = "names, frozen"
+
+
+def material() -> Material:
+    return Material(examples_for(NAME), examples_for(NAME, 8, seed=9), {})
+
+
+@pytest.fixture(scope="module")
+def config(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> TaskConfig:
+    return config_of(NAME, models, tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def folder(config: TaskConfig, tmp_path: Path) -> Path:
+    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    return tmp_path / "task"
+
+
+def test_what_is_finished_is_not_done_again(config: TaskConfig, folder: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    again = learn(config, material(), folder, seed=1, progress=Silence())
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert again.facts["seed"] == 1
+    assert not (folder / "checkpoints").exists()
+
+
+def test_other_data_or_another_seed_is_not_taken_for_the_same(
+    config: TaskConfig, folder: Path
+) -> None:
+    other = Material(examples_for(NAME, seed=6), material().dev, {})
+    with pytest.raises(ModelError, match="trained with other settings, data or words"):
+        learn(config, other, folder, seed=1, progress=Silence())
+    with pytest.raises(ModelError, match="trained with other settings, data or words"):
+        learn(config, material(), folder, seed=2, progress=Silence())
+
+
+def test_two_seeds_learn_differently_and_one_seed_learns_the_same(
+    config: TaskConfig, folder: Path, tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        learn(config, material(), tmp_path / str(seed), seed=seed, progress=Silence())
+    hashes = [
+        sha256_of(path / "model.safetensors") for path in (folder, tmp_path / "1", tmp_path / "2")
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_a_task_refuses_another_model_than_its_own(folder: Path, models: dict[str, Path]) -> None:
+    with pytest.raises(ModelError, match="trained with another model"):
+        Task.load(folder, model=models["gpt"])
+    with pytest.raises(ModelError, match=r"there is none now.*--frozen"):
+        Task.load(folder, model=folder / "nowhere")
+
+
+def test_a_damaged_file_is_refused_by_name(folder: Path) -> None:
+    path = folder / "words.json"
+    path.write_bytes(path.read_bytes().replace(b"ba", b"bo"))
+    with pytest.raises(ModelError, match=r"words\.json is missing or not as it was written"):
+        Task.load(folder)
+
+
+def test_the_report_has_figures_and_pictures(config: TaskConfig, folder: Path) -> None:
+    task = learn(config, material(), folder, seed=1, progress=Silence())
+    assert write_report(task, folder, material().dev) == []
+    for name in ("curve.png", "layers.png", "confusion.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
+    assert '"dev_by_label"' in (folder / "metrics.json").read_text(encoding="utf-8")
+    mixes = task.facts["mixes"]
+    assert set(mixes) == {"first", "last"}
+    assert all(sum(told["layers"]) == pytest.approx(1.0) for told in mixes.values())
