@@ -69,6 +69,7 @@ from polyseme.transfer.finetuned import FineTunedConfig
 from polyseme.transfer.frozen import FrozenConfig
 from polyseme.transfer.known import FileVectorsConfig, ModelVectorsConfig, NewVectorsConfig
 from polyseme.transfer.mix import MixConfig
+from polyseme.transfer.units import UnitsConfig
 from polyseme.transfer.words import SpellingConfig, WordsConfig
 from polyseme.vectors.settings import VectorsConfig
 
@@ -190,6 +191,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("Model: frozen", "feed.model.", FrozenConfig, "One choice of `feed.model`."),
     ("The cache", "feed.model.cache.", CacheConfig, "The table `[feed.model.cache]`."),
     ("Model: fine-tuned", "feed.model.", FineTunedConfig, "One choice of `feed.model`."),
+    ("Characters with labels", "feed.units.", UnitsConfig, "The table `[feed.units]`."),
     ("The mix", "feed.mix.", MixConfig, "The table `[feed.mix]`."),
     *(
         (f"Network: {title}", "network.", kind, "One choice of `network`.")

@@ -12,43 +12,26 @@ Examples:
 """
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.comparison import Row, Way, compare_ways
-from polyseme.tasks.settings import PARTS, read_task
+from polyseme.tasks.settings import TaskFileConfig
 from polyseme.training.memory import keep_freed_memory
 
 
-class CompareConfig(Settings):
+class CompareConfig(TaskFileConfig):
     """Which task, in which ways."""
 
-    task: Path
-    """The TOML file that describes the task."""
-    out: Path
-    """Folder to write to, with a folder in it for each way and seed."""
     with_: tuple[Way, ...] = ("static", "frozen")
     """Ways of feeding, the first being what others are held against."""
-    seeds: tuple[int, ...] = (1,)
-    """What all chance grows from; every way is trained for each."""
     on: Literal["dev", "test"] = "dev"
     """What is measured on. Leave the test data alone until all is decided."""
-    data: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set data.share=0.1`."""
-    feed: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set feed.place=both`."""
-    network: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set network.context.layers=2`."""
-    training: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set training.epochs=5`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +47,7 @@ def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
     """Train and measure all ways."""
     if len(set(config.with_)) != len(config.with_) or not config.with_:
         raise ConfigError(f"--with {','.join(config.with_)}: name each way once.")
-    task = read_task(config.task, config.model_dump(include=set(PARTS)))
+    task = config.read_task()
     keep_freed_memory()
     with disk_faults_explained(config.out):
         rows = compare_ways(

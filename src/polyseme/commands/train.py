@@ -13,43 +13,24 @@ Examples:
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.report import write_report
 from polyseme.tasks.seeds import Spread, seed_folder
-from polyseme.tasks.settings import PARTS, read_task
+from polyseme.tasks.settings import TaskFileConfig
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import num_processes
 
 
-class TrainConfig(Settings):
+class TrainConfig(TaskFileConfig):
     """Which task, where to, with which seeds."""
-
-    task: Path
-    """The TOML file that describes the task."""
-    out: Path
-    """Folder to write to, with a folder in it for each seed; a run that was stopped goes on
-    there."""
-    seeds: tuple[int, ...] = (1,)
-    """What all chance grows from; a task is trained for each."""
-    data: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set data.share=0.1`."""
-    feed: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set feed.place=both`."""
-    network: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set network.context.layers=2`."""
-    training: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set training.epochs=5`."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +48,7 @@ def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
     progress = progress or Silence()
     if num_processes() > 1:
         raise ConfigError("A task is trained in one process. Give other machines other seeds.")
-    task_config = read_task(config.task, config.model_dump(include=set(PARTS)))
+    task_config = config.read_task()
     keep_freed_memory()
     with disk_faults_explained(config.out):
         material = Material.read(task_config)

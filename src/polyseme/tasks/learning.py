@@ -19,7 +19,7 @@ from polyseme.tasks.data import DataSet, Split, read_split, sentences_of, thin, 
 from polyseme.tasks.examples import Example, Paired
 from polyseme.tasks.settings import TaskConfig, training_config
 from polyseme.tasks.task import Task
-from polyseme.tasks.trainee import TaskTraining
+from polyseme.tasks.trainee import ERROR, TaskTraining
 from polyseme.training.checkpoint import CHECKPOINTS
 from polyseme.training.loop import train
 from polyseme.training.settings import numbers_of
@@ -54,7 +54,8 @@ class Material:
 
     def words(self, config: TaskConfig) -> list[str]:
         """Words that may have a static vector, each once."""
-        is_learned = config.feed.words and config.feed.words.trained
+        feed = config.feed
+        is_learned = feed.units is not None or (feed.words is not None and feed.words.trained)
         # A vector that is learned needs training data; one that is given does not.
         examples = self.train if is_learned else [*self.train, *self.dev]
         found = (word for example in examples for part in sentences_of(example) for word in part)
@@ -77,12 +78,13 @@ def learn(
         seed=seed,
     )
     run = training_config(config, examples=len(material.train), seed=seed)
-    made_from = {**trainee.fingerprint(), "run": numbers_of(run)}
+    made_from = {**trainee.fingerprint(), "run": numbers_of(run) | {"patience": run.patience}}
     if finished := _finished(folder, made_from):
         progress.say(f"{folder} is finished.")
         return finished
     outcome = train(trainee, run, folder, progress=progress)
-    facts = _facts(task, outcome, trainee, seed=seed) | {"made_from": made_from}
+    facts = _facts(task, outcome, material.train)
+    facts |= {"seed": seed, "dev": 1 - trainee.evaluate()[ERROR], "made_from": made_from}
     task = replace(task, facts=facts)
     task.module.eval()
     task.save(folder)
@@ -102,18 +104,16 @@ def _finished(folder: Path, made_from: dict[str, Any]) -> Task | None:
     return task
 
 
-def _facts(task: Task, outcome: Outcome, trainee: TaskTraining, *, seed: int) -> dict[str, Any]:
-    measure = task.config.measured_by
-    per_epoch = -(-trainee.num_examples // task.config.training.batch)
+def _facts(task: Task, outcome: Outcome, train: list[Example]) -> dict[str, Any]:
+    """What is told of a finished run."""
+    per_epoch = -(-len(train) // task.config.training.batch)
     return {
-        "seed": seed,
-        "is_on_pairs": isinstance(trainee.example, Paired),
-        "measure": measure,
-        "dev": 1 - trainee.evaluate()["error"],
+        "measure": task.config.measured_by,
+        "is_on_pairs": isinstance(train[0], Paired),
+        "examples": len(train),
         "epochs": outcome.steps / per_epoch,
         "best_epoch": outcome.best_step / per_epoch,
         "seconds": outcome.seconds,
-        "examples": trainee.num_examples,
         "trained_parameters": sum(p.numel() for p in task.module.parameters() if p.requires_grad),
         "mixes": task.module.feed.told(),
     }

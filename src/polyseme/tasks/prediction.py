@@ -16,8 +16,6 @@ from polyseme.model import preparation_of
 from polyseme.progress import Progress
 from polyseme.tasks.account import Account
 from polyseme.tasks.examples import Classified, Example, Paired, Tagged, Words
-from polyseme.tasks.networks.joined import JoinedConfig
-from polyseme.tasks.networks.pairs import PairsConfig
 from polyseme.tasks.networks.tagging import TaggingConfig
 from polyseme.tasks.readers.lines import numbered_lines
 from polyseme.tasks.spans import OUTSIDE
@@ -63,16 +61,9 @@ class Predictor:
             )
         self._reader = Reader(preparation_of(model))
 
-    @property
-    def _is_on_pairs(self) -> bool:
-        network = self.task.config.network
-        if isinstance(network, JoinedConfig):
-            return bool(self.task.facts.get("is_on_pairs"))
-        return isinstance(network, PairsConfig)
-
     def given(self, texts: Sequence[str]) -> Iterator[Example]:
         """Texts as examples without a right answer."""
-        if self._is_on_pairs:
+        if self.task.facts["is_on_pairs"]:
             if len(texts) % 2:
                 raise InputError(
                     f"This task compares two texts; {len(texts)} cannot be paired. Quote each."
@@ -132,7 +123,7 @@ class Predictor:
             yield from examples
 
     def _of_line(self, text: str) -> list[Example]:
-        if not self._is_on_pairs:
+        if not self.task.facts["is_on_pairs"]:
             return list(self._examples(text))
         first, tab, second = text.partition("\t")
         if not tab:
@@ -159,6 +150,8 @@ class Predictor:
             return
         for found in self._reader.read([text]):
             words = tuple(found.words)
+            if self.task.config.feed.units is not None:
+                words = tuple("".join(words))  # labels stand at characters
             marked, words = _find_mark(words) if is_marked else (None, words)
             yield Tagged(words, (OUTSIDE,) * len(words), marked)
 

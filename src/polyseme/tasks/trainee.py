@@ -27,16 +27,6 @@ class TaskTraining:
         self.task, self.module = task, task.module
         self._train, self._dev, self._seed = train, dev, seed
 
-    @property
-    def num_examples(self) -> int:
-        """How many there are to learn from."""
-        return len(self._train)
-
-    @property
-    def example(self) -> Example:
-        """The first of them."""
-        return self._train.examples[0]
-
     def batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
         """Epoch after epoch, each in an order of its own."""
         return ahead(self._batches(position))

@@ -1,0 +1,92 @@
+"""What people write, as examples for a task."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from vectors.bulk_cases import Case, make_case
+
+from polyseme.config import build
+from polyseme.errors import InputError
+from polyseme.tasks.examples import Classified, Example, Paired, Tagged
+from polyseme.tasks.prediction import Predictor
+from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import Task
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return make_case(tmp_path_factory.mktemp("prediction"))
+
+
+def predictor(case: Case, examples: list[Example], network: Any, **feed: Any) -> Predictor:
+    """An untrained task: only what it is asked matters here."""
+    values = {
+        "data": {"train": "train", "reader": {"kind": "columns"}},
+        "feed": {"model": {"kind": "frozen", "model": case.model, "cached": False}, **feed},
+        "network": {**network, "context": {"width": 4}},
+    }
+    torch.manual_seed(1)
+    task = Task.new(build(TaskConfig, values), examples, ["word1", "w"])
+    task = replace(task, facts={"is_on_pairs": isinstance(examples[0], Paired)})
+    task.module.eval()
+    return Predictor(task)
+
+
+ROLES: list[Example] = [Tagged(("word1", "word2"), ("B-V", "O"), 0)]
+TEXTS: list[Example] = [Classified(("word1",), "a"), Classified(("word2",), "b")]
+PAIRS: list[Example] = [Paired(("word1",), ("word2",), label) for label in ("same", "other")]
+
+
+def test_each_sentence_of_a_text_is_tagged_and_a_text_is_classified_whole(case: Case) -> None:
+    text = "word1 word2 . Word3 word4 ."
+    tagger = predictor(case, ROLES, {"kind": "tagging"})
+    assert [found.words for found in tagger.predict(tagger.given([text]))] == [
+        ("word1", "word2", "."),
+        ("Word3", "word4", "."),
+    ]
+    classifier = predictor(case, TEXTS, {"kind": "classification"})
+    [found] = classifier.predict(classifier.given([text]))
+    assert found.texts == ("word1 word2 . Word3 word4 .",)
+    assert found.label in ("a", "b")
+    assert found.as_json() == {"texts": list(found.texts), "label": found.label}
+
+
+@pytest.mark.parametrize("text", ["word1 *word2* word3", "word1 * word2 * word3"])
+def test_the_marked_word_is_found_and_the_marks_are_gone(case: Case, text: str) -> None:
+    roles = predictor(case, ROLES, {"kind": "tagging", "is_marked": True})
+    [example] = roles.given([text])
+    assert example == Tagged(("word1", "word2", "word3"), ("O",) * 3, 1)
+    with pytest.raises(InputError, match="Put asterisks around it"):
+        list(roles.given(["word1 word2"]))
+
+
+def test_two_texts_make_a_pair_and_one_does_not(case: Case) -> None:
+    pairs = predictor(case, PAIRS, {"kind": "pairs"})
+    [found] = pairs.predict(pairs.given(["word1 word2", "word3"]))
+    assert found.texts == ("word1 word2", "word3")
+    assert found.label in ("same", "other")
+    with pytest.raises(InputError, match="3 cannot be paired"):
+        list(pairs.given(["word1", "word2", "word3"]))
+
+
+def test_a_line_without_a_tab_is_counted(case: Case, tmp_path: Path) -> None:
+    from polyseme.progress import Silence
+
+    pairs = predictor(case, PAIRS, {"kind": "pairs"})
+    texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
+    texts.write_text("word1\tword2\nword3\n", encoding="utf-8")
+    account = pairs.label_file(texts, out, Silence())
+    assert (account.read, account.kept, account.set_aside) == (2, 1, 1)
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_labels_at_characters_are_found_for_characters(case: Case) -> None:
+    units = {"words_like": case.model}
+    tagger = predictor(case, ROLES, {"kind": "tagging"}, units=units)
+    [found] = tagger.predict(tagger.given(["word1"]))
+    assert found.words == tuple("word1")
+    assert found.labels is not None
+    assert len(found.labels) == 5
