@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
-def folder(english: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model where the pages expect one."""
-    english.model.save(tmp_path / "models" / "en-mini", card="A test.")
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the models where the pages expect them."""
+    shutil.copytree(ROOT / "models", tmp_path / "models")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -33,7 +34,7 @@ def test_snippets_run_one_after_the_other(page: str, capsys: pytest.CaptureFixtu
         exec(compile(code, page, "exec"), names)
     printed = capsys.readouterr().out
     if "how-to" not in page:
-        assert printed.startswith("('She', 'plays', 'the', 'piano', '.') (3, 5, 32)\n")
+        assert printed.startswith("('She', 'plays', 'the', 'piano', '.') (3, 5, 384)\n")
 
 
 def test_the_reference_names_everything_an_embedder_has() -> None:
