@@ -59,7 +59,9 @@ def run_on_ray(
         cwd=TESTS,
         env={**os.environ, **(environment or {})},
     )
-    assert done.stderr == ""
+    # Ray itself says this when a run ends before the news of a failed task has reached it.
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if "Failed to push error to driver" not in line] == []
     return done.stdout
 
 
