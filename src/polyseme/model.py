@@ -16,15 +16,14 @@ from typing import Any
 
 import torch
 from pydantic import model_validator
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
-from polyseme.encoders.stored import check_room, read_weights
+from polyseme.encoders.stored import check_room, read_weights, write_weights
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import WORK, publish, write_text
+from polyseme.files import write_text
 from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
 from polyseme.objectives.guess import log_probabilities, losses
 from polyseme.objectives.masked import MaskedConfig
@@ -159,14 +158,7 @@ class Model:
         folder.mkdir(parents=True, exist_ok=True)
         for name in (MANIFEST, CHARACTERS):  # another model may have stood here
             (folder / name).unlink(missing_ok=True)
-        weights = {
-            name: weight.detach().to("cpu", dtype).contiguous()
-            for name, weight in self.network.state_dict().items()
-        }
-        scratch = folder / WORK / WEIGHTS
-        scratch.parent.mkdir(exist_ok=True)
-        scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
-        publish(scratch, folder / WEIGHTS)
+        write_weights(folder / WEIGHTS, self.network, dtype)
         self.lexicon.save(folder)
         write_text(folder / CONFIG, to_toml(model=self.config))
         write_text(folder / CARD, card)

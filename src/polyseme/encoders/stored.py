@@ -12,8 +12,9 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from polyseme.encoders.characters import CharactersConfig
@@ -22,6 +23,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.errors import ModelError
+from polyseme.files import WORK, publish
 
 _LONGEST_HEADER = 1 << 22  # a model of 256 layers, the most there may be, has a tenth
 _DTYPES = {"F32", "F16", "BF16"}
@@ -41,6 +43,18 @@ def check_room(path: Path, config: EncoderConfig) -> None:
             f"those need {numbers:,} numbers or more in {parts:,} tensors, and {path.name} has "
             f"{path.stat().st_size:,} bytes in {len(header):,}",
         )
+
+
+def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = None) -> None:
+    """Write a network's weights; the file appears whole or not at all."""
+    weights = {
+        name: weight.detach().to("cpu", dtype).contiguous()
+        for name, weight in network.state_dict().items()
+    }
+    scratch = path.parent / WORK / path.name
+    scratch.parent.mkdir(exist_ok=True)
+    scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
+    publish(scratch, path)
 
 
 def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 
 from polyseme.config import build, merged, read_toml, to_toml
-from polyseme.encoders.stored import read_weights
+from polyseme.encoders.stored import read_weights, write_weights
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import WORK, canonical_json, publish, write_text
+from polyseme.files import canonical_json, write_text
 from polyseme.folders import MANIFEST, Kind, open_sealed, seal_folder
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.examples import Example
@@ -104,14 +103,7 @@ class Task:
         """Write the folder; the manifest last, which makes it a trained task."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
-        weights = {
-            name: weight.detach().to("cpu").contiguous()
-            for name, weight in self.module.state_dict().items()
-        }
-        scratch = folder / WORK / WEIGHTS
-        scratch.parent.mkdir(exist_ok=True)
-        scratch.write_bytes(save(weights))
-        publish(scratch, folder / WEIGHTS)
+        write_weights(folder / WEIGHTS, self.module)
         feed = self.module.feed
         told = {"labels": list(self.labels.names), "known": feed.known.as_json()}
         write_text(folder / WORDS, canonical_json(told))
