@@ -1,13 +1,14 @@
 """What a frozen model adds to static vectors, task by task.
 
     python -m benchmarks.gains DATA --english models/en-mini --chinese models/zh-mini \
-        --static-english models/en-word2vec --static-chinese models/zh-word2vec \
+        --static-english en-static.bin --static-chinese zh-static.bin \
         --out gains --seeds 1,2,3
 
-DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Each task is trained with
-static vectors alone and with the model's layers beside them, all else being the same; settings are
-chosen on development data, and `--on test` is for the end. What is finished is not trained again,
-so the command can be stopped and called anew; `--only conll2003,sst` chooses tasks.
+DATA holds the archives of labelled data, as NAME.tar.xz or unpacked; static vectors are files (see
+benchmarks.static_vectors) or models. Each task is trained with static vectors alone and with the
+model's layers beside them, all else being the same; settings are chosen on development data, and
+`--on test` is for the end. What is finished is not trained again, so the command can be stopped
+and called anew; `--only conll2003,sst` chooses tasks.
 """
 
 import argparse

@@ -8,10 +8,10 @@ other; the two kinds answer different questions. A run that was stopped goes on.
 """
 
 import argparse
-import os
 import time
 from pathlib import Path
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -30,8 +30,9 @@ def main() -> None:
     parser.add_argument("--points", default=",".join(POINTS))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
-    table = Table(title=f"{arguments.minutes:g} minutes each, {os.cpu_count()} cores")
-    for heading in ("point", "parameters", "steps", "M words", "words/s", "held-out perplexity"):
+    table = Table(title=f"{arguments.minutes:g} minutes each, {torch.get_num_threads()} threads")
+    headings = ("point", "parameters", "steps", "M words", "minutes", "words/s", "perplexity")
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "point" else "right")
     for point in arguments.points.split(","):
         table.add_row(*_row(point, arguments.corpus, arguments.minutes, arguments.out / point))
@@ -54,6 +55,7 @@ def _row(point: str, corpus: Path, minutes: float, out: Path) -> list[str]:
         f"{count_parameters(result.model.network) / 1e6:.1f} M",
         f"{outcome.steps:,}",
         f"{outcome.words / 1e6:.1f}",
+        f"{outcome.seconds / 60:.1f}",  # steps are fixed beforehand, by timing a few
         f"{outcome.words / outcome.seconds:,.0f}",
         perplexities,
     ]

@@ -1,12 +1,13 @@
 """Which layer knows what: parts of speech by a linear probe, senses by the nearest neighbour.
 
-    python -m benchmarks.probes models/en-mini DATA --out probes
+    python -m benchmarks.probes models/en-mini DATA --out probes --gains gains
 
 DATA holds `ud-english-ewt` and `coarsewsd20`, packed or not. A probe is one linear layer on one
 layer of the model, trained on the training part and measured on the test part. A sense is that of
 the use in the training part whose vector is nearest (cosine), among uses of the same word; the
 split is the official one. Beside them: the most frequent label of each word (parts of speech), and
-the most frequent sense.
+the most frequent sense. With `--gains`, the folder of benchmarks.gains: also how much of each layer
+every task took, the mean over seeds.
 """
 
 import argparse
@@ -45,8 +46,11 @@ def main() -> None:
     for what, values in told.items():
         for name, value in values.items():
             print(f"{what:16} {name:24} {value:.2%}")
-    write_text(arguments.out / "probes.json", json.dumps(told, indent=1))
-    _draw(told, arguments.out / "probes.png")
+    mixes = read_mixes(arguments.gains) if arguments.gains else {}
+    for name, shares in mixes.items():
+        print(f"{name:16} " + "  ".join(f"layer {k} {share:.2f}" for k, share in enumerate(shares)))
+    write_text(arguments.out / "probes.json", json.dumps(told | {"mixes": mixes}, indent=1))
+    _draw(told, mixes, arguments.out / "probes.png")
 
 
 def probe_pos(embedder: Embedder, folder: Path) -> dict[str, float]:
@@ -90,6 +94,16 @@ def probe_senses(embedder: Embedder, folder: Path) -> dict[str, float]:
             macro[name].append(tally_labels(due, given).value("macro-f1"))
     found = {name: float(np.mean([a == b for a, b in pairs])) for name, pairs in micro.items()}
     return found | {f"{name}, macro": float(np.mean(each)) for name, each in macro.items()}
+
+
+def read_mixes(gains: Path) -> dict[str, list[float]]:
+    """The share of each layer at the input, for each task whose gain was measured."""
+    found = {}
+    for path in sorted(gains.glob("*-dev.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        shares = [mixes["first"]["layers"] for mixes in told["mixes"]]
+        found[str(told["task"])] = np.mean(shares, axis=0).tolist()
+    return found
 
 
 def _labels(examples: Sequence[Example]) -> list[str]:
@@ -159,16 +173,33 @@ def _unit(vectors: Floats) -> Floats:
     return unit
 
 
-def _draw(told: dict[str, dict[str, float]], path: Path) -> None:
+def _draw(told: dict[str, dict[str, float]], mixes: dict[str, list[float]], path: Path) -> None:
     figure_class, _, _ = load_matplotlib()
-    figure = figure_class(figsize=(9, 3.4), layout="constrained")
-    for axes, (what, values) in zip(figure.subplots(1, len(told)), told.items(), strict=True):
+    panels = len(told) + bool(mixes)
+    figure = figure_class(figsize=(4.5 * panels, 3.6), layout="constrained")
+    all_axes = figure.subplots(1, panels)
+    for axes, (what, values) in zip(all_axes, told.items(), strict=False):
         shown = {name: value for name, value in values.items() if "macro" not in name}
         bars = axes.barh(list(shown), [100 * value for value in shown.values()], color="#2f6690")
         axes.bar_label(bars, fmt="{:.1f}", padding=3)
         axes.invert_yaxis()
         axes.set(title=what, xlabel="% right", xlim=(0, 108))
+    if mixes:
+        _draw_mixes(all_axes[-1], mixes)
     figure.savefig(path, dpi=130)
+
+
+def _draw_mixes(axes: Any, mixes: dict[str, list[float]]) -> None:
+    shares = 100 * np.array(list(mixes.values()))  # (tasks, layers)
+    left = np.zeros(len(shares))
+    for layer, column in enumerate(shares.T):
+        colour = ("#9db4c0", "#5c8fb0", "#1f4e79")[layer % 3]
+        bars = axes.barh(list(mixes), column, left=left, color=colour, label=f"layer {layer}")
+        axes.bar_label(bars, fmt="{:.0f}", label_type="center", fontsize=8)
+        left += column
+    axes.invert_yaxis()
+    axes.set(title="what each task took", xlabel="% of the mix", xlim=(0, 100))
+    axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, -0.32), frameon=False)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -176,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("model", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("probes"))
+    parser.add_argument("--gains", type=Path)
     return parser
 
 

@@ -1,7 +1,7 @@
 """How much labelled data a frozen model saves: names in CoNLL-2003, static against frozen.
 
     python -m benchmarks.sample_efficiency DATA --english models/en-mini \
-        --static-english models/en-word2vec --out efficiency --seeds 1,2,3
+        --static-english en-static.bin --out efficiency --seeds 1,2,3
 
 Trains with 1, 5, 10, 25 and 100 % of the training data; shares are nested, and every run takes as
 many steps as a tenth of the data takes in 15 epochs, or 15 epochs if that is more. Says how much

@@ -122,7 +122,12 @@ def settings_of(
 ) -> dict[str, Any]:
     """The settings of a task, static vectors and model both named, as `TaskConfig` takes them."""
     model, static = models[task.language], models[f"static_{task.language}"]
-    words: dict[str, Any] = {"vectors": {"kind": "model", "model": static}, "dropout": 0.3}
+    # All but rare words, so that words of the test data that training has not seen have vectors.
+    vectors: dict[str, Any] = {"common": 100_000}
+    vectors |= (
+        {"kind": "file", "path": static} if static.is_file() else {"kind": "model", "model": static}
+    )
+    words: dict[str, Any] = {"vectors": vectors, "dropout": 0.3}
     if task.network["kind"] == "tagging" and not task.has_units:
         words["spelling"] = {}
     feed: dict[str, Any] = {

@@ -1,6 +1,12 @@
 """How long work tells how far it is. Silent unless someone listens."""
 
+from datetime import timedelta
 from typing import Protocol
+
+
+def duration(seconds: float) -> str:
+    """Time as the bars write it: 0:01:30."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 class Progress(Protocol):

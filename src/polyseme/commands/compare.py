@@ -12,6 +12,7 @@ Examples:
 """
 
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from rich.console import Group, RenderableType
@@ -19,7 +20,7 @@ from rich.table import Table
 
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
-from polyseme.progress import Progress, Silence
+from polyseme.progress import Progress, Silence, duration
 from polyseme.tasks.comparison import Row, Way, compare_ways
 from polyseme.tasks.settings import TaskFileConfig
 from polyseme.training.memory import keep_freed_memory
@@ -73,7 +74,7 @@ def show(result: Compared) -> RenderableType:
     first = result.rows[0]
     title = f"{result.measure} on the {result.config.on} data"
     table = Table(title=title, title_justify="left")
-    for name in ("fed", result.measure, "errors", "p", "numbers trained", "minutes"):
+    for name in ("fed", result.measure, "errors", "p", "numbers trained", "time"):
         table.add_column(name, justify="left" if name == "fed" else "right")
     for row in result.rows:
         told = row.facts[0]
@@ -83,6 +84,6 @@ def show(result: Compared) -> RenderableType:
             f"{-row.error_reduction(first):+.1%}" if row.against else "",
             f"{row.against.p_value:.4f}" if row.against else "",
             f"{told['trained_parameters']:,}",
-            f"{sum(each['seconds'] for each in row.facts) / 60 / len(row.facts):.1f}",
+            duration(fmean(each["seconds"] for each in row.facts)),
         )
     return Group(table, f"All figures: {result.config.out / f'compare-{result.config.on}.json'}")

@@ -185,7 +185,8 @@ def _steps_in(
     progress.say("Timing a few steps ...")
     pace = time_steps(trainee, resolve_training(config.training, point, 1000))
     steps = max(1, int(config.hours * 3600 / pace.seconds))
-    progress.say(f"{pace.words_per_second:,.0f} words/s: {steps:,} steps in {config.hours} hours.")
+    speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
+    progress.say(f"{speed}: {steps:,} steps in {hours}.")
     return steps
 
 

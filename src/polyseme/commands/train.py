@@ -20,7 +20,7 @@ from rich.table import Table
 
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
-from polyseme.progress import Progress, Silence
+from polyseme.progress import Progress, Silence, duration
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.report import write_report
 from polyseme.tasks.seeds import Spread, seed_folder
@@ -73,7 +73,7 @@ def show(result: Trained) -> RenderableType:
     """A row for each seed, and all of them together."""
     measure = result.facts[0]["measure"]
     table = Table(title=f"{measure} on the development data", title_justify="left")
-    for name in ("seed", measure, "best epoch", "epochs", "minutes", "layers"):
+    for name in ("seed", measure, "best epoch", "epochs", "time", "layers"):
         table.add_column(name, justify="left" if name == "layers" else "right")
     for told in result.facts:
         table.add_row(
@@ -81,7 +81,7 @@ def show(result: Trained) -> RenderableType:
             f"{100 * told['dev']:.2f}",
             f"{told['best_epoch']:.0f}",
             f"{told['epochs']:.0f}",
-            f"{told['seconds'] / 60:.1f}",
+            duration(told["seconds"]),
             mixes_told(told["mixes"]),
         )
     if len(result.facts) > 1:
