@@ -1,11 +1,12 @@
 """How much labelled data a frozen model saves: names in CoNLL-2003, static against frozen.
 
     python -m benchmarks.sample_efficiency DATA --english models/en-mini \
-        --static-english en-static.bin --out efficiency --seeds 1,2,3
+        --static-english en-static.bin --out gains --seeds 1,2,3
 
 Trains with 1, 5, 10, 25 and 100 % of the training data; shares are nested, and every run takes as
 many steps as a tenth of the data takes in 15 epochs, or 15 epochs if that is more. Says how much
-data static vectors need to reach what frozen layers reach with less, and draws both curves.
+data static vectors need to reach what frozen layers reach with less, and draws both curves. Given
+the folder of benchmarks.gains, what was trained there on all data is not trained again.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
 
 SHARES = (0.01, 0.05, 0.1, 0.25, 1.0)
-_EPOCHS = 15.0
+_EPOCHS, _PATIENCE = 15.0, 8
 _FEWEST = 0.1  # share of the data whose steps are the fewest that are taken
 
 
@@ -38,12 +39,13 @@ def main() -> None:
     values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
     curves: dict[str, list[list[float]]] = {"static": [], "frozen": []}
     for share in SHARES:
-        epochs = _EPOCHS * max(1.0, _FEWEST / share)
-        changes = {"data": {"share": share}, "training": {"epochs": epochs, "patience": 1000}}
+        longer = max(1.0, _FEWEST / share)
+        training = {"epochs": _EPOCHS * longer, "patience": round(_PATIENCE * longer)}
+        changes = {"data": {"share": share}, "training": training}
         rows = compare_ways(
             build(TaskConfig, merged(values, changes)),
             ["static", "frozen"],
-            arguments.out / f"share-{share}",
+            arguments.out / ("conll2003" if share == 1 else f"conll2003-{share}"),
             seeds=[int(seed) for seed in arguments.seeds.split(",")],
             on_test=arguments.on == "test",
             progress=Silence(),

@@ -31,7 +31,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import WORK
 from polyseme.model import Model
-from polyseme.pretraining.measure import Tally, full_measure
+from polyseme.pretraining.measure import Tally, measure
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.evaluation import EvaluatedTask, evaluate_task
 from polyseme.tasks.seeds import is_task
@@ -81,7 +81,7 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     model.check_same_words(corpus)
     if not corpus.accounting["held_out_sentences"]:
         raise ModelError(f"{folder} has no held-out sentences. Prepare it with --held-out.")
-    tally = full_measure(model, corpus, progress=progress)
+    tally = measure(model, corpus, progress=progress)
     ngrams: dict[str, NgramResult] = {}
     scratch = folder / WORK / "ngrams"
     try:

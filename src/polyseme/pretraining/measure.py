@@ -65,10 +65,18 @@ def tally(
     return found
 
 
-def full_measure(model: Model, corpus: Corpus, *, progress: Progress | None = None) -> Tally:
-    """Probabilities over all held-out sentences."""
+def measure(
+    model: Model,
+    corpus: Corpus,
+    *,
+    limit_words: int | None = None,
+    progress: Progress | None = None,
+) -> Tally:
+    """Probabilities over all held-out sentences, or about so many words of them, evenly spread."""
     progress = progress or Silence()
     network, lexicon, counts = model.network, model.lexicon, corpus.accounting
-    progress.begin("Measuring", counts["held_out_words"] + 2 * counts["held_out_sentences"])
-    batches = held_out(corpus, lexicon, _BATCHES, limit_words=None, pairs=network.objective.pairs)
+    total = counts["held_out_words"] + 2 * counts["held_out_sentences"]
+    progress.begin("Measuring", min(total, limit_words or total))
+    pairs = network.objective.pairs
+    batches = held_out(corpus, lexicon, _BATCHES, limit_words=limit_words, pairs=pairs)
     return tally(network, fixed_questions(network, lexicon, batches), progress.reach)
