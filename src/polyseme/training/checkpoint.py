@@ -77,9 +77,9 @@ class Checkpoints:
             (scratch / _STATE).write_text(json.dumps(checkpoint.state, indent=1), "utf-8")
             (scratch / _MANIFEST).write_bytes(_describe(scratch))
             publish_folder(scratch, self.path(step))
-            self._remove_old(best_step)
+            self._retire_old(best_step)
         finally:
-            self.remove_leftovers()
+            self._remove_leftovers()
 
     def load(self, step: int) -> Checkpoint:
         """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
@@ -120,19 +120,24 @@ class Checkpoints:
         aside = self._refused / f"{number:03d}-{self.path(step).name}"
         return self.path(step).rename(aside)
 
-    def remove_leftovers(self) -> None:
-        """Remove what saves that were cut short have left."""
-        for path in self._work.glob("checkpoint-*"):
-            shutil.rmtree(path, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty, or not there
-            self._work.rmdir()
+    def tidy(self, *, best_step: int | None = None) -> None:
+        """Do what a kill in the midst of a save has left undone."""
+        self._retire_old(best_step)
+        self._remove_leftovers()
 
-    def _remove_old(self, best_step: int | None) -> None:
+    def _retire_old(self, best_step: int | None) -> None:
         """Keep the newest, and the best."""
         for step in self.steps()[: -self._keep]:
             if step != best_step:
                 # Renamed first: a kill while it is being emptied must not leave half of one.
+                self._work.mkdir(exist_ok=True)
                 self.path(step).rename(self._work / f"checkpoint-old-{step}")
+
+    def _remove_leftovers(self) -> None:
+        for path in self._work.glob("checkpoint-*"):
+            shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty, or not there
+            self._work.rmdir()
 
 
 def load_newest(folder: Path, on_refused: Callable[[int, str], None]) -> Checkpoint | None:

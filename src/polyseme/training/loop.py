@@ -74,8 +74,6 @@ class _Run:
         self.stepper = Stepper(self.module, config, crew, trainee.rates())
         self.checkpoints = Checkpoints(folder, keep=config.keep)
         self.fingerprint = fingerprint_of(trainee, config)
-        if crew.is_first:
-            self.checkpoints.remove_leftovers()
         found = restore(
             self.module,
             self.stepper.optimizer,
@@ -84,6 +82,8 @@ class _Run:
             crew=crew,
         )
         self.state = state = found.state
+        if crew.is_first:
+            self.checkpoints.tidy(best_step=self._step_to_keep())
         self.stepper.join()
         self.guard = Guard(config.when_not_finite, state.losses, state.in_a_row)
         self.saved_step = None if found.is_new else state.step
@@ -223,9 +223,13 @@ class _Run:
         self.log.flush()
         self.checkpoints.save(
             Checkpoint(self.module.state_dict(), moments, rest),
-            best_step=None if self.config.patience is None else state.best_step,
+            best_step=self._step_to_keep(),
         )
         self.saved_step, self.saved_at = state.step, time.monotonic()
+
+    def _step_to_keep(self) -> int | None:
+        """The step whose weights are taken at the end, if that may be an earlier one."""
+        return None if self.config.patience is None else self.state.best_step
 
     def _take_best_weights(self) -> None:
         """With patience, the last weights are worse than the best by design."""
