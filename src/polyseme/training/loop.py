@@ -221,10 +221,8 @@ class _Run:
         }
         moments = moments_of(self.stepper.optimizer, self.module)
         self.log.flush()
-        self.checkpoints.save(
-            Checkpoint(self.module.state_dict(), moments, rest),
-            best_step=self._step_to_keep(),
-        )
+        saved = Checkpoint(self.module.state_dict(), moments, rest)
+        self.checkpoints.save(saved, best_step=self._step_to_keep())
         self.saved_step, self.saved_at = state.step, time.monotonic()
 
     def _step_to_keep(self) -> int | None:
@@ -233,11 +231,12 @@ class _Run:
 
     def _take_best_weights(self) -> None:
         """With patience, the last weights are worse than the best by design."""
-        if self.config.patience is None or self.state.best_step in (0, self.state.step):
+        best = self._step_to_keep()
+        if best is None or best in (0, self.state.step):
             return
         if self.crew.is_first:
             try:
-                restore_weights(self.module, self.checkpoints.load(self.state.best_step).weights)
+                restore_weights(self.module, self.checkpoints.load(best).weights)
             except DamagedCheckpointError as error:
                 self.refused += 1
                 self._tell(f"The best checkpoint is damaged ({error}): last weights.", "refused")
