@@ -193,7 +193,7 @@ def _draw_mixes(axes: Any, mixes: dict[str, list[float]]) -> None:
     shares = 100 * np.array(list(mixes.values()))  # (tasks, layers)
     left = np.zeros(len(shares))
     for layer, column in enumerate(shares.T):
-        colour = ("#9db4c0", "#5c8fb0", "#1f4e79")[layer % 3]
+        colour = ("#d5e1e9", "#9dbfd6", "#6598bf")[layer % 3]
         bars = axes.barh(list(mixes), column, left=left, color=colour, label=f"layer {layer}")
         axes.bar_label(bars, fmt="{:.0f}", label_type="center", fontsize=8)
         left += column

@@ -4,9 +4,10 @@
         --static-english en-static.bin --out gains --seeds 1,2,3
 
 Trains with 1, 5, 10, 25 and 100 % of the training data; shares are nested, and every run takes as
-many steps as a tenth of the data takes in 15 epochs, or 15 epochs if that is more. Says how much
-data static vectors need to reach what frozen layers reach with less, and draws both curves. Given
-the folder of benchmarks.gains, what was trained there on all data is not trained again.
+many steps as a tenth of the data takes in the usual epochs, or those epochs if that is more. Says
+how much data static vectors need to reach what frozen layers reach with less, and draws both
+curves. Given the folder of benchmarks.gains, what was trained there on all data is not trained
+again.
 """
 
 import argparse
@@ -27,7 +28,6 @@ from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
 
 SHARES = (0.01, 0.05, 0.1, 0.25, 1.0)
-_EPOCHS, _PATIENCE = 15.0, 8
 _FEWEST = 0.1  # share of the data whose steps are the fewest that are taken
 
 
@@ -37,10 +37,11 @@ def main() -> None:
     task = TASKS["conll2003"]
     data = unpacked(arguments.data, task.archive, arguments.out / "data")
     values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
+    usual = build(TaskConfig, values).training
     curves: dict[str, list[list[float]]] = {"static": [], "frozen": []}
     for share in SHARES:
         longer = max(1.0, _FEWEST / share)
-        training = {"epochs": _EPOCHS * longer, "patience": round(_PATIENCE * longer)}
+        training = {"epochs": usual.epochs * longer, "patience": round(usual.patience * longer)}
         changes = {"data": {"share": share}, "training": training}
         rows = compare_ways(
             build(TaskConfig, merged(values, changes)),
