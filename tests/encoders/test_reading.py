@@ -56,6 +56,23 @@ def test_vectors_are_those_of_the_layers_as_they_are_trained(
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("lengths", [LENGTHS, [1], [2, 1, 0], [0, 0]], ids=str)
+@pytest.mark.parametrize("direction", ["forward", "apart", "together"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_where_marks_are_of_no_interest_the_words_between_have_the_same_vectors(
+    name: str, direction: Direction, lengths: list[int]
+) -> None:
+    given = drawn(name, direction, [length + 2 for length in lengths])
+    _, _, words, marked = given
+    words[:, 0] = 1
+    words[torch.arange(len(words)), marked - 1] = 2
+    places = torch.arange(words.shape[1])
+    is_word = (places > 0) & (places < marked[:, None] - 1)
+    for found, expected in zip(read(*given, marks=False), plain(*given), strict=True):
+        torch.testing.assert_close(found[is_word], expected[is_word], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("name", CONFIGS)
 def test_in_bfloat16_vectors_point_the_same_way(name: str) -> None:
     given = drawn(name, "apart")
@@ -126,3 +143,10 @@ def test_the_longest_sentences_lie_first_and_stack_1_reads_backward() -> None:
     assert layout.rows == [3, 2, 1, 0]
     # Rows of four places: sentence 1 stands at 4 to 6, sentence 2 at 8 and 9, sentence 0 at 0.
     assert layout.places.tolist() == [[4, 8, 0, 5, 9, 6], [6, 9, 0, 5, 8, 4]]
+
+
+def test_without_marks_the_first_is_read_once_and_the_last_not_at_all() -> None:
+    layout = Layout.of(torch.tensor([3, 4]), steps=4, stacks=2, marks=False)
+    assert layout.rows == [1, 2, 1]
+    # Sentence 1 stands at 4 to 7, its words at 5 and 6; sentence 0 at 0 to 2, its word at 1.
+    assert layout.places.tolist() == [[4, 5, 1, 6], [7, 6, 1, 5]]

@@ -74,8 +74,8 @@ def broken(embedder: Embedder, change: Change) -> Embedder:
     encoder = embedder.model.network.encoder
     whole = encoder.in_context
 
-    def in_context(distinct: Tensor, batch: Batch, *, exact: bool = False) -> Encoded:
-        encoded = whole(distinct, batch, exact=exact)
+    def in_context(distinct: Tensor, batch: Batch, **told: bool) -> Encoded:
+        encoded = whole(distinct, batch, **told)
         return Encoded(change(encoded, batch), encoded.mask, encoded.is_apart)
 
     encoder.in_context = in_context  # type: ignore[method-assign]

@@ -153,8 +153,8 @@ def test_an_encoder_that_is_not_exact_when_asked_is_noticed(point: str) -> None:
     encoder = embedder.model.network.encoder
     whole = encoder.in_context
 
-    def in_context(distinct: Tensor, batch: Batch, *, exact: bool = False) -> Encoded:
-        return whole(distinct, batch)
+    def in_context(distinct: Tensor, batch: Batch, **told: bool) -> Encoded:
+        return whole(distinct, batch, **{**told, "exact": False})
 
     encoder.in_context = in_context  # type: ignore[method-assign]
     with pytest.raises(AssertionError):

@@ -117,16 +117,19 @@ class Encoder(nn.Module):
         distinct = self.inputs(batch.ids, batch.characters)  # (U, D)
         return self.in_context(distinct, batch)
 
-    def in_context(self, distinct: Tensor, batch: Batch, *, exact: bool = False) -> Encoded:
+    def in_context(
+        self, distinct: Tensor, batch: Batch, *, exact: bool = False, marks: bool = True
+    ) -> Encoded:
         """From layer 0 of the batch's distinct words (U, D), wherever it comes from.
 
         `exact`: among batches of one number of rows, a row's bits depend on that row alone, if
-        those of `distinct` do (`inputs` has `exact` too).
+        those of `distinct` do (`inputs` has `exact` too). Without `marks`, nothing is promised of
+        the vectors at the first and last place of a sentence, which must be marks.
         """
         words = self.dropout(functional.embedding(batch.words, distinct))  # (B, T, D)
         above: tuple[Tensor, ...] = ()
         if isinstance(self.context, Lstm) and not exact and self._is_only_read(batch):
-            above = read(self.context, distinct, batch.words, batch.lengths)
+            above = read(self.context, distinct, batch.words, batch.lengths, marks=marks)
         elif self.context is not None:
             vectors = words
             if self.segments is not None:

@@ -4,8 +4,9 @@
     out  L times (B, T, D), zero where there is no word
 
 Gives what `Lstm.forward` gives, but for rounding, in less time: sentences are read side by side,
-the longest first, so that a step works only on those that still have a word; and nothing is kept
-for a way back.
+the longest first, so that a step works only on those that still have a word; where marks are of no
+interest, the first is read once for all sentences and the last not at all; and nothing is kept for
+a way back.
 """
 
 from typing import NamedTuple
@@ -27,10 +28,17 @@ class Layout(NamedTuple):
     places: Tensor  # (S, N) where each word stands in (B, T) laid flat; stack 1 reads backward
 
     @classmethod
-    def of(cls, lengths: Tensor, steps: int, stacks: int) -> "Layout":
-        """From the lengths of sentences in any order."""
+    def of(cls, lengths: Tensor, steps: int, stacks: int, *, marks: bool = True) -> "Layout":
+        """From the lengths of sentences in any order.
+
+        Without `marks`, step 0 has a single row, which stands for all sentences, and nothing is
+        read that no later word depends on.
+        """
         ordered, order = lengths.sort(descending=True, stable=True)
         is_word = torch.arange(steps, device=lengths.device)[:, None] < ordered  # (T, B)
+        if not marks:
+            is_word = is_word[1:]  # at each step, those with a word after it
+            is_word[0, 1:] = False
         step, rank = is_word.nonzero(as_tuple=True)
         begin = order[rank] * steps
         ways = [begin + step, begin + ordered[rank] - 1 - step]
@@ -38,11 +46,17 @@ class Layout(NamedTuple):
 
 
 @torch.no_grad()
-def read(lstm: Lstm, distinct: Tensor, words: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
-    """Every layer's vectors."""
+def read(
+    lstm: Lstm, distinct: Tensor, words: Tensor, lengths: Tensor, *, marks: bool = True
+) -> tuple[Tensor, ...]:
+    """Every layer's vectors. Without `marks`, those of each sentence's first and last place may
+    be zero: there stand marks, the same for all.
+    """
     dtype = _working_dtype(distinct)
     stacks = 1 if lstm.direction == "forward" else 2
-    layout = Layout.of(lengths, words.shape[1], stacks)
+    # Read together, a sentence's marks are seen from all its words.
+    marks = marks or lstm.direction == "together"
+    layout = Layout.of(lengths, words.shape[1], stacks, marks=marks)
     given = _gather(distinct.to(dtype), words.flatten()[layout.places])
     outputs: list[Tensor] = []
     for number, weights in enumerate(lstm.weights()):

@@ -1,7 +1,8 @@
 """The steps of one LSTM layer over sentences laid side by side, by torch or compiled.
 
 in   what each row reads     words (U, D) and which of them (S, N), or vectors (S, N and more, D)
-     rows                    how many sentences have a word at each step: falling, sum N
+     rows                    how many sentences have a word at each step: falling, sum N; but the
+                             first may be a single row that stands for all
 out  (S, N and 16 more, P)   what each row gives; what lies after row N is of no use
 """
 
@@ -18,7 +19,8 @@ from polyseme.encoders.recurrence import LayerWeights
 
 SLACK = 16
 """Rows after the last that the kernel may read, though not use."""
-_PANEL = 64  # four gates of 16 cells: `steps.h`
+_LANES = 16  # cells of a panel: `steps.h`
+_PANEL = 4 * _LANES  # their gates
 _DEEP = 32  # numbers that a tile takes in
 _AT_ONCE = 1024  # rows that one multiplication reads, by torch
 
@@ -45,7 +47,12 @@ def _begin(weights: LayerWeights, dtype: torch.dtype, rows: list[int]) -> tuple[
     stacks, width, _ = weights.state.shape
     outputs = weights.bias.new_empty(stacks, sum(rows) + SLACK, width, dtype=dtype)
     outputs[:, sum(rows) :] = 0
-    return outputs, outputs.new_zeros(stacks, rows[0] + SLACK, width)
+    return outputs, outputs.new_zeros(stacks, max(rows) + SLACK, width)
+
+
+def _starts_all(step: int, rows: list[int]) -> bool:
+    """Whether the single row of this step stands for all rows of the next."""
+    return step == 0 and len(rows) > 1 and rows[1] > rows[0]
 
 
 class EagerSteps:
@@ -64,9 +71,9 @@ class EagerSteps:
         outputs, hidden = _begin(self._weights, self._dtype, rows)
         stacks, cells = len(outputs), self._weights.bias.shape[-1] // 4
         wide = torch.promote_types(self._dtype, torch.float32)
-        memory = outputs.new_zeros(2, stacks, rows[0], cells, dtype=wide)
-        gates = outputs.new_empty(stacks, rows[0], 4 * cells, dtype=wide)
-        emitted = outputs.new_empty(stacks, rows[0], cells)
+        memory = outputs.new_zeros(2, stacks, max(rows), cells, dtype=wide)
+        gates = outputs.new_empty(stacks, max(rows), 4 * cells, dtype=wide)
+        emitted = outputs.new_empty(stacks, max(rows), cells)
         begin = until = start = 0
         for step, number in enumerate(rows):
             end = begin + number
@@ -75,14 +82,18 @@ class EagerSteps:
                 drive = torch.bmm(given[:, start:until], self._input)
             now = outputs[:, begin:end]
             emit = now if self._projection is None else emitted[:, :number]
-            kept = Step(
-                gates[:, :number], memory[step % 2, :, :number], memory[1 - step % 2, :, :number]
-            )
+            before, after = memory[step % 2], memory[1 - step % 2]
+            kept = Step(gates[:, :number], before[:, :number], after[:, :number])
             self._cell.forward(
                 drive[:, begin - start : end - start], hidden[:, :number], self._state, kept, emit
             )
             _project(emit, self._projection, now, self._weights.clips.output)
-            hidden, begin = now, end
+            if _starts_all(step, rows):
+                after[:] = after[:, :1]
+                hidden[:] = now
+            else:
+                hidden = now
+            begin = end
         return outputs
 
 
@@ -143,11 +154,11 @@ class CompiledSteps:
         packed = self._packed([weights.input, weights.state])
         outputs, hidden = _begin(weights, self._dtype, rows)
         stacks, cells = len(outputs), self._bias.shape[-1] // 4
-        memory = self._bias.new_zeros(stacks, rows[0] * cells)
-        emitted = outputs.new_empty(stacks, rows[0], cells)
+        memory = self._bias.new_zeros(stacks, cells // _LANES, max(rows), _LANES)
+        emitted = outputs.new_empty(stacks, max(rows), cells)
         shape = _Step(
             stacks=stacks,
-            most_rows=rows[0],
+            most_rows=max(rows),
             cells=cells,
             read=given.shape[-1],
             width=outputs.shape[-1],
@@ -155,14 +166,19 @@ class CompiledSteps:
             clip=torch.finfo(torch.float32).max if clips.cell is None else clips.cell,
         )
         begin = 0
-        for number in rows:
+        for step, number in enumerate(rows):
             now = outputs[:, begin : begin + number]
             emit = now if self._projection is None else emitted[:, :number]
             shape.rows = number
             arrays = arrays_of(given[:, begin:], hidden, packed, self._bias, memory, emit)
             self._kernel.step(ctypes.byref(shape), arrays)
             _project(emit, self._projection, now, clips.output)
-            hidden, begin = now, begin + number
+            if _starts_all(step, rows):
+                memory[:] = memory[:, :, :1]
+                hidden[:] = now
+            else:
+                hidden = now
+            begin += number
         return outputs
 
     def _packed(self, parts: list[Tensor]) -> Tensor:

@@ -67,7 +67,8 @@ class Encoding:
     ) -> None:
         """Encode a batch, and put the vectors of its words where they belong."""
         distinct = table[part.distinct.to(self.device)]
-        encoded = self._encoder.in_context(distinct, part.batch.to(self.device), exact=exact)
+        batch = part.batch.to(self.device)
+        encoded = self._encoder.in_context(distinct, batch, exact=exact, marks=False)
         layers = [layer.float().cpu().numpy() for layer in choice(encoded.each)]
         for row, piece in enumerate(part.pieces):
             into = found[piece.sentence][:, piece.begin : piece.end]
