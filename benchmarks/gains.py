@@ -13,6 +13,7 @@ and called anew; `--only conll2003,sst` chooses tasks.
 
 import argparse
 import json
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -32,6 +33,9 @@ def main() -> None:
     keep_freed_memory()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     chosen = arguments.only.split(",") if arguments.only else list(TASKS)
+    for language in {TASKS[name].language for name in chosen}:
+        if not (getattr(arguments, language) and getattr(arguments, f"static_{language}")):
+            sys.exit(f"For {language} tasks, give --{language} and --static-{language}; or --only.")
     for name in chosen:
         task = TASKS[name]
         data = unpacked(arguments.data, task.archive, arguments.out / "data")
