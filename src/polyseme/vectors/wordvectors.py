@@ -36,11 +36,8 @@ class WordVectors:
     def __init__(self, inputs: Inputs, lexicon: Lexicon, *, width: int, device: str) -> None:
         self._inputs, self._lexicon, self._device = inputs, lexicon, device
         self._capacity, self._width = _BYTES // (4 * width), width
-        self._young, self._old = self._generation(), self._generation()
+        self._young, self._old = (_Generation(self._capacity, width, device) for _ in range(2))
         self._lock = Lock()  # threads may share an embedder
-
-    def _generation(self) -> "_Generation":
-        return _Generation(self._capacity, self._width, self._device)
 
     def __call__(self, words: Sequence[str]) -> Tensor:
         """(FIRST_ROW + N, D): padding, the marks and then these distinct words."""
