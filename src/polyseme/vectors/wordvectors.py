@@ -24,7 +24,7 @@ from polyseme.batches.table import FIRST_ROW, WordTable
 _ROWS = 64  # fewer are slower for many words, more for one sentence
 _WIDTHS = (16, 24)  # characters; and the most a spelling may have
 _BYTES = 32 << 20
-"""Memory for the words of one generation; there are two. With twice as much, 3.6 instead of 4.3 of
+"""Memory for the words of one generation; there are two. With twice as much, 3.7 instead of 4.3 of
 100 words are spelt out anew in three million words of Wikipedia (width 192)."""
 
 Inputs = Callable[[Tensor, Tensor], Tensor]
