@@ -1,21 +1,14 @@
 """One thread, as models this small are slowed down by a second; and the two ways to do a step."""
 
 import ctypes
-from collections.abc import Iterator
 
 import pytest
-import torch
+from one_thread import one_thread
 
 from encoders.kernel import build_or_skip
 from polyseme.encoders import compiled
 
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="package")

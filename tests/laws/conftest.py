@@ -1,14 +1,5 @@
-"""Models this small are slowed down, not sped up, by a second thread."""
+"""One thread for models this small."""
 
-from collections.abc import Iterator
+from one_thread import one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]

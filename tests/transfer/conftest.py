@@ -1,20 +1,13 @@
 """One thread for models this small, and model folders made once."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
+from one_thread import one_thread
 
 from transfer.making import MODELS, save_model
 
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="session")

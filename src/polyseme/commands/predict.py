@@ -25,7 +25,7 @@ from polyseme.files import disk_faults_explained
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.account import Account
 from polyseme.tasks.prediction import Predicted, Predictor
-from polyseme.tasks.seeds import trained_in
+from polyseme.tasks.seeds import best_in
 from polyseme.tasks.spans import OUTSIDE, find_spans
 from polyseme.tasks.task import Task
 
@@ -63,8 +63,7 @@ def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
-    tasks = [Task.load(folder, model=config.frozen) for folder in trained_in(config.model)]
-    predictor = Predictor(max(tasks, key=lambda task: float(task.facts["dev"])))
+    predictor = Predictor(Task.load(best_in(config.model), model=config.frozen))
     if config.file is None:
         found = list(predictor.predict(predictor.given(config.inputs)))
         if config.out is not None:

@@ -117,7 +117,7 @@ class Splitter:
             )
         if self._reader is None:
             self._reader = Reader(preparation_of(self._model))
-        return tuple(word for found in self._reader.read([text]) for word in found.words)
+        return self._reader.words(text)
 
 
 def thin(examples: Sequence[Example], share: float) -> list[Example]:

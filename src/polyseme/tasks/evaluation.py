@@ -1,6 +1,7 @@
 """Trained tasks on labelled data they have not learned from."""
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from polyseme.errors import ConfigError
@@ -36,7 +37,9 @@ def evaluate_task(
     `model`: where the model the task was trained with lies now, if it has moved.
     """
     folders = trained_in(folder)
-    config = Task.load(folders[0], model=model).config
+    tasks = (Task.load(each, model=model) for each in folders)
+    first = next(tasks)
+    config = first.config
     file = data or config.data.test
     if file is None:
         raise ConfigError(
@@ -47,8 +50,7 @@ def evaluate_task(
     )
     progress.begin("Measuring", len(folders))
     tallies = []
-    for number, each in enumerate(folders, start=1):
-        task = Task.load(each, model=model)
+    for number, task in enumerate(chain([first], tasks), start=1):
         tallies.append(task.tally(task.data(examples, kept=True)))
         progress.reach(number)
     return EvaluatedTask(folder, file, config.measured_by, tallies, account)

@@ -134,7 +134,7 @@ class Predictor:
         return Paired(self._words(first), self._words(second), "")
 
     def _words(self, text: str) -> Words:
-        words = tuple(word for found in self._reader.read([text]) for word in found.words)
+        words = self._reader.words(text)
         if not words:
             raise InputError(f"There is no word in {text[:60]!r}.")
         return words

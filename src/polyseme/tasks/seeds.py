@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import ModelError
-from polyseme.folders import MANIFEST
-from polyseme.tasks.task import WORDS
+from polyseme.folders import MANIFEST, open_sealed
+from polyseme.tasks.task import KIND, WORDS
 
 _PREFIX = "seed-"
 
@@ -51,3 +51,9 @@ def trained_in(folder: Path) -> list[Path]:
             f"{folder}"
         )
     return sorted(found, key=lambda path: (len(path.name), path.name))
+
+
+def best_in(folder: Path) -> Path:
+    """The trained task that is best on the development data; of equals, the first."""
+    dev = {path: float(open_sealed(path, KIND)["facts"]["dev"]) for path in trained_in(folder)}
+    return max(dev, key=lambda path: dev[path])

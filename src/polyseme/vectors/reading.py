@@ -43,6 +43,10 @@ class Reader:
             else:
                 yield Given(index, check_words(item, index))
 
+    def words(self, text: str) -> tuple[str, ...]:
+        """The words of all sentences of a text."""
+        return tuple(word for found in self.read([text]) for word in found.words)
+
     def cleaned(self, text: str) -> str:
         """The text that `starts` refer to: as the corpus would store it."""
         try:
