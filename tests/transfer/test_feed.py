@@ -10,6 +10,7 @@ from torch import Tensor
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
+from polyseme.files import canonical_json
 from polyseme.transfer.fed import Fed
 from polyseme.transfer.feed import Feed, FeedConfig
 from polyseme.transfer.known import Known
@@ -140,6 +141,20 @@ def test_saved_then_loaded_feeds_the_same(values: Any, models: Models, tmp_path:
 def test_twice_gives_the_same(values: Any, models: Models, tmp_path: Path) -> None:
     first, second = (parts(feed_all(feed_of(values, models, tmp_path))) for _ in range(2))
     assert all(torch.equal(part, second[name]) for name, part in first.items())
+
+
+def with_file(path: Path, number: int) -> dict[str, Any]:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{ALL[0][0]} 1 2\n{ALL[0][1]} 3 {number}\n", encoding="utf-8")
+    return {"words": {"vectors": {"kind": "file", "path": path}}}
+
+
+def test_vectors_may_be_moved_and_are_told_from_others(models: Models, tmp_path: Path) -> None:
+    here, there = tmp_path / "here.txt", tmp_path / "far" / "there.txt"
+    first = feed_of(with_file(here, 4), models, tmp_path).fingerprint()
+    assert feed_of(with_file(there, 4), models, tmp_path).fingerprint() == first
+    assert feed_of(with_file(here, 5), models, tmp_path).fingerprint() != first
+    assert str(tmp_path) not in canonical_json(first)
 
 
 def test_each_place_learns_a_mix_of_its_own(models: Models, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Labels at characters, vectors at words."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from vectors.bulk_cases import Case, make_case
 
 from polyseme.config import build
 from polyseme.errors import ModelError
+from polyseme.files import canonical_json
 from polyseme.transfer.feed import Feed, FeedConfig
 from polyseme.transfer.sentences import Sentences
 from polyseme.transfer.units import UnitsConfig, WordFinder
@@ -44,6 +47,14 @@ def test_words_are_found_in_joined_characters(case: Case) -> None:
     # The space, in no word, goes with the one before it.
     assert spread.places(np.array([0])).tolist() == [[0] * 6 + [1] * 5]
     assert spread.places(np.array([1, 0]))[0].tolist() == [0] * 11
+
+
+def test_models_and_vectors_may_be_moved(case: Case, tmp_path: Path) -> None:
+    told = feed_of(case, tmp_path, "frozen").fingerprint()
+    moved = replace(case, model=Path(shutil.copytree(case.model, tmp_path / "moved")))
+    assert feed_of(moved, tmp_path, "frozen").fingerprint() == told
+    assert str(case.model) not in canonical_json(told)
+    assert told["words_found"]["settings"]["language"] == "en"
 
 
 def test_a_sentence_of_spaces_is_its_own_words(case: Case) -> None:

@@ -213,11 +213,16 @@ class Feed(nn.Module):
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued."""
         model = self._frozen or self.tuned
-        # Where a model lies changes no number; which one it is, its hash tells.
-        where: Any = {"model": {"model": True, "cache": {"folder", "max_gigabytes"}}}
+        # Where a model or vectors lie changes no number; which ones they are, their hashes tell.
+        where: Any = {
+            "model": {"model": True, "cache": {"folder", "max_gigabytes"}},
+            "words": {"vectors": {"path", "model"}},
+            "units": {"words_like"},
+        }
         known = canonical_json(self.known.as_json()).encode()
         return {
             "settings": self.config.model_dump(mode="json", exclude=where),
             "model": model.model_hash if model else None,
             "known": hashlib.sha256(known).hexdigest(),
+            "words_found": dict(self._finder.preparation) if self._finder else None,
         }

@@ -4,8 +4,9 @@ in   the words of the data, and a file, a model, or nothing to begin with
 out  `Known`: the words and characters, kept beside a task's weights; and the first vectors
 """
 
+import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -70,6 +71,8 @@ class Known:
     """Numbers per word in the table."""
     units: tuple[str, ...] = ()
     """Characters that labels stand at, with a vector of their own each, in the order of rows."""
+    vectors: str = ""
+    """SHA-256 of the vectors the words began with; empty where those were drawn by chance."""
     complaints: tuple[str, ...] = field(default=(), compare=False)
     """What was wrong with the file the vectors came from, in words."""
 
@@ -80,13 +83,14 @@ class Known:
             "characters": self.characters,
             "width": self.width,
             "units": list(self.units),
+            "vectors": self.vectors,
         }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Known":
         """The reverse of `as_json`."""
         words, units = tuple(values["words"]), tuple(values["units"])
-        return cls(words, values["characters"], values["width"], units)
+        return cls(words, values["characters"], values["width"], units, values["vectors"])
 
 
 def find_vectors(
@@ -101,17 +105,26 @@ def find_vectors(
         wanted |= dict.fromkeys([word.lower() for word in wanted])
     match config:
         case FileVectorsConfig():
-            found = read_vectors(config.path, wanted, form=config.form, common=config.common)
-            complaints = tuple(f"{config.path}: {each}" for each in found.account.complaints())
-            vectors = found.vectors
-            return Known(tuple(found.words), "", vectors.shape[1], complaints=complaints), vectors
+            return _hashed(*_of_file(config, wanted))
         case ModelVectorsConfig():
-            return _of_model(config, wanted)
+            return _hashed(*_of_model(config, wanted))
         case NewVectorsConfig():
             if not wanted:
                 raise InputError("There is no word to learn a vector for: the data is empty.")
             drawn = torch.randn(len(wanted), config.width) * config.width**-0.5
             return Known(tuple(wanted), "", config.width), drawn.numpy()
+
+
+def _hashed(known: Known, vectors: Floats) -> tuple[Known, Floats]:
+    digest = hashlib.sha256(np.ascontiguousarray(vectors, np.float32).data).hexdigest()
+    return replace(known, vectors=digest), vectors
+
+
+def _of_file(config: FileVectorsConfig, wanted: Collection[str]) -> tuple[Known, Floats]:
+    found = read_vectors(config.path, wanted, form=config.form, common=config.common)
+    complaints = tuple(f"{config.path}: {each}" for each in found.account.complaints())
+    width = found.vectors.shape[1]
+    return Known(tuple(found.words), "", width, complaints=complaints), found.vectors
 
 
 def _of_model(config: ModelVectorsConfig, wanted: Collection[str]) -> tuple[Known, Floats]:

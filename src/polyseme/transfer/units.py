@@ -64,6 +64,7 @@ class WordFinder:
                 f"{config.words_like} does not say how its text was split into words, so none can "
                 "be found in joined characters. Name another model in feed.units.words_like."
             )
+        self.preparation = preparation
         self._config = build(CorpusConfig, preparation["settings"])
         self._text = RunningText(preparation)
 
