@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+JOBS ?= 2
 BIN := $(VENV)/bin
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
@@ -32,8 +33,8 @@ rooms:
 spelling:
 	$(BIN)/codespell
 
-test:
-	$(BIN)/python -m pytest -m "not slow"
+test:  ## on JOBS processes; one alone: pytest tests/text/test_clean.py
+	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup
 
 fix:  ## repair what a machine can
 	$(BIN)/ruff check --fix --quiet .
