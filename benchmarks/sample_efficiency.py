@@ -4,10 +4,10 @@
         --static-english en-static.bin --out gains --seeds 1,2,3
 
 Trains with 1, 5, 10, 25 and 100 % of the training data; shares are nested, and every run takes as
-many steps as a tenth of the data takes in the usual epochs, or those epochs if that is more. Says
-how much data static vectors need to reach what frozen layers reach with less, and draws both
-curves. Given the folder of benchmarks.gains, what was trained there on all data is not trained
-again.
+many steps as a tenth of the data takes in the usual epochs, or those epochs if that is more, and is
+measured as often as with all data. Says how much data static vectors need to reach what frozen
+layers reach with less, and draws both curves. Given the folder of benchmarks.gains, what was
+trained there on all data is not trained again.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
     curves: dict[str, list[list[float]]] = {"static": [], "frozen": []}
     for share in SHARES:
         longer = max(1.0, _FEWEST / share)
-        training = {"epochs": usual.epochs * longer, "patience": round(usual.patience * longer)}
+        training = {"epochs": usual.epochs * longer, "measure_every": longer}
         changes = {"data": {"share": share}, "training": training}
         rows = compare_ways(
             build(TaskConfig, merged(values, changes)),

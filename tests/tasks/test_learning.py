@@ -1,5 +1,6 @@
 """From examples to a finished folder, once."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_two_seeds_learn_differently_and_one_seed_learns_the_same(
         sha256_of(path / "model.safetensors") for path in (folder, tmp_path / "1", tmp_path / "2")
     ]
     assert hashes[0] == hashes[1] != hashes[2]
+
+
+@pytest.mark.parametrize(("every", "steps"), [(1.0, [5, 10]), (0.6, [3, 6, 9, 10]), (9.0, [10])])
+def test_development_data_is_measured_as_often_as_asked_and_at_the_end(
+    every: float, steps: list[int], models: dict[str, Path], tmp_path: Path
+) -> None:
+    config = config_of(NAME, models, tmp_path / "cache", measure_every=every)
+    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    lines = (tmp_path / "task" / "run.jsonl").read_text(encoding="utf-8").splitlines()
+    told = [json.loads(line) for line in lines]
+    assert [line["step"] for line in told if "measures" in line] == steps
 
 
 def test_a_task_refuses_another_model_than_its_own(folder: Path, models: dict[str, Path]) -> None:

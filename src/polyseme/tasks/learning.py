@@ -78,7 +78,8 @@ def learn(
         seed=seed,
     )
     run = training_config(config, examples=len(material.train), seed=seed)
-    made_from = {**trainee.fingerprint(), "run": numbers_of(run) | {"patience": run.patience}}
+    chosen_by = {"patience": run.patience, "evaluate_every": run.evaluate_every}
+    made_from = {**trainee.fingerprint(), "run": numbers_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
         progress.say(f"{folder} is finished.")
         return finished

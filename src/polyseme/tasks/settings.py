@@ -31,9 +31,12 @@ class TaskTrainingConfig(Settings):
     """How strongly matrices are pulled towards zero."""
     clip_norm: float = Field(5.0, gt=0)
     """Longest gradient allowed."""
+    measure_every: float = Field(1.0, gt=0)
+    """Epochs between two measurements on the development data. Raise it where there is much of that
+    and little to learn from, or measuring takes more time than learning."""
     patience: int = Field(8, ge=1)
-    """Epochs without improvement on the development data after which training stops. The best
-    epoch's weights are kept in any case."""
+    """Measurements without improvement after which training stops. The best weights are kept in any
+    case."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers used inside the network."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
@@ -114,14 +117,14 @@ class TaskFileConfig(Settings):
 
 
 def training_config(config: TaskConfig, *, examples: int, seed: int) -> TrainingConfig:
-    """How a run over so many training examples is made: measured once an epoch."""
+    """How a run over so many training examples is made."""
     own = config.training
     per_epoch = -(-examples // own.batch)
     return TrainingConfig(
         steps=max(1, round(own.epochs * per_epoch)),
-        evaluate_every=per_epoch,
+        evaluate_every=max(1, round(own.measure_every * per_epoch)),
         seed=seed,
         decay="linear",
         keep=1,
-        **own.model_dump(exclude={"epochs", "batch"}),
+        **own.model_dump(exclude={"epochs", "batch", "measure_every"}),
     )
