@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+JOBS ?= 0
 BIN := $(VENV)/bin
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
@@ -33,7 +33,7 @@ rooms:
 spelling:
 	$(BIN)/codespell
 
-test:  ## on JOBS processes; one alone: pytest tests/text/test_clean.py
+test:  ## JOBS=2 halves the time; then let the machine do nothing else, as some tests are timed
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup
 
 fix:  ## repair what a machine can

@@ -114,6 +114,6 @@ def _command(verb: str) -> Callable[..., None]:
     def do(config: Settings) -> None:
         with Bars() as bars:
             result = module.run(config, bars)
-        bars.console.print(module.show(result))
+        bars.console.print(module.show(result), crop=False)  # a title may be wider than the screen
 
     return command_for(kind, do)

@@ -22,7 +22,7 @@ class Bars:
     """Shows progress on standard error, so that standard output holds results only."""
 
     def __init__(self) -> None:
-        self.console = Console()
+        self.console = Console(markup=False)  # a folder may be named [red]
         self._side = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),

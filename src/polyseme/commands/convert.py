@@ -29,6 +29,7 @@ from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS, read_old
 from polyseme.legacy.reading import write_hdf5
 from polyseme.model import Model, count_parameters
 from polyseme.progress import Progress, Silence
+from polyseme.tables import titled
 from polyseme.text.prepare import describe_preparation
 from polyseme.text.running import RunningText
 from polyseme.text.settings import CorpusConfig, SegmenterName
@@ -79,7 +80,7 @@ def run(config: ConvertConfig, progress: Progress | None = None) -> Converted:
 def show(result: Converted) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
     encoder, lexicon = result.model.config.encoder, result.model.lexicon
-    table = Table(title=f"{result.folder}: {result.kind}", title_justify="left")
+    table = Table()
     table.add_column("")
     table.add_column("", justify="right")
     rows = [
@@ -91,7 +92,8 @@ def show(result: Converted) -> RenderableType:
     ]
     for row in rows:
         table.add_row(*row)
-    return Group(table, *result.notes, f"Next: {result.next_step}")
+    told = titled(f"{result.folder}: {result.kind}", table)
+    return Group(told, *result.notes, f"Next: {result.next_step}")
 
 
 def _check_folder(folder: Path) -> None:

@@ -33,6 +33,7 @@ from polyseme.files import WORK
 from polyseme.model import Model
 from polyseme.pretraining.measure import Tally, measure
 from polyseme.progress import Progress, Silence
+from polyseme.tables import titled
 from polyseme.tasks.evaluation import EvaluatedTask, evaluate_task
 from polyseme.tasks.seeds import is_task
 from polyseme.text.corpus import Corpus
@@ -113,19 +114,19 @@ def _show_task(result: EvaluatedTask) -> RenderableType:
     title = f"{result.measure} of {result.folder} on {result.data}: {result.spread}"
     if len(result.tallies) > 1:
         title += f" over {len(result.tallies)} seeds; labels of the first"
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for name in ("label", "precision", "recall", "f1", "due", "found"):
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in result.tallies[0].by_label():
         shares = [f"{100 * value:.2f}" for value in (row.precision, row.recall, row.f1)]
         table.add_row(Text(row.label), *shares, f"{row.due:,}", f"{row.predicted:,}")
-    return Group(table, result.account.summary())
+    return Group(titled(title, table), result.account.summary())
 
 
 def _show_model(result: Evaluated) -> RenderableType:
     """One row for each part, n-grams beside the model."""
     order = result.config.order
-    table = Table(title=f"Held-out perplexity of {result.config.model}", title_justify="left")
+    table = Table()
     table.add_column("part")
     table.add_column("predictions", justify="right")
     if result.ngrams:
@@ -144,4 +145,4 @@ def _show_model(result: Evaluated) -> RenderableType:
         else:
             cells += ["", "", told] if result.ngrams else [told]
         table.add_row(*cells)
-    return table
+    return titled(f"Held-out perplexity of {result.config.model}", table)

@@ -35,6 +35,7 @@ from polyseme.pretraining.settings import (
 )
 from polyseme.pretraining.trainee import Pretraining
 from polyseme.progress import Progress, Silence
+from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 from polyseme.training.settings import TrainingConfig
@@ -105,7 +106,7 @@ def _table(result: Planned) -> RenderableType:
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
     steps = max(1, int(config.hours * 3600 / pace.seconds))
-    table = Table(title=f"{config.point} on {config.folder}", title_justify="left")
+    table = Table()
     table.add_column("")
     table.add_column("", justify="right")
     rows = [
@@ -127,4 +128,5 @@ def _table(result: Planned) -> RenderableType:
     for row in rows:
         table.add_row(*row)
     next_step = f"polyseme pretrain {config.folder} --point {config.point} --hours {config.hours:g}"
-    return Group(table, f"Next: {next_step} --out MODEL")
+    told = titled(f"{config.point} on {config.folder}", table)
+    return Group(told, f"Next: {next_step} --out MODEL")

@@ -28,6 +28,7 @@ from polyseme.engines import HandsConfig, Receipt, ShardJob, hold_folder, run_jo
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
+from polyseme.tables import titled
 from polyseme.text.accounting import Accounting
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
@@ -90,7 +91,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
 def show(result: Prepared) -> RenderableType:
     """The accounting as a table, and what to do next."""
     counts = result.corpus.accounting
-    table = Table(title=f"Accounting of {result.corpus.folder}", title_justify="left")
+    table = Table()
     table.add_column("", no_wrap=True)
     table.add_column("count", justify="right")
     for label, name in _LINES:
@@ -102,7 +103,7 @@ def show(result: Prepared) -> RenderableType:
             table.add_section()
     lines = [_how_it_went(result), *result.advice]
     lines.append(f"Next: polyseme inspect {result.corpus.folder}")
-    return Group(table, *lines)
+    return Group(titled(f"Accounting of {result.corpus.folder}", table), *lines)
 
 
 def _how_it_went(result: Prepared) -> str:

@@ -18,6 +18,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import VectorsError
 from polyseme.progress import Progress
+from polyseme.tables import titled
 from polyseme.vectors.folder import VectorFolder
 
 
@@ -65,10 +66,10 @@ def show(result: Looked) -> RenderableType:
     return Group(accounting(result.vectors), *lines)
 
 
-def accounting(vectors: VectorFolder) -> Table:
+def accounting(vectors: VectorFolder) -> Group:
     """What a folder of vectors holds, as a table."""
     counts, settings = vectors.manifest["counts"], vectors.config
-    table = Table(title=f"Vectors in {vectors.folder}", title_justify="left", show_header=False)
+    table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right")
     table.add_row("sentences read", f"{counts['sentences']:,}")
@@ -81,4 +82,4 @@ def accounting(vectors: VectorFolder) -> Table:
         table.add_row(f"variance kept, {columns[layer]}", f"{share:.1%}")
     table.add_row("files", f"{len(vectors.files):,} ({settings.format}, {settings.dtype})")
     table.add_row("size", decimal(vectors.num_bytes))
-    return table
+    return titled(f"Vectors in {vectors.folder}", table)
