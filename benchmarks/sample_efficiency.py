@@ -71,17 +71,31 @@ def _tell(curves: dict[str, list[list[float]]], out: Path) -> None:
         saved[f"{share}"] = needed / share
         print(f"frozen with {share:.0%} ({value:.2%}) is static with {needed:.1%}")
     write_text(out / "efficiency.json", json.dumps({"values": curves, "saved": saved}, indent=1))
+    _draw(curves, out / "efficiency.png")
+
+
+def _draw(curves: dict[str, list[list[float]]], path: Path) -> None:
     figure_class, _, _ = load_matplotlib()
     figure = figure_class(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
-    for way, rows in curves.items():
-        deviations = [float(np.std(values)) * 100 for values in rows]
-        places = [100 * share for share in SHARES]
-        axes.errorbar(places, [100 * m for m in means[way]], deviations, marker="o", label=way)
-    axes.set(xscale="log", xlabel="% of the training data", ylabel="F1", title="CoNLL-2003")
+    places = [100 * share for share in SHARES]
+    for (way, rows), colour in zip(curves.items(), ("#9dbfd6", "#2f6690"), strict=True):
+        deviations = [float(np.std(values, ddof=1)) * 100 for values in rows]
+        axes.errorbar(
+            places,
+            [100 * float(np.mean(values)) for values in rows],
+            deviations,
+            marker="o",
+            capsize=3,
+            color=colour,
+            label=way,
+        )
+    axes.set(xscale="log", xlabel="% of the training data", ylabel="F1", title="CoNLL-2003, names")
+    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.minorticks_off()
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(out / "efficiency.png", dpi=130)
+    figure.savefig(path, dpi=130)
 
 
 def _parser() -> argparse.ArgumentParser:
