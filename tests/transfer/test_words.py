@@ -1,5 +1,6 @@
 """Static vectors as x."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,10 @@ def test_spelling_tells_words_apart_that_no_table_knows(alphabet: str) -> None:
     assert not torch.allclose(one, other)
     assert module.width == 50
     assert module.known == Known((), "flow水" if alphabet == "unicode" else "", 0)
+
+
+def test_what_was_kept_before_vectors_were_hashed_can_be_read(file: dict[str, Any]) -> None:
+    known = words_of(file, ["play"]).known
+    told = known.as_json()
+    assert len(told.pop("vectors")) == 64
+    assert Known.from_json(told) == replace(known, vectors="")

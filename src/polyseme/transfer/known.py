@@ -90,7 +90,8 @@ class Known:
     def from_json(cls, values: dict[str, Any]) -> "Known":
         """The reverse of `as_json`."""
         words, units = tuple(values["words"]), tuple(values["units"])
-        return cls(words, values["characters"], values["width"], units, values["vectors"])
+        vectors = values.get("vectors", "")  # not in the first folders of this format
+        return cls(words, values["characters"], values["width"], units, vectors)
 
 
 def find_vectors(
