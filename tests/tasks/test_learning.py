@@ -1,6 +1,7 @@
 """From examples to a finished folder, once."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,23 @@ def test_a_task_refuses_another_model_than_its_own(folder: Path, models: dict[st
         Task.load(folder, model=models["gpt"])
     with pytest.raises(ModelError, match=r"there is none now.*--frozen"):
         Task.load(folder, model=folder / "nowhere")
+
+
+@pytest.mark.parametrize("named", ["the same model", "another"])
+def test_a_model_that_moved_is_found_where_words_are_found_like_its_own_too(
+    named: str, config: TaskConfig, models: dict[str, Path], tmp_path: Path
+) -> None:
+    assert config.feed.model is not None
+    old = config.feed.model.model
+    words_like = old if named == "the same model" else models["gpt"]
+    data = config.data.model_copy(update={"words_like": words_like})
+    config = config.model_copy(update={"data": data})
+    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    moved = Path(shutil.copytree(old, tmp_path / "moved"))
+    task = Task.load(tmp_path / "task", model=moved)
+    assert task.config.feed.model is not None
+    assert task.config.feed.model.model == moved
+    assert task.config.words_like == (moved if words_like == old else words_like)
 
 
 def test_a_damaged_file_is_refused_by_name(folder: Path) -> None:

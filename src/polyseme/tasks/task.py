@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from polyseme.config import build, merged, read_toml, to_toml
+from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.stored import read_weights, write_weights
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import canonical_json, write_text
@@ -123,14 +123,13 @@ class Task:
         """The trained task in a folder. `model`: where its model lies now, if it has moved."""
         told = open_sealed(folder, KIND)
         values = read_toml(folder / CONFIG)
-        if model is not None:
-            values = merged(values, {"feed": {"model": {"model": model}}})
         try:
             words = json.loads((folder / WORDS).read_text(encoding="utf-8"))
             config = build(TaskConfig, values)
             labels, known = Labels(tuple(words["labels"])), Known.from_json(words["known"])
         except (ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelError(f"{folder} holds no task that can be read: {error}") from error
+        config = config if model is None else _moved(config, model)
         _check_model_is_there(folder, config)
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             feed = Feed.of(config.feed, known)
@@ -143,6 +142,25 @@ class Task:
             )
         module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
         return cls(config, labels, module.eval(), told["facts"])
+
+
+def _moved(config: TaskConfig, model: Path) -> TaskConfig:
+    """The settings with this folder wherever they name the task's model: words may be found in
+    its way, too."""
+    feed = config.feed
+    old = feed.model.model if feed.model else config.words_like
+
+    def with_folder(part: Settings | None, name: str) -> Settings | None:
+        if part is None or getattr(part, name) != old:
+            return part
+        return part.model_copy(update={name: model})
+
+    parts = {
+        "model": with_folder(feed.model, "model"),
+        "units": with_folder(feed.units, "words_like"),
+    }
+    data = with_folder(config.data, "words_like")
+    return config.model_copy(update={"feed": feed.model_copy(update=parts), "data": data})
 
 
 def _check_model_is_there(folder: Path, config: TaskConfig) -> None:
