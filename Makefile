@@ -33,7 +33,7 @@ rooms:
 spelling:
 	$(BIN)/codespell
 
-test:  ## JOBS=2 halves the time; then let the machine do nothing else, as some tests are timed
+test:  ## JOBS=2 takes two processes; then let the machine do nothing else, as some tests are timed
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup
 
 fix:  ## repair what a machine can

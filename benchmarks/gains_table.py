@@ -2,9 +2,9 @@
 
     python -m benchmarks.gains_table gains --on test --picture gains.png
 
-Beside our figures stand those of Peters et al. 2018 for the tasks they have in common:
-other baselines, another model (93.6 million parameters, a billion words) and more labelled data for
-entailment and roles, so that only the size of the gain can be compared.
+Beside our figures stand those of Peters et al. 2018 for the tasks they have in common. Baselines,
+model (93.6 million parameters, a billion words) and some of the data are others there, so that only
+the size of the gain can be compared.
 """
 
 import argparse

@@ -87,7 +87,7 @@ def run(command: Command, folder: Path, shell: str) -> subprocess.CompletedProce
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=240,
+        timeout=120,
         check=False,
     )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import ModelError
-from polyseme.folders import MANIFEST, open_sealed
+from polyseme.folders import MANIFEST, read_manifest
 from polyseme.tasks.task import KIND, WORDS
 
 _PREFIX = "seed-"
@@ -55,5 +55,5 @@ def trained_in(folder: Path) -> list[Path]:
 
 def best_in(folder: Path) -> Path:
     """The trained task that is best on the development data; of equals, the first."""
-    dev = {path: float(open_sealed(path, KIND)["facts"]["dev"]) for path in trained_in(folder)}
+    dev = {path: float(read_manifest(path, KIND)["facts"]["dev"]) for path in trained_in(folder)}
     return max(dev, key=lambda path: dev[path])
