@@ -1,9 +1,25 @@
 """On several processes (`pytest -n 2`), the tests of a file stay together, as fixtures are made for
 a file; so do all that start a cluster, as two clusters would see each other's ports."""
 
+import shutil
 from collections.abc import Sequence
 
 import pytest
+import without_kernel
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--without-kernel",
+        action="store_true",
+        help="run as if the compiled kernel had not been built; what needs a compiler is skipped",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("without_kernel"):
+        copy = without_kernel.import_a_copy_without_it()
+        config.add_cleanup(lambda: shutil.rmtree(copy, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -1,19 +1,24 @@
-"""The kernel as its source is now, for the tests that need it."""
+"""The kernel as its source is now, for the tests that need it: fixtures to import."""
 
-import ctypes
-from pathlib import Path
+import shutil
 
 import pytest
+from required import need
 
 from polyseme.encoders import compiled
-from polyseme.errors import PolysemeError
+from polyseme.files import sha256_of
 
 
-def build_or_skip(folder: Path) -> ctypes.CDLL:
-    """Wherever this machine can compile it; a library that was built earlier is not trusted."""
-    try:
-        return ctypes.CDLL(str(compiled.build(folder)))
-    except PolysemeError as error:
-        if "No C compiler" not in str(error):
-            raise
-        pytest.skip(str(error))
+@pytest.fixture(scope="session")
+def compiler(request: pytest.FixtureRequest) -> None:
+    """For tests that compile."""
+    if request.config.getoption("without_kernel"):
+        pytest.skip("asked to run without the kernel")
+    need(any(map(shutil.which, compiled.COMPILERS)), "a C compiler")
+
+
+@pytest.fixture(scope="session")
+def library(compiler: None, tmp_path_factory: pytest.TempPathFactory) -> compiled.Kernel:
+    """Built anew; a library that was built earlier is not trusted."""
+    path = compiled.build(tmp_path_factory.mktemp("library"))
+    return compiled.Kernel(path, sha256_of(path))

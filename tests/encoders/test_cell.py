@@ -1,17 +1,16 @@
 """One step of the compiled cell, against torch's and against plain functions in float64."""
 
-import ctypes
-
 import pytest
 import torch
 
 from polyseme.encoders.cell import CompiledCell, EagerCell, Step
+from polyseme.encoders.compiled import Kernel
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("clip", [None, 0.4], ids=["free", "clipped"])
 def test_one_step_back_is_the_same_by_torch_and_compiled(
-    library: ctypes.CDLL, dtype: torch.dtype, clip: float | None
+    library: Kernel, dtype: torch.dtype, clip: float | None
 ) -> None:
     random = torch.Generator().manual_seed(0)
     drive = torch.randn(2, 1, 5, 4 * 37, generator=random).to(dtype)
@@ -41,7 +40,7 @@ def test_one_step_back_is_the_same_by_torch_and_compiled(
     ids=["float32", "bfloat16"],
 )
 def test_compiled_gates_are_sigmoid_and_tanh_from_end_to_end(
-    library: ctypes.CDLL, dtype: torch.dtype, scale: float, tolerance: float
+    library: Kernel, dtype: torch.dtype, scale: float, tolerance: float
 ) -> None:
     points = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([-3e38, -90, 90, 3e38])])
     drive = points.repeat(4)[None, None, None].to(dtype)
@@ -59,7 +58,7 @@ def test_compiled_gates_are_sigmoid_and_tanh_from_end_to_end(
     assert (step.active.double().flatten() / scale - expected).abs().max() < tolerance
 
 
-def test_two_threads_give_the_bits_of_one(library: ctypes.CDLL) -> None:
+def test_two_threads_give_the_bits_of_one(library: Kernel) -> None:
     """More than 32,768 cells, or the work would not be shared out."""
     random = torch.Generator().manual_seed(0)
     drive = torch.randn(2, 1, 67, 4 * 300, generator=random)

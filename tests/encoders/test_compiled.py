@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -10,12 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from polyseme.encoders import compiled
+from polyseme.encoders import compiled, trusted
 from polyseme.errors import PolysemeError
+from polyseme.files import sha256_of
 
-needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler here"
-)
+needs_compiler = pytest.mark.usefixtures("compiler")
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def test_a_library_that_was_not_built_is_not_there() -> None:
 @needs_compiler
 def test_a_built_library_is_found(source: Path) -> None:
     path = compiled.build()
-    assert sorted(source.parent.iterdir()) == sorted([*compiled.SOURCES, path])
+    assert sorted(source.parent.iterdir()) == sorted([*compiled.SOURCES, path.parent])
+    assert sorted(path.parent.iterdir()) == [path, path.with_name(f"{path.name}.sha256")]
     library = compiled.load.__wrapped__()
     assert library is not None
     assert library.forward_bfloat16
@@ -45,6 +46,7 @@ def test_a_built_library_is_found(source: Path) -> None:
 @pytest.mark.usefixtures("source")
 def test_a_changed_source_leaves_the_old_library_aside() -> None:
     built = compiled.build()
+    assert {source.suffix for source in compiled.SOURCES} == {".c", ".h"}
     for changed in compiled.SOURCES:
         before = changed.read_bytes()
         changed.write_bytes(before + b"/* changed */\n")
@@ -55,17 +57,37 @@ def test_a_changed_source_leaves_the_old_library_aside() -> None:
 
 def test_another_processor_looks_for_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
     here = compiled.library_path()
-    monkeypatch.setattr(compiled, "_processor", lambda: "flags: fewer")
+    monkeypatch.setattr(compiled, "instructions", lambda: "fewer")
     assert compiled.library_path() != here
 
 
-def test_a_damaged_library_is_not_used_and_that_is_said(
-    source: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    compiled.library_path().write_bytes(b"not a library")
+@pytest.mark.usefixtures("source")
+def test_what_is_no_library_is_not_used_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    path = compiled.library_path()
+    path.parent.mkdir(mode=0o755)
+    path.write_bytes(b"not a library")
+    trusted.record(path, sha256_of(path))
     with caplog.at_level(logging.WARNING):
         assert compiled.load.__wrapped__() is None
-    assert str(compiled.library_path()) in caplog.text
+    assert str(path) in caplog.text
+
+
+def test_every_source_that_is_included_is_hashed() -> None:
+    """A header that is not among them could change and leave an old library in use."""
+    names = {source.name for source in compiled.SOURCES}
+    text = "".join(source.read_text(encoding="utf-8") for source in compiled.SOURCES)
+    assert set(re.findall(r'#include "(.+)"', text)) == {"gates.h", "steps.h"} <= names
+    assert {path.name for path in Path(compiled.__file__).parent.glob("*.[ch]")} == names
+
+
+@needs_compiler
+def test_two_builds_are_the_same_file_byte_for_byte(tmp_path: Path) -> None:
+    """So that nodes which build it for themselves, with one compiler, have the same kernel."""
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    one, other = map(compiled.build, folders)
+    assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.usefixtures("source")
@@ -84,7 +106,9 @@ def test_a_source_that_does_not_compile_leaves_nothing_behind(source: Path) -> N
     source.write_text("this is not C\n", encoding="utf-8")
     with pytest.raises(PolysemeError, match="could not compile"):
         compiled.build()
-    assert sorted(source.parent.iterdir()) == sorted(compiled.SOURCES)
+    built = compiled.library_path().parent
+    assert sorted(source.parent.iterdir()) == sorted([*compiled.SOURCES, built])
+    assert list(built.iterdir()) == []
 
 
 def test_importing_loads_and_builds_nothing() -> None:

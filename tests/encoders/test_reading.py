@@ -1,12 +1,11 @@
 """Many sentences side by side, against the layers one after another as training runs them."""
 
-import ctypes
-
 import pytest
 import torch
 from torch import Tensor
 
 from polyseme.encoders import compiled
+from polyseme.encoders.compiled import Kernel
 from polyseme.encoders.directions import Direction
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.encoders.reading import Layout, read
@@ -110,9 +109,7 @@ def test_what_is_not_a_number_stays_in_its_sentence_and_is_not_hidden(dtype: tor
     assert top[[0, 1, 2, 4, 5]].isfinite().all()
 
 
-def test_two_threads_give_the_bits_of_one(
-    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_threads_give_the_bits_of_one(library: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 32,768 cells at a step, or the work would not be shared out."""
     monkeypatch.setattr(compiled, "load", lambda: library)
     given = drawn("free", "apart", [3] * 128)
@@ -127,7 +124,7 @@ def test_two_threads_give_the_bits_of_one(
 
 
 def test_torch_multiplies_as_before_after_the_kernel_used_tiles(
-    library: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+    library: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiled, "load", lambda: library)
     one, other = torch.randn(2, 64, 64).bfloat16()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from polyseme.encoders import compiled
+from polyseme.encoders.signatures import GatesShape, StridedArray
 
 
 class Step(NamedTuple):
@@ -114,17 +115,6 @@ def stop_at_clip(gradient: Tensor, clipped: Tensor, bound: float | None) -> None
 _KEPT = {torch.float32: torch.float32, torch.bfloat16: torch.int16}  # int16: fixed point
 
 
-class _Shape(ctypes.Structure):
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in ("stacks", "rows", "cells", "threads")),
-        ("clip", ctypes.c_float),
-    ]
-
-
-class _Array(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("stride", ctypes.c_int64)]
-
-
 class CompiledCell:
     """The cell by `gates.c`, for one shape of `drive`. Only stacks may lie apart in its tensors."""
 
@@ -134,10 +124,10 @@ class CompiledCell:
         stacks, _, rows, gates = drive.shape
         name = str(drive.dtype).removeprefix("torch.")
         self.kept = _KEPT[drive.dtype]
-        self._forward = library[f"forward_{name}"]
-        self._backward = library[f"backward_{name}"]
+        self._forward = getattr(library, f"forward_{name}")
+        self._backward = getattr(library, f"backward_{name}")
         bound = torch.finfo(torch.float32).max if clip is None else clip
-        self._shape = _Shape(stacks, rows, gates // 4, torch.get_num_threads(), bound)
+        self._shape = GatesShape(stacks, rows, gates // 4, torch.get_num_threads(), bound)
         self._product = drive.new_empty(stacks, rows, gates)
         self._bias = bias.detach().float().contiguous()
 
@@ -157,7 +147,8 @@ class CompiledCell:
         self._backward(ctypes.byref(self._shape), arrays)
 
 
-def arrays_of(*tensors: Tensor) -> ctypes.Array[_Array]:
+def arrays_of(*tensors: Tensor) -> ctypes.Array[StridedArray]:
     """Where tensors begin and how far apart their stacks lie, as the kernels take them."""
     # The caller holds the tensors while the kernel works on them.
-    return (_Array * len(tensors))(*(_Array(each.data_ptr(), each.stride(0)) for each in tensors))
+    arrays = (StridedArray(each.data_ptr(), each.stride(0)) for each in tensors)
+    return (StridedArray * len(tensors))(*arrays)

@@ -16,6 +16,7 @@ from torch import Tensor
 from polyseme.encoders import compiled
 from polyseme.encoders.cell import EagerCell, Step, arrays_of
 from polyseme.encoders.recurrence import LayerWeights
+from polyseme.encoders.signatures import StepShape
 
 SLACK = 16
 """Rows after the last that the kernel may read, though not use."""
@@ -116,25 +117,20 @@ def _project(
         outputs.clamp_(-clip, clip)
 
 
-class _Step(ctypes.Structure):
-    _names = ("stacks", "rows", "most_rows", "cells", "read", "width", "threads")
-    _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
-
-
 class _Kernel(NamedTuple):
     step: Callable[..., None]
     pack: Callable[..., None]
 
 
-def _kernel(library: ctypes.CDLL, weights: LayerWeights, dtype: torch.dtype) -> _Kernel | None:
+def _kernel(library: compiled.Kernel, weights: LayerWeights, dtype: torch.dtype) -> _Kernel | None:
     """The functions for these sizes, if the processor has what they need."""
     _, read, gates = weights.input.shape
     width, name = weights.state.shape[1], str(dtype).removeprefix("torch.")
-    if gates % _PANEL or not hasattr(library, f"step_{name}"):
+    if gates % _PANEL or (dtype == torch.bfloat16 and (read % _DEEP or width % _DEEP)):
         return None
-    if dtype == torch.bfloat16 and (read % _DEEP or width % _DEEP or not library.may_use_tiles()):
+    if not library.can_step(name):
         return None
-    return _Kernel(library[f"step_{name}"], library[f"pack_{name}"])
+    return _Kernel(getattr(library, f"step_{name}"), getattr(library, f"pack_{name}"))
 
 
 class CompiledSteps:
@@ -156,7 +152,7 @@ class CompiledSteps:
         stacks, cells = len(outputs), self._bias.shape[-1] // 4
         memory = self._bias.new_zeros(stacks, cells // _LANES, max(rows), _LANES)
         emitted = outputs.new_empty(stacks, max(rows), cells)
-        shape = _Step(
+        shape = StepShape(
             stacks=stacks,
             most_rows=max(rows),
             cells=cells,
