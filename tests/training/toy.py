@@ -98,6 +98,9 @@ class Toy:
     def fingerprint(self) -> dict[str, Any]:
         return {"net": {"width": self.width, "dropout": self.dropout}}
 
+    def environment(self, *, device: str, precision: str) -> dict[str, Any]:
+        return {"torch": torch.__version__, "threads": torch.get_num_threads(), "device": device}
+
 
 def make_batch(number: int, size: int = 12) -> ToyBatch:
     chance = np.random.default_rng(number)

@@ -87,6 +87,9 @@ class Toy:
     def fingerprint(self) -> dict[str, Any]:
         return self.module.feed.fingerprint()
 
+    def environment(self, *, device: str, precision: str) -> dict[str, Any]:
+        return {"device": device}
+
 
 def trained(
     values: Any, models: dict[str, Path], folder: Path, *, dies_at: int = -1, parts: int = 1

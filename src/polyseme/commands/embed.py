@@ -38,7 +38,14 @@ from polyseme.model import Model
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
 from polyseme.text.settings import CorpusConfig
-from polyseme.vectors.bulk import embed_part, embedding_job, narrow_once
+from polyseme.vectors.bulk import (
+    ENVIRONMENT,
+    EmbedPart,
+    embed_part,
+    embedding_job,
+    narrow_once,
+    note_environment,
+)
 from polyseme.vectors.corpus_parts import parts_of
 from polyseme.vectors.folder import CONFIG, FORMAT_VERSION, MANIFEST, VectorFolder
 from polyseme.vectors.narrowing import NAME as NARROWING
@@ -93,6 +100,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
             corpus = _corpus(config, model, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
+            note_environment(config.out, chosen, progress)
             narrowing = _narrow(config, chosen, corpus, progress)
             parts = parts_of(corpus)
             progress.begin("Embedding", sum(part.size for part in parts))
@@ -104,7 +112,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
                 engine=config.hands.chosen,
                 on_progress=progress.reach,
             )
-            _finish(config, chosen, receipts, model=model, corpus=corpus)
+            _finish(config, work, receipts, model=model, corpus=corpus)
     now = [receipt for receipt in receipts if not receipt.was_there]
     return Embedded(
         VectorFolder.open(config.out),
@@ -199,17 +207,13 @@ def _narrow(
 
 
 def _finish(
-    config: EmbedConfig,
-    chosen: VectorsConfig,
-    receipts: list[Receipt],
-    *,
-    model: Model,
-    corpus: Corpus,
+    config: EmbedConfig, work: EmbedPart, receipts: list[Receipt], *, model: Model, corpus: Corpus
 ) -> None:
     """Write the manifest, which makes the folder one of vectors."""
+    chosen = work.config
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     narrowing = Narrowing.load(config.out) if chosen.width is not None else None
-    names = [CONFIG] if narrowing is None else [CONFIG, NARROWING]
+    names = [CONFIG, ENVIRONMENT, *([] if narrowing is None else [NARROWING])]
     files |= {name: describe_file(config.out / name) for name in names}
     encoder = model.config.encoder
     counts = {
@@ -220,6 +224,7 @@ def _finish(
         "model": sha256_of(config.model / MODEL_MANIFEST),
         "corpus": sha256_of(corpus.folder / MANIFEST),
         "settings": chosen.model_dump(mode="json"),
+        "environment": work.environment,
         "columns": chosen.columns(encoder.num_layers),
         "width": chosen.width or encoder.output_width,
         "variance_kept": [] if narrowing is None else narrowing.kept,

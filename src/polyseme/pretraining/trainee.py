@@ -8,6 +8,7 @@ import numpy as np
 
 from polyseme.batches.ahead import ahead
 from polyseme.batches.stream import BatchConfig, SentenceStream, held_out
+from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.question import Question
 from polyseme.pretraining.measure import fixed_questions, tally
@@ -68,6 +69,10 @@ class Pretraining:
             pairs=self.module.objective.pairs,
         )
         return list(fixed_questions(self.module, self.model.lexicon, batches))
+
+    def environment(self, *, device: str, precision: str) -> Environment:
+        """Versions, threads, processor, kernel."""
+        return describe(device=device, precision=precision)
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued: model, batches and text."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.batches.ahead import ahead
+from polyseme.encoders.environment import Environment, describe
 from polyseme.files import canonical_json
 from polyseme.tasks.batch import TaskBatch
 from polyseme.tasks.data import DataSet, sentences_of
@@ -50,6 +51,10 @@ class TaskTraining:
         """How far from right on the development data."""
         tally = self.task.tally(self._dev)
         return {ERROR: 1 - tally.value(self.task.config.measured_by)}
+
+    def environment(self, *, device: str, precision: str) -> Environment:
+        """Versions, threads, processor, kernel."""
+        return describe(device=device, precision=precision)
 
     def fingerprint(self) -> dict[str, Any]:
         """Settings, words and labels; paths may change."""

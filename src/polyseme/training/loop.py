@@ -10,6 +10,7 @@ processor with the same versions and threads the result is the same to the last 
 import contextlib
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,7 +27,7 @@ from polyseme.training.checkpoint import (
 from polyseme.training.guard import Guard
 from polyseme.training.optimizer import moments_of
 from polyseme.training.processes import Crew, gathered
-from polyseme.training.resume import fingerprint_of, restore, surroundings
+from polyseme.training.resume import describe_run, restore
 from polyseme.training.runlog import RunLog
 from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
@@ -73,12 +74,12 @@ class _Run:
         self.module = trainee.module.to(crew.device)
         self.stepper = Stepper(self.module, config, crew, trainee.rates())
         self.checkpoints = Checkpoints(folder, keep=config.keep)
-        self.fingerprint = fingerprint_of(trainee, config)
+        self.described = describe_run(trainee, config, crew)
         found = restore(
             self.module,
             self.stepper.optimizer,
             self.checkpoints,
-            fingerprint=self.fingerprint,
+            described=self.described,
             crew=crew,
         )
         self.state = state = found.state
@@ -92,7 +93,8 @@ class _Run:
         for path, reason in found.refused.items():
             self._tell(f"A damaged checkpoint was set aside as {path}: {reason}.", "refused")
         if not found.is_new:
-            self._tell(f"Going on after step {state.step:,}. {found.note}".rstrip(), "resumed")
+            message = f"Going on after step {state.step:,}. {found.note}".rstrip()
+            self._tell(message, "resumed", **({"changed": found.changed} if found.changed else {}))
         self.saved_at = self.told_at = time.monotonic()
         self.began = self.saved_at - state.seconds
 
@@ -213,12 +215,7 @@ class _Run:
         if self.log is None or self.saved_step == state.step:
             return
         state.losses, state.in_a_row = self.guard.losses, self.guard.in_a_row
-        rest = {
-            "step": state.step,
-            "run": state.as_json(),
-            "fingerprint": self.fingerprint,
-            "made_with": surroundings(),
-        }
+        rest = {"step": state.step, "run": state.as_json(), **self.described}
         moments = moments_of(self.stepper.optimizer, self.module)
         self.log.flush()
         saved = Checkpoint(self.module.state_dict(), moments, rest)
@@ -243,8 +240,8 @@ class _Run:
         for tensor in self.module.state_dict().values():
             self.crew.take_from_first(tensor)
 
-    def _tell(self, message: str, event: str) -> None:
+    def _tell(self, message: str, event: str, **facts: Any) -> None:
         """To the user and to the log."""
         self.progress.say(message)
         if self.log is not None:
-            self.log.event(self.state.step, event, message=message)
+            self.log.event(self.state.step, event, message=message, **facts)

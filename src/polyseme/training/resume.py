@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from polyseme import __version__
 from polyseme.errors import ConfigError
 from polyseme.training.checkpoint import Checkpoint, Checkpoints, restore_weights
 from polyseme.training.optimizer import moments_of, restore_moments
@@ -16,6 +15,8 @@ from polyseme.training.processes import Crew
 from polyseme.training.settings import TrainingConfig, numbers_of
 from polyseme.training.state import RunState
 from polyseme.training.trainee import Trainee
+
+Changed = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -26,24 +27,29 @@ class Restored:
     refused: dict[str, str]
     """Checkpoints set aside, each with the reason."""
     is_new: bool
-    note: str = ""
-    """What the user should know of the sitting before."""
+    changed: Changed = field(default_factory=dict)
+    """What the run was made with and is not any more: each value before, and now."""
+
+    @property
+    def note(self) -> str:
+        """A warning if this sitting cannot repeat the bits of the one before."""
+        if not self.changed:
+            return ""
+        told = (f"{name} {before}, now {now}" for name, (before, now) in self.changed.items())
+        return f"The last bits may differ from the sitting before: {'; '.join(told)}."
 
 
-def fingerprint_of(trainee: Trainee, config: TrainingConfig) -> dict[str, Any]:
-    """What must stay the same while a run is continued, as JSON gives it back."""
-    whole = {"trainee": trainee.fingerprint(), "training": numbers_of(config)}
+def describe_run(trainee: Trainee, config: TrainingConfig, crew: Crew) -> dict[str, Any]:
+    """What a checkpoint tells of its run, as JSON gives it back.
+
+    The fingerprint must stay the same while a run is continued; what it is made with may change.
+    """
+    whole = {
+        "fingerprint": {"trainee": trainee.fingerprint(), "training": numbers_of(config)},
+        "made_with": trainee.environment(device=crew.device, precision=config.precision),
+    }
     again: dict[str, Any] = json.loads(json.dumps(whole))
     return again
-
-
-def surroundings() -> dict[str, Any]:
-    """What changes the last bits of a result without being a setting; kept for the record."""
-    return {
-        "polyseme": __version__,
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-    }
 
 
 def restore(
@@ -51,7 +57,7 @@ def restore(
     optimizer: torch.optim.AdamW,
     checkpoints: Checkpoints,
     *,
-    fingerprint: dict[str, Any],
+    described: dict[str, Any],
     crew: Crew,
 ) -> Restored:
     """Put the newest sound checkpoint into module and optimizer, in every process.
@@ -63,20 +69,21 @@ def restore(
     if crew.is_first:
         found = checkpoints.load_newest(faults.__setitem__)
     if found is not None:
-        _check_same_run(found.state["fingerprint"], fingerprint)
+        _check_same_run(found.state["fingerprint"], described["fingerprint"])
         restore_weights(module, found.weights)
         restore_moments(optimizer, module, found.moments)
     refused = {str(checkpoints.set_aside(step)): fault for step, fault in faults.items()}
-    said = crew.hear_first(
-        None
-        if found is None
-        else {"run": found.state["run"], "moments": _shapes(found.moments), "note": _note(found)}
-    )
+    said = None
+    if found is not None:
+        changed = _changed(found.state["made_with"], described["made_with"])
+        shapes = _shapes(found.moments)
+        said = {"run": found.state["run"], "moments": shapes, "changed": changed}
+    said = crew.hear_first(said)
     if said is None:
         return Restored(RunState(), refused, is_new=True)
     if crew.size > 1:
         _hear_moments(module, optimizer, said["moments"], crew)
-    return Restored(RunState.from_json(said["run"]), refused, is_new=False, note=said["note"])
+    return Restored(RunState.from_json(said["run"]), refused, is_new=False, changed=said["changed"])
 
 
 def _hear_moments(
@@ -97,17 +104,13 @@ def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
     return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
-def _note(found: Checkpoint) -> str:
-    """A warning if this sitting cannot repeat the bits of the one before."""
-    before, now = found.state["made_with"], surroundings()
-    changed = [
-        f"{name} {before.get(name)}, now {now[name]}"
-        for name in now
-        if before.get(name) != now[name]
-    ]
-    return f"The last bits may differ from the sitting before: {'; '.join(changed)}." * bool(
-        changed
-    )
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
+    """Names with their values before and now; checkpoints of older versions tell fewer."""
+    return {
+        name: [before.get(name, "not recorded"), value]
+        for name, value in now.items()
+        if before.get(name) != value
+    }
 
 
 def _check_same_run(before: dict[str, Any], now: dict[str, Any]) -> None:

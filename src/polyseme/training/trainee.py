@@ -59,6 +59,10 @@ class Trainee(Protocol):
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued: settings and data, as JSON."""
 
+    def environment(self, *, device: str, precision: str) -> Mapping[str, Any]:
+        """What changes the last bits of a result without being a setting, as JSON: a run goes on
+        when it has changed, and tells."""
+
 
 Losses = dict[str, Tensor]
 """What `module(batch)` returns: for each part its loss summed over the predictions, a scalar."""

@@ -3,10 +3,10 @@
     <folder>/<key>/layers.bin     (words, L, D) numbers, then a CRC-32 for each sentence
     <folder>/<key>/manifest.json  what it was made from
 
-The key is a hash of model, words and settings, so that another model or another data set is
-another cache. A cache appears whole or not at all. A batch reads its own sentences and nothing
-else; each is held against its checksum when it is first read: opening costs little, and no damage
-passes.
+The key is a hash of model, words, settings and environment, so that another model, another data set
+or another kernel is another cache. A cache appears whole or not at all. A batch reads its own
+sentences and nothing else; each is held against its checksum when it is first read: opening costs
+little, and no damage passes.
 """
 
 import contextlib
@@ -28,13 +28,14 @@ from torch import Tensor
 
 from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
+from polyseme.encoders.environment import Environment
 from polyseme.errors import VectorsError
 from polyseme.files import WORK, canonical_json, disk_faults_explained, publish_folder, sha256_of
 from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room
 from polyseme.vectors.embedded import Vectors
 
 Array = npt.NDArray[Any]
-_FORMAT = 1
+_FORMAT = 2
 _LARGEST_HALF = 65_504.0
 
 
@@ -62,8 +63,10 @@ class Origin:
     num_layers: int
     width: int
     dtype: str
-    embedding: str
-    """The embedder's precision, whether it works exactly, and the version of Polyseme."""
+    exact: bool
+    """Whether the embedder gives a sentence the same bits in whatever company."""
+    environment: Environment
+    """What decides its last bits besides: versions, processor, kernel, precision, threads."""
     format: int = _FORMAT
 
     @property

@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme import __version__
 from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
 from polyseme.errors import VectorsError
-from polyseme.files import canonical_json, sha256_of
+from polyseme.files import sha256_of
 from polyseme.folders import MANIFEST
 from polyseme.model import Model
 from polyseme.progress import Progress, Silence
@@ -102,7 +101,8 @@ class Frozen:
             num_layers=self.num_layers,
             width=self.width,
             dtype=config.cache.dtype,
-            embedding=canonical_json([config.precision, config.exact, __version__]),
+            exact=config.exact,
+            environment=self.embedder.environment,
         )
 
 
@@ -169,7 +169,7 @@ def _counted(vectors: Iterator[Vectors], progress: Progress) -> Iterator[Vectors
 def _is_right(cache: LayerCache, frozen: Frozen, sentences: Sequence[Sequence[str]]) -> bool:
     """Whether some of its sentences are what the model gives today.
 
-    Settings and versions are in the key; a change of code, or of a library, shows only here.
+    Settings, versions, processor and kernel are in the key; a change of code shows only here.
     """
     numbers = np.linspace(0, len(sentences) - 1, min(_SAMPLE, len(sentences))).astype(np.int64)
     today = frozen.layers([sentences[number] for number in numbers])

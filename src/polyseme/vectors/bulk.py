@@ -1,10 +1,12 @@
 """All sentences of a corpus to files of vectors: the function the engines run on each part.
 
-What a file holds depends on the part, the model and the settings alone: not on the worker, nor on
-what it embedded before. So a part that is done again, anywhere, is the same to the last byte.
+What a file holds depends on the part, the model, the settings and the environment (versions,
+processor, kernel) alone: not on the worker, nor on what it embedded before. So a part that is done
+again is the same to the last byte; a worker whose environment is another one does not do it.
 """
 
 import hashlib
+import json
 import platform
 from collections import deque
 from collections.abc import Iterator
@@ -14,14 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from polyseme import __version__
+from polyseme.encoders.environment import Environment, describe, differences
 from polyseme.engines import Report, ShardJob
 from polyseme.errors import EngineError
-from polyseme.files import canonical_json, sha256_of
+from polyseme.files import canonical_json, sha256_of, write_text
 from polyseme.folders import MANIFEST
+from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
+from polyseme.training.processes import choose_device
 from polyseme.vectors.allennlp_hdf5 import Hdf5Writer
 from polyseme.vectors.corpus_parts import CorpusPart, Sentence, parts_of
 from polyseme.vectors.embedder import Embedder
@@ -30,6 +32,8 @@ from polyseme.vectors.settings import VectorsConfig
 from polyseme.vectors.store import Array, ParquetWriter
 
 FOLDER = "vectors"
+ENVIRONMENT = "environment.json"
+"""What the run under way is made with; when it is finished, the manifest tells it, too."""
 _SENTENCES_PER_SAMPLE = 50  # from each part that the sample for a narrowing is taken from
 _SAMPLED_PARTS = 20
 
@@ -43,7 +47,26 @@ def embed_part(model: Path, config: VectorsConfig, narrowing: Path | None) -> "E
     """The work on one part; `narrowing` is the folder that holds the one to use."""
     folder = narrowing and narrowing.resolve()
     fingerprint = _fingerprint(model.resolve(), config, folder)
-    return EmbedPart(model.resolve(), config, folder, fingerprint)
+    return EmbedPart(model.resolve(), config, folder, fingerprint, environment_of(config))
+
+
+def environment_of(config: VectorsConfig) -> Environment:
+    """What decides last bits here, besides model and settings."""
+    device = choose_device(None)
+    return describe(device=device, precision=config.precision, threads=config.threads)
+
+
+def note_environment(out: Path, config: VectorsConfig, progress: Progress) -> None:
+    """Say so if an earlier run was made in another environment: its files are made again."""
+    path, now = out / ENVIRONMENT, environment_of(config)
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no run before, or one that did not get so far
+        before = None
+    if isinstance(before, dict) and before != now:
+        changed = differences(before, now)
+        progress.say(f"Files from before are made again, as last bits may differ: {changed}.")
+    write_text(path, canonical_json(now))
 
 
 @dataclass(frozen=True)
@@ -54,14 +77,12 @@ class EmbedPart:
     config: VectorsConfig
     narrowing: Path | None
     fingerprint: str
+    environment: Environment
+    """That of the process that starts the run; the fingerprint has it, too."""
 
     def __call__(self, part: CorpusPart, folder: Path, report: Report) -> dict[str, Any]:
         """Write `vectors/NAME.parquet`, or .hdf5; `report` is told of each sentence read."""
-        if _fingerprint(self.model, self.config, self.narrowing) != self.fingerprint:
-            raise EngineError(
-                f"A worker on {platform.node()} has another model, Polyseme or torch than the "
-                "process that started the run. Give all nodes the same ones."
-            )
+        self._check_same_everywhere()
         embedder = load_embedder(self.model, self.config, self.fingerprint)
         narrow = Narrowing.load(self.narrowing) if self.narrowing else None
         counts = {"sentences": 0, "sentences_embedded": 0, "words_read": 0, "vectors": 0}
@@ -72,6 +93,22 @@ class EmbedPart:
                 writer.add(sentence, number, places, vectors if narrow is None else narrow(vectors))
                 counts["vectors"] += len(places)
         return counts
+
+    def _check_same_everywhere(self) -> None:
+        """Refuse to embed where another file would come out than at the start of the run."""
+        changed = differences(self.environment, environment_of(self.config))
+        if changed:
+            raise EngineError(
+                f"A worker on {platform.node()} would give vectors with other last bits than the "
+                f"process that started the run: {changed}. Use nodes with equal processors and "
+                "versions; build the kernel on all (python -m polyseme.encoders.compiled), with "
+                "one compiler, or on none."
+            )
+        if _fingerprint(self.model, self.config, self.narrowing) != self.fingerprint:
+            raise EngineError(
+                f"A worker on {platform.node()} has another model or another code of Polyseme than "
+                "the process that started the run. Give all nodes the same ones."
+            )
 
     def _embedded(
         self, embedder: Embedder, part: CorpusPart, counts: dict[str, int], report: Report
@@ -147,12 +184,12 @@ def _places(sentence: Sentence, config: VectorsConfig) -> list[int]:
 
 
 def _fingerprint(model: Path, config: VectorsConfig, narrowing: Path | None) -> str:
-    """Hash of model, settings, code and torch: other vectors need another one."""
+    """Hash of model, settings, code and environment: other vectors need another one."""
     parts = [
         config.model_dump(mode="json"),
         sha256_of(model / MANIFEST),
         narrowing and sha256_of(narrowing / NAME),
-        [__version__, torch.__version__],
+        environment_of(config),
         _code(),
     ]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
@@ -160,12 +197,8 @@ def _fingerprint(model: Path, config: VectorsConfig, narrowing: Path | None) -> 
 
 @lru_cache(maxsize=1)
 def _code() -> list[str]:
-    """Hashes of the rooms that decide a vector."""
-    here = Path(__file__).parent
-    sources = sorted(
-        path
-        for room in ("vectors", "encoders", "batches")
-        for path in (here.parent / room).rglob("*.[pc]*")
-        if path.suffix in (".py", ".c")
-    )
+    """Hashes of the rooms that decide a vector. What is compiled is part of the environment."""
+    package = Path(__file__).parent.parent
+    rooms = ("vectors", "encoders", "batches")
+    sources = sorted(path for room in rooms for path in (package / room).rglob("*.py"))
     return [f"{path.name} {sha256_of(path)}" for path in sources]

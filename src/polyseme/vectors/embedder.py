@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from polyseme.encoders.environment import Environment, describe
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.errors import ConfigError, InputError
 from polyseme.model import Model
@@ -46,7 +47,7 @@ class Embedder:
         self.model = model
         self.device = choose_device(device)
         """Where the work is done: the device asked for, or the first there is of cuda, mps, cpu."""
-        self.precision = precision
+        self.precision, self._threads = precision, threads
         self._reader = Reader(model.preparation)
         self._encode = Encoding(model, device=self.device, precision=precision, threads=threads)
 
@@ -62,6 +63,11 @@ class Embedder:
         """The embedder of the model in a folder."""
         model = Model.load(Path(folder))
         return cls(model, device=device, precision=precision, threads=threads)
+
+    @property
+    def environment(self) -> Environment:
+        """What decides the last bits of its vectors besides model, text and settings."""
+        return describe(device=self.device, precision=self.precision, threads=self._threads)
 
     @property
     def num_layers(self) -> int:
