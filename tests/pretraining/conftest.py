@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from encoders.kernel import compiler, library
 
 from polyseme.text.corpus import Corpus
 from pretraining.making import rule_corpus
+
+__all__ = ["compiler", "library"]
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,23 @@
 """A language model on a corpus as the loop sees it: same questions, honest measures."""
 
+import contextlib
 import itertools
+import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from listening import Heard
 
+from polyseme.encoders import compiled
+from polyseme.encoders.compiled import Kernel
+from polyseme.errors import TrainingStoppedError
 from polyseme.objectives.question import Question
 from polyseme.text.corpus import Corpus
+from polyseme.training import loop
 from polyseme.training.loop import train
 from polyseme.training.settings import TrainingConfig
 from pretraining.making import tiny_trainee
@@ -69,3 +79,43 @@ def test_training_finds_the_rule_of_the_text(corpus: Corpus, tmp_path: Path) -> 
     # made; over 8 predictions a perplexity of 1.31, give or take what happened to be held out.
     assert 1.27 < outcome.measures["forward"] < 1.5
     assert 1.27 < outcome.measures["backward"] < 1.5
+
+
+def test_a_run_that_goes_on_after_the_kernel_was_built_or_removed_says_so(
+    corpus: Corpus, library: Kernel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It goes on, with other last bits than a run that had it, or had it not, all along."""
+    config = TrainingConfig(steps=4, save_steps=2, device="cpu")
+    heard = Heard()
+    told = []
+    for kernel, stops in ((None, True), (library, True), (None, False)):
+        monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
+        torch.manual_seed(0)
+        trainee = tiny_trainee(corpus)
+        told.append(trainee.environment(device="cpu", precision="float32")["kernel"])
+        if stops:
+            with stopped_after_a_step(), pytest.raises(TrainingStoppedError):
+                train(trainee, config, tmp_path, progress=heard)
+        else:
+            train(trainee, config, tmp_path, progress=heard)
+    assert told[0] == told[2] == "none" != told[1]
+    resumed = [message for message in heard.said if message.startswith("Going on")]
+    assert f"kernel none, now {told[1]}." in resumed[0]
+    assert f"kernel {told[1]}, now none." in resumed[1]
+    log = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    events = [line["changed"] for line in log if line.get("event") == "resumed"]
+    assert events == [{"kernel": ["none", told[1]]}, {"kernel": [told[1], "none"]}]
+
+
+@contextlib.contextmanager
+def stopped_after_a_step() -> Iterator[None]:
+    """A signal that has come before the first step and is obeyed after it."""
+    step = loop._Run._step
+
+    def stop(self: Any, batch: Any, position: Any, request: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        step(self, batch, position, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop._Run, "_step", stop)
+        yield

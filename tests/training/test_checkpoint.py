@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from listening import Heard
 from torch import nn
 
 from polyseme.errors import TrainingError
@@ -92,23 +93,14 @@ def test_a_run_goes_on_from_the_one_before_loudly(run: Path, tmp_path: Path) -> 
     folder = shutil.copytree(run, tmp_path / "run")
     weights = folder / "checkpoints/step-000000010/weights.safetensors"
     weights.write_bytes(flip(weights.read_bytes(), random.Random(2)))
-    said: list[str] = []
-
-    class Listener:
-        def say(self, message: str) -> None:
-            said.append(message)
-
-        def begin(self, what: str, total: int) -> None: ...
-
-        def reach(self, done: int, note: str = "") -> None: ...
-
+    heard = Heard()
     toy, whole = Toy(), Toy()
-    outcome = train(toy, settings(10, save_steps=5), folder, progress=Listener())
+    outcome = train(toy, settings(10, save_steps=5), folder, progress=heard)
     train(whole, settings(10, save_steps=5), run)
     assert outcome.refused == 1
     assert toy.seen == [5, 6, 7, 8, 9]
     assert digests(toy.module) == digests(whole.module)
-    assert "damaged checkpoint was set aside" in said[0]
+    assert "damaged checkpoint was set aside" in heard.said[0]
     events = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
     assert [one["event"] for one in events if "event" in one] == ["refused", "resumed"]
     assert [path.name for path in (folder / "refused").iterdir()] == ["000-step-000000010"]

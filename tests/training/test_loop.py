@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from listening import Heard
 
 from polyseme.errors import ConfigError, TrainingError
 from polyseme.training import step
@@ -119,6 +120,47 @@ def test_a_resumed_run_reads_each_batch_once(tmp_path: Path) -> None:
     toy = Toy()
     train(toy, settings(STEPS), tmp_path)
     assert toy.seen == list(range(5, STEPS))
+
+
+class Moved(Toy):
+    """The same run on another machine."""
+
+    def environment(self, *, device: str, precision: str) -> dict[str, Any]:
+        told = super().environment(device=device, precision=precision)
+        return {**told, "torch": "9.9", "kernel": "AVX-512 float32, 0123"}
+
+
+def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    heard = Heard()
+    train(Moved(), settings(STEPS), tmp_path, progress=heard)
+    changes = f"torch {torch.__version__}, now 9.9; kernel not recorded, now AVX-512 float32, 0123."
+    assert heard.said == [
+        f"Going on after step 5. The last bits may differ from the sitting before: {changes}"
+    ]
+    [event] = lines(tmp_path, "event")
+    assert (event["event"], event["message"]) == ("resumed", heard.said[0])
+    assert event["changed"] == {
+        "torch": [torch.__version__, "9.9"],
+        "kernel": ["not recorded", "AVX-512 float32, 0123"],
+    }
+
+
+def test_a_run_that_goes_on_as_before_names_no_change(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    heard = Heard()
+    train(Toy(), settings(STEPS), tmp_path, progress=heard)
+    assert heard.said == ["Going on after step 5."]
+    [event] = lines(tmp_path, "event")
+    assert "changed" not in event
+
+
+def test_a_changed_number_of_threads_is_told(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    heard = Heard()
+    torch.set_num_threads(2)
+    train(Toy(), settings(STEPS), tmp_path, progress=heard)
+    assert "threads 1, now 2" in heard.said[0]
 
 
 def test_a_finished_run_is_not_trained_further(tmp_path: Path) -> None:

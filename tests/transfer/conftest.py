@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from encoders.kernel import compiler, library
 from one_thread import one_thread
 
 from transfer.making import MODELS, save_model
 
-__all__ = ["one_thread"]
+__all__ = ["compiler", "library", "one_thread"]
 
 
 @pytest.fixture(scope="session")

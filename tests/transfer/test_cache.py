@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from polyseme.config import build
+from polyseme.encoders import compiled
+from polyseme.encoders.compiled import Kernel
 from polyseme.errors import StorageError, VectorsError
 from polyseme.transfer import cache as caching
 from polyseme.transfer.cachefolder import LAYERS, MANIFEST, list_caches, trim_caches
-from polyseme.transfer.frozen import Frozen, FrozenConfig, LayerSource
+from polyseme.transfer.frozen import Cached, Frozen, FrozenConfig, LayerSource
 from polyseme.transfer.sentences import Sentences
 from polyseme.vectors.embedder import Embedder
 from transfer.making import FEEDS, SENTENCES, feed_of
@@ -71,6 +73,41 @@ def test_a_second_opening_works_nothing_out(
     first = gather(source(frozen(tmp_path, models["elmo"])), 0, 1)
     monkeypatch.setattr("polyseme.transfer.frozen.make_cache", never)
     assert np.array_equal(gather(source(frozen(tmp_path, models["elmo"])), 0, 1), first)
+
+
+def test_layers_made_without_the_kernel_are_not_taken_for_those_made_with_it(
+    models: dict[str, Path], tmp_path: Path, library: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kernel in (None, library, None):
+        monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
+        made = source(frozen(tmp_path, models["elmo"]))
+        assert isinstance(made, Cached)
+        told = made.cache.origin.environment["kernel"]
+        assert (told == "none") == (kernel is None)
+    assert len(list_caches(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("torch.__version__", "0.0"),
+        ("torch.backends.cpu.get_cpu_capability", lambda: "OTHER"),
+        ("torch.get_num_threads", lambda: 99),
+    ],
+    ids=lambda change: change[0],
+)
+def test_layers_made_in_another_environment_are_another_cache(
+    models: dict[str, Path],
+    tmp_path: Path,
+    change: tuple[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = frozen(tmp_path, models["elmo"])
+    lengths = np.array([len(words) for words in SENTENCES])
+    before = made.origin(SENTENCES, lengths)
+    assert made.origin(SENTENCES, lengths).key == before.key
+    monkeypatch.setattr(*change)
+    assert made.origin(SENTENCES, lengths).key != before.key
 
 
 def test_a_sentence_that_stands_twice_is_kept_once(models: dict[str, Path], tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class Frozen:
         """A data set's layers. `kept`: in the cache, if the settings have one."""
         if not (kept and self.config.cached):
             return WorkedOut(self, sentences)
-        return _Cached(self, sentences, progress or Silence())
+        return Cached(self, sentences, progress or Silence())
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Iterator[Vectors]:
         """(L, T, D) of each sentence."""
@@ -123,7 +123,7 @@ class WorkedOut:
         return torch.from_numpy(gathered)
 
 
-class _Cached:
+class Cached:
     """Layers from the cache, which is made if there is none that is sound."""
 
     def __init__(self, frozen: Frozen, sentences: Sentences, progress: Progress) -> None:
@@ -140,7 +140,7 @@ class _Cached:
         return self.cache.gather(self._which[chosen])
 
 
-LayerSource = WorkedOut | _Cached
+LayerSource = WorkedOut | Cached
 
 
 def _open_or_make(

@@ -1,0 +1,87 @@
+"""What decides last bits is described: each thing that can change them changes the description."""
+
+import pytest
+import torch
+
+from polyseme.encoders import compiled, environment
+from polyseme.encoders.compiled import Kernel
+from polyseme.encoders.environment import describe, differences
+
+
+def test_the_same_process_describes_itself_alike() -> None:
+    one, other = (describe(device="cpu", precision="float32") for _ in range(2))
+    assert one == other
+    assert differences(one, other) == ""
+
+
+def test_threads_are_those_of_the_work_or_else_of_torch() -> None:
+    assert describe(device="cpu", precision="float32", threads=3)["threads"] == 3
+    assert describe(device="cpu", precision="float32")["threads"] == torch.get_num_threads()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("torch", "torch.__version__", "0.0"),
+        ("polyseme", "polyseme.encoders.environment.__version__", "0.0"),
+        ("processor", "torch.backends.cpu.get_cpu_capability", lambda: "OTHER"),
+        ("processor", "polyseme.encoders.processor._facts", lambda: {"vendor_id": "Other"}),
+    ],
+)
+def test_each_thing_is_told_with_both_values(
+    name: str, place: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = describe(device="cpu", precision="float32")
+    monkeypatch.setattr(place, value)
+    now = describe(device="cpu", precision="float32")
+    assert [each for each in now if now[each] != before[each]] == [name]
+    assert differences(before, now) == f"{name} {before[name]}, now {now[name]}"
+
+
+def test_the_kernel_is_told_by_its_way_and_its_build(
+    library: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {}
+    for kernel in (None, library):
+        monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
+        for precision in ("float32", "bfloat16"):
+            found = describe(device="cpu", precision=precision)["kernel"]
+            told[kernel is not None, precision] = found
+    assert told[False, "float32"] == told[False, "bfloat16"] == "none"
+    assert told[True, "float32"] in (
+        f"AVX-512 float32, {library.digest[:16]}",
+        f"gates float32, {library.digest[:16]}",
+    )
+    assert told[True, "bfloat16"] in (
+        f"AMX bfloat16, {library.digest[:16]}",
+        f"gates bfloat16, {library.digest[:16]}",
+    )
+    monkeypatch.setattr(library, "digest", "0" * 64)
+    assert describe(device="cpu", precision="float32")["kernel"] != told[True, "float32"]
+
+
+def test_a_system_that_forbids_tiles_is_told_apart(
+    library: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same build on the same processor then takes the other way."""
+    monkeypatch.setattr(compiled, "load", lambda: library)
+    monkeypatch.setattr(library, "step_bfloat16", lambda *_: None, raising=False)
+    ways = set()
+    for answer in (0, 1):
+        monkeypatch.setattr(library, "may_use_tiles", lambda found=answer: found, raising=False)
+        ways.add(describe(device="cpu", precision="bfloat16")["kernel"])
+    assert len(ways) == 2
+
+
+def test_a_gpu_has_no_kernel_and_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Some GPU")
+    monkeypatch.setattr(environment, "_describe_kernel", lambda _: "never asked")
+    told = describe(device="cuda", precision="bfloat16")
+    assert told["kernel"] == "none"
+    assert str(told["device"]).startswith("Some GPU")
+
+
+def test_what_was_not_recorded_is_said_to_be_so() -> None:
+    assert differences({"torch": "2"}, {"torch": "2", "kernel": "none"}) == (
+        "kernel not recorded, now none"
+    )
