@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Sequence
 
 import pytest
-import without_kernel
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,7 +17,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("without_kernel"):
-        copy = without_kernel.import_a_copy_without_it()
+        import without_kernel
+
+        copy = without_kernel.leave_it_out()
         config.add_cleanup(lambda: shutil.rmtree(copy, ignore_errors=True))
 
 

@@ -130,3 +130,16 @@ def test_loading_leaves_the_arithmetic_of_the_process_alone() -> None:
     ctypes.CDLL(str(compiled.build()))
     smallest = torch.tensor([1e-40]) * 0.5
     assert smallest.item() > 0
+
+
+def test_without_the_kernel_no_process_has_it(request: pytest.FixtureRequest) -> None:
+    """What `--without-kernel` promises: of this process, and of those that it starts."""
+    if not request.config.getoption("without_kernel"):
+        pytest.skip("asked to run with the kernel")
+    code = "from polyseme.encoders import compiled; print(compiled.library_path(), compiled.load())"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    assert "without-kernel-" in found.stdout
+    assert found.stdout.strip().endswith(" None")
+    assert compiled.load() is None
