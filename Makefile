@@ -1,5 +1,5 @@
 # What a contributor needs: `make setup` once, `make check` before every commit.
-# `make check` is all that CI runs.
+# CI runs that and `make test-without-kernel`.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +9,11 @@ ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
 endif
 
-.PHONY: setup check fix lint types rooms spelling test reliability docs lock clean
+# The tests of what uses the kernel where there is one, without those that take long or start it.
+USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining tests/training \
+	tests/transfer tests/vectors
+
+.PHONY: setup check fix lint types rooms spelling test test-without-kernel reliability docs lock clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +39,10 @@ spelling:
 
 test:  ## JOBS=2 takes two processes; then let the machine do nothing else, as some tests are timed
 	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup
+
+test-without-kernel:  ## the tests of models, as where the compiled kernel was never built
+	$(BIN)/python -m pytest -m "not slow" --without-kernel --numprocesses $(JOBS) --dist loadgroup \
+		$(USE_THE_KERNEL)
 
 fix:  ## repair what a machine can
 	$(BIN)/ruff check --fix --quiet .
