@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from required import needs
 
 from polyseme.encoders import compiled
 from polyseme.errors import PolysemeError
 
-needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler here"
-)
+needs_compiler = needs(any(map(shutil.which, ("cc", "gcc", "clang"))), "a C compiler")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import need_package
 
 from polyseme.tasks.measures import (
     LabelScore,
@@ -25,7 +26,7 @@ answers = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")),
 
 @pytest.fixture(scope="module")
 def sklearn_metrics() -> Any:
-    return pytest.importorskip("sklearn.metrics")
+    return need_package("sklearn.metrics")
 
 
 @settings(deadline=None)
