@@ -11,7 +11,7 @@ from torch import Tensor
 
 from polyseme.batches import Batch, Lexicon, LexiconConfig
 from polyseme.config import build
-from polyseme.encoders import exact
+from polyseme.encoders import exact, lstm
 from polyseme.encoders.encoder import Encoder, EncoderConfig
 
 ROWS = 8
@@ -87,6 +87,24 @@ def test_exact_vectors_are_the_ordinary_ones_but_for_rounding(case: tuple[str, s
     with torch.no_grad():
         ordinary = encoder(batch).layers
     torch.testing.assert_close(layers_of(encoder, batch), ordinary, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("direction", ["forward", "apart", "together"])
+def test_an_lstm_asked_to_be_exact_takes_the_exact_path(
+    direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the sizes of a test the ordinary path may have the same bits by luck."""
+    encoder = encoder_of("lstm", direction, "lookup")
+    batch = lexicon().batch([["cab", "a"]] * ROWS)
+    layers_of(encoder, batch)
+
+    def ordinary(*_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(lstm, "recur", ordinary)
+    layers_of(encoder, batch)
+    with pytest.raises(NotImplementedError):
+        encoder(batch)
 
 
 @pytest.mark.parametrize("context", ["lstm", "rotary"])
