@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from polyseme.batches import Batch, Lexicon, LexiconConfig
 from polyseme.config import build
@@ -138,3 +139,23 @@ def test_a_function_gives_the_same_bits_at_every_place(function: Any) -> None:
     whole = exact.evenly(function, values)
     for begin, end in ((0, 1), (7, 40), (39_990, 40_001), (3, 33_000)):
         assert torch.equal(exact.evenly(function, values[begin:end]), whole[begin:end])
+
+
+@pytest.mark.parametrize("number", [1, 31, 32, 33, 70])
+def test_every_multiplication_has_as_many_rows(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which bits a smaller one would have is the library's secret, and may change."""
+    vectors, weight, bias = torch.randn(number, 5), torch.randn(3, 5), torch.randn(3)
+    expected = vectors @ weight.T + bias
+    rows: list[int] = []
+    whole = functional.linear
+
+    def multiply(some: Tensor, *others: Tensor) -> Tensor:
+        rows.append(len(some))
+        return whole(some, *others)
+
+    monkeypatch.setattr(functional, "linear", multiply)
+    torch.testing.assert_close(exact.linear(vectors, weight, bias), expected)
+    assert rows == [exact.ROWS] * len(rows)
+    assert sum(rows) >= number
