@@ -13,7 +13,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining tests/training \
 	tests/transfer tests/vectors
 
-.PHONY: setup check fix lint types rooms spelling test test-without-kernel reliability docs lock clean
+.PHONY: setup check fix lint types rooms spelling test test-without-kernel reliability mutants docs lock clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,9 @@ fix:  ## repair what a machine can
 
 reliability:  ## the full counts of every failure test; takes long
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+mutants:  ## one-line faults, each of which some test must notice; about twenty minutes
+	$(BIN)/python tests/mutants.py --jobs $(or $(filter-out 0,$(JOBS)),1)
 
 lock:  ## requirements.lock: what users need, for every system, each package with its hashes
 	$(BIN)/python -m pip install --quiet "uv>=0.9"

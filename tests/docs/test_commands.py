@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from required import need
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -102,15 +103,15 @@ def bring_models(folder: Path, root: Path = ROOT) -> None:
         shutil.copytree(root / "models", folder / "models")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the commands are for a Unix shell")
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     shell = shutil.which("bash")
-    if shell is None or os.name == "nt":
-        pytest.skip("the commands are for a Unix shell")
+    assert shell is not None, "a shell is part of every Unix"
     commands = commands_of((ROOT / name).read_text(encoding="utf-8"))
     assert commands, f"{name} has no console blocks"
-    if name in NEEDED and not (ROOT / "models" / NEEDED[name]).is_dir():
-        pytest.skip(f"models/{NEEDED[name]} is not here")
+    is_there = name not in NEEDED or (ROOT / "models" / NEEDED[name]).is_dir()
+    need(is_there, f"models/{NEEDED.get(name)}")
     bring_models(tmp_path)
     for command in commands:
         result = run(command, tmp_path, shell)

@@ -1,6 +1,5 @@
 """The site builds without warnings and without a network, and its links lead somewhere."""
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
+from required import need_package
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -18,8 +18,7 @@ LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"?(https?:)?
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if importlib.util.find_spec("zensical") is None:
-        pytest.skip("zensical is not installed")
+    need_package("zensical")
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py"))

@@ -1,12 +1,12 @@
 """The Python snippets of the corpus format's page, run on a small corpus."""
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from required import need_package
 
 from polyseme.commands.prepare import PrepareConfig, run
 from polyseme.config import build
@@ -63,8 +63,7 @@ def test_the_pyarrow_snippet_counts_all_words() -> None:
     ("package", "name", "rows"), [("pandas", "table", 3), ("polars", "longest", 1)]
 )
 def test_snippets_of_other_packages_run(package: str, name: str, rows: int) -> None:
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    need_package(package)
     assert len(execute(snippet(package))[name]) == rows
 
 

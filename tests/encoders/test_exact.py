@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from polyseme.batches import Batch, Lexicon, LexiconConfig
 from polyseme.config import build
-from polyseme.encoders import exact
+from polyseme.encoders import exact, lstm
 from polyseme.encoders.encoder import Encoder, EncoderConfig
 
 ROWS = 8
@@ -89,6 +90,24 @@ def test_exact_vectors_are_the_ordinary_ones_but_for_rounding(case: tuple[str, s
     torch.testing.assert_close(layers_of(encoder, batch), ordinary, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("direction", ["forward", "apart", "together"])
+def test_an_lstm_asked_to_be_exact_takes_the_exact_path(
+    direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the sizes of a test the ordinary path may have the same bits by luck."""
+    encoder = encoder_of("lstm", direction, "lookup")
+    batch = lexicon().batch([["cab", "a"]] * ROWS)
+    layers_of(encoder, batch)
+
+    def ordinary(*_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(lstm, "recur", ordinary)
+    layers_of(encoder, batch)
+    with pytest.raises(NotImplementedError):
+        encoder(batch)
+
+
 @pytest.mark.parametrize("context", ["lstm", "rotary"])
 def test_ordinary_vectors_do_change_with_the_company(context: str) -> None:
     """The control: at these sizes bits do move, so the first test can fail."""
@@ -120,3 +139,23 @@ def test_a_function_gives_the_same_bits_at_every_place(function: Any) -> None:
     whole = exact.evenly(function, values)
     for begin, end in ((0, 1), (7, 40), (39_990, 40_001), (3, 33_000)):
         assert torch.equal(exact.evenly(function, values[begin:end]), whole[begin:end])
+
+
+@pytest.mark.parametrize("number", [1, 31, 32, 33, 70])
+def test_every_multiplication_has_as_many_rows(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which bits a smaller one would have is the library's secret, and may change."""
+    vectors, weight, bias = torch.randn(number, 5), torch.randn(3, 5), torch.randn(3)
+    expected = vectors @ weight.T + bias
+    rows: list[int] = []
+    whole = functional.linear
+
+    def multiply(some: Tensor, *others: Tensor) -> Tensor:
+        rows.append(len(some))
+        return whole(some, *others)
+
+    monkeypatch.setattr(functional, "linear", multiply)
+    torch.testing.assert_close(exact.linear(vectors, weight, bias), expected)
+    assert rows == [exact.ROWS] * len(rows)
+    assert sum(rows) >= number

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from engines.addresses import addresses_of_this_machine
 from engines.jobs import capitals_job, hashes, make_inputs
+from required import needs
 
 from polyseme.engines import LocalConfig, run_job
 
@@ -105,9 +106,7 @@ def test_ray_imported_too_early_to_be_closed_is_refused(tmp_path: Path) -> None:
     assert hashes(tmp_path / "ray") == {}
 
 
-@pytest.mark.skipif(
-    not addresses_of_this_machine(), reason="this machine has no address but loopback"
-)
+@needs(bool(addresses_of_this_machine()), "an address besides loopback")
 def test_a_ray_that_does_not_keep_to_loopback_is_ended(tmp_path: Path) -> None:
     unknown = "setattr(cluster, '_LOOPBACK_ONLY', 'NO_SUCH_SWITCH')"
     said = run_on_ray(tmp_path, f"{unknown} or jobs.capitals_job()", PRIVATE)

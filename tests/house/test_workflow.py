@@ -51,7 +51,7 @@ def test_a_workflow_is_closed_and_pinned(path: Path) -> None:
 def test_ci_runs_what_contributors_run() -> None:
     text = (FOLDER / "check.yml").read_text(encoding="utf-8")
     steps = yaml.safe_load(text)["jobs"]["check"]["steps"]
-    commands = [step["run"] for step in steps if "run" in step]
+    commands = [step["run"] for step in steps if "run" in step and "if" not in step]
     assert commands == ["make setup", "make check"]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from command_line import polyseme
 from legacy.jailed import needs_jail
-from legacy.published import FIXTURES, MANYLANGS, SETS, needs_fixtures, read_arrays
+from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
 
 from polyseme.commands import convert, score
 from polyseme.config import build
@@ -21,8 +21,8 @@ from polyseme.text.running import RunningText
 from polyseme.vectors.carry import embed_carrying
 from polyseme.vectors.embedder import Embedder
 
-pytestmark = [needs_fixtures, needs_jail]
-OLD = FIXTURES / "allennlp-elmo"
+pytestmark = needs_jail
+OLD = GOLDEN / "allennlp"
 WEIGHTS = OLD / "lm_weights.hdf5"
 
 
@@ -131,7 +131,7 @@ def test_a_folder_with_other_things_is_not_written_to(converted: Path, tmp_path:
     ("old", "settings", "told"),
     [
         ("nowhere", {}, "There is no nowhere"),
-        (FIXTURES / "bilm-tf" / "data", {}, "Name the file itself"),
+        (GOLDEN, {}, "Name the file itself"),
         (WEIGHTS, {"options": MANYLANGS / "model" / "tiny.json"}, "lstm is required"),
         (WEIGHTS, {"segmenter": "spacy"}, "add --language"),
         (WEIGHTS, {"language": "xx-no"}, "xx-no"),

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from required import needs
 
 MANY = Path(__file__).parent / "many.py"
 
@@ -17,7 +17,7 @@ def has_jail() -> bool:
     return run.returncode == 0
 
 
-needs_jail = pytest.mark.skipif(not has_jail(), reason="this kernel has no Landlock or no seccomp")
+needs_jail = needs(has_jail(), "a kernel with Landlock and seccomp", only_on="linux")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from required import need_package
 
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.legacy.bilm import read_bilm
@@ -18,11 +19,8 @@ from polyseme.legacy.opening import read_old
 from polyseme.legacy.options import BilmOptions, parse, read_json
 from polyseme.model import Model, build_network
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-MANYLANGS = FIXTURES / "elmoformanylangs"
-needs_fixtures = pytest.mark.skipif(
-    not FIXTURES.is_dir(), reason="the fixtures of the old programs are not on this machine"
-)
+GOLDEN = Path(__file__).parents[1] / "golden"
+MANYLANGS = GOLDEN / "elmoformanylangs"
 TOLERANCE = 1e-6
 
 
@@ -59,15 +57,15 @@ class Published:
 
 
 SETS = {
-    "allennlp": Published(FIXTURES / "allennlp-elmo", "sentences.json"),
-    "bilm-tf": Published(FIXTURES / "bilm-tf" / "model", "lm_embeddings_sentences.json"),
+    "allennlp": Published(GOLDEN / "allennlp", "sentences.json"),
+    "bilm-tf": Published(GOLDEN / "bilm-tf", "lm_embeddings_sentences.json"),
 }
 each_set = pytest.mark.parametrize("published", SETS.values(), ids=SETS)
 
 
 def read_arrays(path: Path) -> dict[str, Floats]:
     """Read by h5py alone, another way than ours."""
-    h5py = pytest.importorskip("h5py")
+    h5py = need_package("h5py")
     found: dict[str, Floats] = {}
     with h5py.File(path) as file:
         file.visititems(

@@ -66,6 +66,36 @@ def test_a_member_comes_out_whole(tmp_path: Path, packing: int) -> None:
         read_member(tmp_path / "archive", NAME, limit=len(content) - 1)
 
 
+@pytest.mark.parametrize("times", [100, 150])
+def test_what_packs_well_is_read(tmp_path: Path, times: int) -> None:
+    content = repeated(times)
+    archive = packed(tmp_path, content)
+    assert read_member(archive, NAME, limit=len(content)) == content
+
+
+@pytest.mark.parametrize("times", [250, 400])
+def test_what_packs_better_than_weights_or_text_is_refused_below_the_limit_too(
+    tmp_path: Path, times: int
+) -> None:
+    content = repeated(times)
+    archive = packed(tmp_path, content)
+    with pytest.raises(ModelError, match="far more than is stored"):
+        read_member(archive, NAME, limit=len(content))
+
+
+def repeated(times: int) -> bytes:
+    """16 MB that deflate makes about so many times smaller: noise, then zeros (1,030 times)."""
+    size = 16 << 20
+    noise = round(size * (1 / times - 1 / 1030))
+    return random.Random(1).randbytes(noise) + bytes(size - noise)
+
+
+def packed(folder: Path, content: bytes) -> Path:
+    with zipfile.ZipFile(folder / "archive", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(NAME, content)
+    return folder / "archive"
+
+
 def test_a_link_where_the_file_shall_be_is_replaced_and_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("mine", encoding="utf-8")
     (tmp_path / "here").symlink_to(tmp_path / "outside")

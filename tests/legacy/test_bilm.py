@@ -16,7 +16,6 @@ from legacy.published import (
     each_mistake,
     each_set,
     furthest,
-    needs_fixtures,
     read_arrays,
 )
 from polyseme.batches import END, START
@@ -46,20 +45,17 @@ def gap(model: Model, published: Published) -> float:
     return max(map(furthest, found, published.tops[0]))
 
 
-@needs_fixtures
 @each_set
 def test_the_first_batch_is_as_published_from_a_state_of_zeros(published: Published) -> None:
     assert gap(published.model(), published) <= TOLERANCE
 
 
-@needs_fixtures
 @each_set
 @each_mistake
 def test_a_mistake_in_reading_would_be_seen(published: Published, mistake: Any) -> None:
     assert gap(mistake(published.model()), published) > 1e-3
 
 
-@needs_fixtures
 def test_layer_0_of_all_words_is_as_published() -> None:
     published = SETS["allennlp"]
     words = (published.folder / "vocab_test.txt").read_text(encoding="utf-8").split("\n")

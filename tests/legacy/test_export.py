@@ -14,7 +14,6 @@ from legacy.bilm_files import HERE, OPTIONS, arrays_for, model_of, old_files, op
 from legacy.published import (
     Published,
     each_set,
-    needs_fixtures,
 )
 from polyseme.errors import ModelError
 from polyseme.legacy.bilm import read_bilm
@@ -40,7 +39,6 @@ def test_there_and_back_is_the_same_bit_for_bit(old: tuple[dict[str, Any], Any])
     assert again.config == model.config
 
 
-@needs_fixtures
 @each_set
 def test_published_weights_come_back_bit_for_bit_from_a_saved_model(
     published: Published, tmp_path: Path

@@ -127,6 +127,35 @@ def test_the_audit_refuses_without_the_jail_too(tmp_path: Path) -> None:
             read_here(path)
 
 
+SAID = {
+    "external storage": "keeps its numbers in another file",
+    "external link": "soft, external or unknown link",
+    "soft link": "soft, external or unknown link",
+    "soft link to nothing": "soft, external or unknown link",
+    "virtual dataset": "in chunks, filtered, inline or virtual",
+    "gzip": "in chunks, filtered, inline or virtual",
+    "chunks": "in chunks, filtered, inline or virtual",
+    "inline": "in chunks, filtered, inline or virtual",
+    "big-endian": "other numbers than little-endian floats",
+    "named type": "neither a group nor an array",
+    "circle": "met before under another name",
+    "circle to the top": "met before under another name",
+    "one array, two names": "met before under another name",
+    "forty levels": "more than 16 levels",
+    "long name": "impossible or very long name",
+    "never written": "was never written",
+    "no values": "holds no values",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_audit_says_what_it_refuses(tmp_path: Path, name: str) -> None:
+    """Each step of the audit by itself: a later one might refuse the same file by chance."""
+    path = make_attack(tmp_path, name)
+    with path.open("rb") as stream, pytest.raises(RefusedError, match=SAID[name]):
+        find_arrays(stream, path.stat().st_size)
+
+
 def read_here(path: Path) -> None:
     size = path.stat().st_size
     with path.open("rb") as stream:

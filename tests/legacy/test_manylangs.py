@@ -16,7 +16,6 @@ from legacy.published import (
     changed,
     each_mistake,
     furthest,
-    needs_fixtures,
     read_manylangs_fixture,
 )
 from polyseme.batches import FIRST_WORD
@@ -108,13 +107,11 @@ def gap(model: Model) -> float:
     return max(gaps)
 
 
-@needs_fixtures
 @needs_jail
 def test_both_calls_give_the_numbers_of_the_program() -> None:
     assert gap(read_manylangs_fixture()) <= TOLERANCE
 
 
-@needs_fixtures
 @needs_jail
 @each_mistake
 def test_a_mistake_in_reading_would_be_seen(mistake: Any) -> None:
@@ -131,14 +128,12 @@ def _turn_word_and_characters(weights: dict[str, torch.Tensor]) -> None:
     projection.copy_(projection.roll(-10, dims=1))  # the table is 10 numbers wide
 
 
-@needs_fixtures
 @needs_jail
 @pytest.mark.parametrize("change", [_swap_begin_and_end, _turn_word_and_characters])
 def test_a_word_that_begins_and_ends_as_one_would_think_is_seen(change: Any) -> None:
     assert gap(changed(read_manylangs_fixture(), change)) > 1e-2
 
 
-@needs_fixtures
 @needs_jail
 def test_a_saved_model_is_the_same(tmp_path: Path) -> None:
     read_manylangs_fixture().save(tmp_path, card="")
@@ -273,7 +268,6 @@ def test_an_architecture_that_is_nowhere_is_asked_for(
         read_architecture(_folder_naming(tmp_path, named))
 
 
-@needs_fixtures
 @needs_jail
 def test_a_folder_without_its_words_is_refused(tmp_path: Path) -> None:
     shutil.copytree(MANYLANGS / "model", tmp_path / "model")

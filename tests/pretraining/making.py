@@ -61,9 +61,9 @@ def tiny_model(corpus: Corpus, **changes: Any) -> Model:
     return Model.new(config, Lexicon.of(corpus, config.lexicon), text_settings(corpus))
 
 
-def tiny_trainee(corpus: Corpus, **changes: Any) -> Pretraining:
+def tiny_trainee(corpus: Corpus, *, seed: int = 1, **changes: Any) -> Pretraining:
     """The same as something to train."""
     batches = BatchConfig(words=200)
     return Pretraining(
-        tiny_model(corpus, **changes), corpus, batches, seed=1, held_out_words=10_000
+        tiny_model(corpus, **changes), corpus, batches, seed=seed, held_out_words=10_000
     )

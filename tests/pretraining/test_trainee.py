@@ -1,6 +1,7 @@
 """A language model on a corpus as the loop sees it: same questions, honest measures."""
 
 import contextlib
+import copy
 import itertools
 import json
 import signal
@@ -8,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from listening import Heard
 
+from polyseme.batches import Batch, Lexicon
 from polyseme.encoders import compiled
 from polyseme.encoders.compiled import Kernel
 from polyseme.errors import TrainingStoppedError
@@ -20,9 +23,10 @@ from polyseme.text.corpus import Corpus
 from polyseme.training import loop
 from polyseme.training.loop import train
 from polyseme.training.settings import TrainingConfig
+from polyseme.training.trainee import Position
 from pretraining.making import tiny_trainee
 
-MASKED = {
+MASKED: dict[str, Any] = {
     "encoder": {
         "input": {"kind": "lookup", "width": 16},
         "context": {"kind": "lstm", "layers": 1, "width": 16},
@@ -60,6 +64,34 @@ def test_no_two_batches_hide_the_same_places(corpus: Corpus) -> None:
     some = list(itertools.islice(tiny_trainee(corpus, **MASKED).batches({}), 6))
     drawn = [tuple(question.candidates.ids.tolist()) for question, _ in some if question.candidates]
     assert len(set(drawn)) > 1
+
+
+def first_draws(corpus: Corpus, position: Position, *, seed: int, number: int) -> list[float]:
+    """The first number of each batch's chance, of which all that is drawn follows."""
+    trainee = tiny_trainee(corpus, seed=seed, **MASKED)
+    objective, found = trainee.module.objective, []
+    whole = objective.ask
+
+    def ask(batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:
+        found.append(copy.deepcopy(random).random())
+        return whole(batch, lexicon, random)
+
+    objective.ask = ask  # type: ignore[method-assign]
+    for _ in itertools.islice(trainee._questions(position), number):
+        pass
+    return found
+
+
+def test_every_batch_of_every_epoch_and_seed_has_chance_of_its_own(corpus: Corpus) -> None:
+    epochs = [{"epoch": epoch, "window": 0, "batch": 0} for epoch in range(3)]
+    found = [
+        draw
+        for seed in (1, 2, 3)
+        for position in epochs
+        for draw in first_draws(corpus, position, seed=seed, number=4)
+    ]
+    assert len(found) == 3 * 3 * 4
+    assert len(set(found)) == len(found)
 
 
 def test_an_untrained_model_has_the_perplexity_of_a_guess(corpus: Corpus) -> None:

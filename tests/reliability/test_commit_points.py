@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from multiprocessing.synchronize import Barrier
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from engines.jobs import FileShard, capitals_job, hashes, make_inputs
+from required import need, needs
 
 from polyseme.engines import commit_shard
 from polyseme.errors import StorageError
@@ -23,9 +25,7 @@ from reliability.one_shard import commit_one_shard
 from reliability.traced import Point, list_points, python, run_with, sample
 
 RUN = "a-run"
-needs_strace = pytest.mark.skipif(
-    traced.why_not() is not None, reason=traced.why_not() or "strace works"
-)
+needs_strace = needs(traced.why_not() is None, traced.why_not() or "strace works", only_on="linux")
 QUICK = 16  # points
 EVERY = pytest.param(10**6, marks=pytest.mark.slow)
 
@@ -199,15 +199,14 @@ def test_a_fault_of_the_disk_at_any_call_is_told_and_loses_nothing(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own that is soon full."""
-    if os.name == "nt" or os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system")
+    is_root = sys.platform == "linux" and os.geteuid() == 0
+    need(is_root, "being root, to mount a small file system", only_on="linux")
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False
     )
-    if mounted.returncode:
-        pytest.skip("no file system may be mounted here")
+    need(mounted.returncode == 0, "the right to mount a small file system")
     yield folder
     subprocess.run(["umount", folder], check=True)
 

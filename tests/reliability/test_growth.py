@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from required import need_package
 from text.making import make_config, make_piece, make_source
 
 from polyseme.text.clean import UnfitTextError, clean
@@ -128,7 +129,7 @@ def test_patterns_grow_with_the_text(name: Any, pattern: str, sizes: tuple[int, 
 
 @pytest.mark.parametrize("pattern", ["的", "龘", "中国", "我是", "a", "1.", "，", "龘a", "%", "é"])
 def test_jiebas_words_grow_with_the_text(pattern: str, sizes: tuple[int, ...]) -> None:
-    pytest.importorskip("jieba")
+    need_package("jieba")
     # Its model of unknown words is plain Python, some 10 microseconds a character.
     make = partial(fill, pattern)
     check_growth(lambda: load_segmenter("jieba", "zh").split, make, sizes, limit=15.0)

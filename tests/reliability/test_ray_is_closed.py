@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from engines.addresses import addresses_of_this_machine, is_loopback
+from required import needs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 TESTS = Path(__file__).parents[1]
@@ -68,9 +69,7 @@ def open_to_others(cluster: dict[str, Any]) -> list[Any]:
     return [entry for entry in cluster["listening"] if not is_loopback(entry[1])]
 
 
-needs_network = pytest.mark.skipif(
-    not addresses_of_this_machine(), reason="this machine has no address but loopback"
-)
+needs_network = needs(bool(addresses_of_this_machine()), "an address besides loopback")
 
 
 def test_nothing_listens_beyond_this_machine(cluster: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from required import needs
 from training.damage import DAMAGES, FILES, flip
 from training.toy import Toy, saved_digests, settings
 from training.toy_run import TESTS, command
@@ -21,9 +22,7 @@ from polyseme.training.loop import train
 from reliability import traced
 from reliability.traced import Point, list_points, run_with, sample
 
-needs_strace = pytest.mark.skipif(
-    traced.why_not() is not None, reason=traced.why_not() or "strace works"
-)
+needs_strace = needs(traced.why_not() is None, traced.why_not() or "strace works", only_on="linux")
 EVERY = pytest.param(10**6, marks=pytest.mark.slow)
 STEPS = 6
 SHORT: dict[str, Any] = {"steps": STEPS, "save_steps": 2, "keep": 1}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import need_package
 
 from polyseme.tasks.measures import (
     LabelScore,
@@ -25,7 +26,7 @@ answers = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")),
 
 @pytest.fixture(scope="module")
 def sklearn_metrics() -> Any:
-    return pytest.importorskip("sklearn.metrics")
+    return need_package("sklearn.metrics")
 
 
 @settings(deadline=None)
@@ -113,6 +114,16 @@ def test_many_totals_at_once_give_each_its_value() -> None:
         for j in range(5):
             assert value_of(totals, "macro-f1")[i, j] == value_of(totals[i, j], "macro-f1")
             assert value_of(totals, "f1")[i, j] == value_of(totals[i, j], "f1")
+
+
+def test_a_label_that_does_not_occur_changes_no_mean(sklearn_metrics: Any) -> None:
+    """As in a resample without a rare label: its F1 is not 0, there is none."""
+    due, predicted = list("aabbc"), list("abbba")
+    counts = tally_labels(due, predicted).counts
+    for chosen in ([0, 1], [2, 3], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
+        some = [due[n] for n in chosen], [predicted[n] for n in chosen]
+        expected = sklearn_metrics.f1_score(*some, average="macro", zero_division=0)
+        assert value_of(counts[chosen].sum(axis=0), "macro-f1") == pytest.approx(expected)
 
 
 def test_answers_and_predictions_must_be_as_many() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import need_package
 
 from polyseme.errors import InputError
 from polyseme.tasks.measures import tally_spans
@@ -37,7 +38,7 @@ bare_labels = st.lists(st.sampled_from(["O", "B", "I", "E", "S"]))
 
 @pytest.fixture(scope="module")
 def seqeval() -> Any:
-    return pytest.importorskip("seqeval.metrics")
+    return need_package("seqeval.metrics")
 
 
 @settings(deadline=None)

@@ -3,6 +3,7 @@
 import unicodedata
 
 import pytest
+from required import need_package
 
 from polyseme.text.clean import UnfitTextError, clean, describe_script
 from text.making import make_config
@@ -63,11 +64,11 @@ def test_a_small_pile_of_marks_is_normalised() -> None:
     [("simplified", "漢語", "汉语"), ("traditional", "汉语", "漢語")],
 )
 def test_chinese_is_folded_to_the_script_asked_for(script: str, before: str, after: str) -> None:
-    pytest.importorskip("opencc")
+    need_package("opencc")
     assert clean(before, make_config(script=script))[0] == after
 
 
 def test_the_converter_is_described_only_where_used() -> None:
     assert describe_script(make_config()) == {}
-    pytest.importorskip("opencc")
+    need_package("opencc")
     assert describe_script(make_config(script="simplified"))["name"] == "opencc"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from required import need_package
 
 from polyseme.text.segmenters import Segmenter, Words, load_segmenter
 from polyseme.text.sentences import FINAL_MARKS, cut_long, split_sentences
@@ -109,7 +110,7 @@ def test_examples_are_split_as_spacys_sentencizer_splits_them(
     language: str, segmenter: SegmenterName
 ) -> None:
     if segmenter == "jieba":
-        pytest.importorskip("jieba")
+        need_package("jieba")
     examples = importlib.import_module(f"spacy.lang.{language}.examples").sentences
     split = _Split(load_segmenter(segmenter, language))
     for text in [*examples, " ".join(examples), f"“{examples[0]}!” ({examples[1]}?)"]:

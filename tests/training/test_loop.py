@@ -4,6 +4,8 @@ import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from polyseme.training.checkpoint import Checkpoint, Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.processes import Crew
 from polyseme.training.state import Outcome
-from training.toy import Toy, digests, make_batch, saved_digests, settings
+from polyseme.training.trainee import Position
+from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
 
 STEPS = 20
 
@@ -44,7 +47,7 @@ class CutError(Exception):
     """Stands in for a crash."""
 
 
-def train_until(crash: int, folder: Path, toy: Toy, **others: Any) -> None:
+def train_until(crash: int, folder: Path, toy: Toy, *, steps: int = STEPS, **others: Any) -> None:
     """A run that ends without farewell once so many steps are done and saved."""
     save = Checkpoints.save
 
@@ -53,7 +56,7 @@ def train_until(crash: int, folder: Path, toy: Toy, **others: Any) -> None:
         if what.state["step"] >= crash:
             raise CutError
 
-    config = settings(STEPS, save_steps=crash, **others)
+    config = settings(steps, save_steps=crash, **others)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkpoints, "save", save_and_crash)
         with pytest.raises(CutError):
@@ -315,6 +318,36 @@ def test_many_bad_batches_in_a_row_end_the_run(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="20 steps in a row"):
         train(toy, settings(60, when_not_finite="skip"), tmp_path)
     assert toy.seen[-1] == 21
+
+
+def test_bad_batches_in_a_row_are_counted_over_a_restart(tmp_path: Path) -> None:
+    poison = tuple(range(2, 40))
+    train_until(12, tmp_path, Toy(poison=poison), steps=60, when_not_finite="skip")
+    toy = Toy(poison=poison)
+    with pytest.raises(TrainingError, match="20 steps in a row"):
+        train(toy, settings(60, when_not_finite="skip"), tmp_path)
+    assert toy.seen[-1] == 21
+
+
+class Leaping(Toy):
+    """One batch, after the guard's window is full, is a thousand times as large."""
+
+    leap = 135
+
+    def batches(self, position: Position) -> Iterator[tuple[ToyBatch, Position]]:
+        for batch, after in super().batches(position):
+            size = 1000.0 if after["batch"] == self.leap else 1.0
+            yield replace(batch, rows=size * batch.rows, sums=size * batch.sums), after
+
+
+def test_a_resumed_run_still_sees_a_leap(tmp_path: Path) -> None:
+    """The guard's 128 losses come back with the checkpoint, or it would be blind at first."""
+    told = f"before step {Leaping.leap}: the loss leapt"
+    with pytest.raises(TrainingError, match=told):
+        train(Leaping(), settings(140), tmp_path / "whole")
+    train_until(130, tmp_path / "cut", Leaping(), steps=140)
+    with pytest.raises(TrainingError, match=told):
+        train(Leaping(), settings(140), tmp_path / "cut")
 
 
 def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from required import need_package
 
 from polyseme.errors import MissingExtraError
 from polyseme.training.loop import train
@@ -57,7 +58,7 @@ def test_a_step_line_says_how_fast_and_how_far(tmp_path: Path) -> None:
 
 
 def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
-    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    reading = need_package("tensorboard.backend.event_processing.event_accumulator")
     train(Toy(), settings(3, tensorboard=True), tmp_path)
     events = reading.EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()

@@ -13,7 +13,6 @@ from legacy.published import (
     each_mistake,
     each_set,
     furthest,
-    needs_fixtures,
 )
 
 from polyseme.errors import ModelError
@@ -60,19 +59,16 @@ def gap(model: Model, published: Published, *, carry: bool = True) -> float:
     return max(gaps)
 
 
-@needs_fixtures
 @each_set
 def test_all_batches_are_as_published_when_state_is_carried(published: Published) -> None:
     assert gap(published.model(), published) <= TOLERANCE
 
 
-@needs_fixtures
 @each_set
 def test_without_carrying_they_are_not(published: Published) -> None:
     assert gap(published.model(), published, carry=False) > 0.5
 
 
-@needs_fixtures
 @each_set
 @each_mistake
 def test_a_mistake_in_reading_would_be_seen(published: Published, mistake: object) -> None:

@@ -1,22 +1,16 @@
 """Texts in a scikit-learn pipeline."""
 
-import importlib.util
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from polyseme.errors import InputError, ModelError
-from polyseme.vectors.embedder import Embedder
-
-if importlib.util.find_spec("sklearn") is None:
-    pytest.skip("the extra [sklearn] is not installed", allow_module_level=True)
-
-from sklearn.base import clone
+from sklearn.base import clone  # our own extra, and of the group `check`: always there
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from polyseme.errors import InputError, ModelError
+from polyseme.vectors.embedder import Embedder
 from polyseme.vectors.for_sklearn import TextVectors
 
 TEXTS = ["The old cat purrs. The cat purrs.", "One young dog barks .", "", "hen"]

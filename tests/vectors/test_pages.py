@@ -1,11 +1,11 @@
 """The Python code of the pages on vectors runs as it stands."""
 
-import importlib.util
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from required import need_package
 
 from polyseme.vectors.embedder import Embedder
 
@@ -25,8 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("page", PAGES)
 def test_snippets_run_one_after_the_other(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if importlib.util.find_spec("sklearn") is None:
-        pytest.skip("the extra [sklearn] is not installed")
+    need_package("sklearn")
     snippets = FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
     assert snippets
     names: dict[str, object] = {}

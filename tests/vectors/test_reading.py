@@ -6,6 +6,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import needs
 
 from polyseme.text.running import RunningText
 from polyseme.vectors.embedder import Embedder
@@ -13,9 +14,8 @@ from polyseme.vectors.reading import Reader
 from vectors.making import reading
 
 CHINESE = "她弹钢琴。今天是周日，下雨了！\n我们在银行门口等他。"
-has_chinese = pytest.mark.skipif(
-    importlib.util.find_spec("jieba") is None or importlib.util.find_spec("opencc") is None,
-    reason="the extra [zh] is not installed",
+has_chinese = needs(
+    bool(importlib.util.find_spec("jieba") and importlib.util.find_spec("opencc")), "the extra [zh]"
 )
 
 

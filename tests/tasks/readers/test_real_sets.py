@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from required import need
 
 from polyseme.tasks.account import Account
 from polyseme.tasks.examples import Classified, Paired, Tagged
@@ -107,8 +108,7 @@ class Shelf:
     def files(self, archive: str) -> Path:
         """The folder of a set, unpacked if it was not yet."""
         source = ARCHIVES / f"{archive}.tar.xz"
-        if not source.is_file():
-            pytest.skip(f"the set {archive} is not on this machine (looked in {ARCHIVES})")
+        need(source.is_file(), f"the set {archive} (looked in {ARCHIVES})")
         folder = self.folder / archive
         if not folder.exists():
             with tarfile.open(source) as tar:

@@ -1,15 +1,17 @@
 """The same words as jieba's own, with their places."""
 
+import importlib.util
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import needs
 
 from polyseme.text.segmenters import describe_segmenter, load_segmenter
 from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba
 
-pytest.importorskip("jieba")
+pytestmark = needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
 
 SENTENCES = [
     "我来到北京清华大学。",
