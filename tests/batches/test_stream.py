@@ -154,6 +154,30 @@ def test_resuming_reads_one_window_only(
     assert read == [2]
 
 
+def test_each_epoch_and_seed_goes_through_the_row_groups_in_another_order(
+    corpus: Corpus, lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only the sentences of a window are shuffled, but also which of them meet in one."""
+    read: list[str] = []
+
+    def watched(groups: Any, *rest: Any, **values: Any) -> Window:
+        read.extend(map(repr, groups))
+        return read_window(groups, *rest, **values)
+
+    monkeypatch.setattr("polyseme.batches.stream.read_window", watched)
+    orders = []
+    for seed in (1, 2):
+        stream, before = make_stream(corpus, lexicon, seed)({}), 0
+        while before < 3:
+            _, position = next(stream)
+            if position["epoch"] > before:
+                before += 1
+                orders.append(tuple(read))
+                read.clear()
+    assert len({frozenset(order) for order in orders}) == 1
+    assert len(set(orders)) == 6
+
+
 def test_words_per_epoch_is_the_sum_of_the_lengths(corpus: Corpus, lexicon: Lexicon) -> None:
     stream = make_stream(corpus, lexicon)
     assert stream.words_per_epoch == sum(batch.num_words for batch in first_epoch(stream))

@@ -255,6 +255,11 @@ def test_a_measure_that_is_not_a_number_is_no_improvement(tmp_path: Path) -> Non
     assert (outcome.steps, outcome.best_step) == (15, 5)
 
 
+def test_a_first_measure_that_is_not_a_number_is_not_the_best_for_good(tmp_path: Path) -> None:
+    _, outcome = run_watching(tmp_path, [math.nan, 3.0, 4.0, 5.0])
+    assert (outcome.steps, outcome.best_step) == (20, 10)
+
+
 def test_a_damaged_best_checkpoint_is_told_and_the_last_weights_stay(tmp_path: Path) -> None:
     toy, _ = run_watching(tmp_path, [3.0, 1.0, 2.0, 1.5])
     weights = tmp_path / "checkpoints" / "step-000000010" / "weights.safetensors"
@@ -311,6 +316,14 @@ def test_a_run_halted_by_a_batch_goes_on_without_it_when_told_to(tmp_path: Path)
     assert digests(toy.module) == digests(skipping.module)
     [event] = [one for one in lines(tmp_path / "halted", "event") if one["event"] == "skipped"]
     assert event["step"] == 4
+
+
+def test_a_step_left_out_changes_neither_parameters_nor_moments(tmp_path: Path) -> None:
+    config = settings(6, save_steps=1, keep=9, when_not_finite="skip")
+    assert train(Toy(poison=(3,)), config, tmp_path).skipped == 1
+    before, after, later = (saved_digests(tmp_path, number) for number in (3, 4, 5))
+    assert before == after
+    assert all(before[name] != later[name] for name in before)
 
 
 def test_many_bad_batches_in_a_row_end_the_run(tmp_path: Path) -> None:
