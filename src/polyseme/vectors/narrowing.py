@@ -54,7 +54,7 @@ class Narrowing:
                 if made_from is not None and (file.metadata() or {}).get(_KEY) != made_from:
                     return None
                 mean, directions, kept = map(file.get_tensor, ("mean", "directions", "kept"))
-        except (FileNotFoundError, SafetensorError):
+        except (OSError, SafetensorError):
             return None
         return cls(mean, directions, tuple(kept.tolist()))
 
