@@ -65,7 +65,7 @@ def make_inputs(folder: Path) -> Inputs:
 
 
 def run_prepare(inputs: Inputs, out: Path, turn: int) -> None:
-    """The number of texts changes from turn to turn, and the settings: old shards are in the way."""
+    """Other texts and settings in each turn, so that shards of an earlier plan are there."""
     corpus = {"language": "en", "layout": "lines", "segmenter": "whitespace", "shard_bytes": 4096}
     values = {
         "inputs": [str(path) for path in inputs.texts[: 1 + turn % 3]],

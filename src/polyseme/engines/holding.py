@@ -52,9 +52,11 @@ def _held(path: Path, refusal: str) -> Iterator[None]:
     finally:
         # Removed while still held: a moment later the name may be another run's lock. Windows
         # removes it by itself.
-        if is_outermost and os.name != "nt":
-            path.unlink(missing_ok=True)
-        lock.release()
+        try:
+            if is_outermost and os.name != "nt":
+                path.unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def _acquire(lock: FileLock, path: Path, refusal: str) -> None:

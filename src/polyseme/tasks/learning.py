@@ -89,6 +89,7 @@ def _learn(
     chosen_by = {"patience": run.patience, "evaluate_every": run.evaluate_every}
     made_from = {**trainee.fingerprint(), "run": numbers_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
+        Checkpoints(folder, keep=1).remove_all()  # a kill may have left them
         progress.say(f"{folder} is finished.")
         return finished
     outcome = train(trainee, run, folder, progress=progress)
