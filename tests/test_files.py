@@ -35,9 +35,14 @@ def test_a_file_appears_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_what_was_there_before(tmp_path: Path) -> None:
     (tmp_path / "final.txt").write_text("before")
-    with pytest.raises(KeyboardInterrupt), scratch_for(tmp_path / "final.txt") as scratch:
-        scratch.write_text("half")
-        raise KeyboardInterrupt
+
+    def write_half() -> None:
+        with scratch_for(tmp_path / "final.txt") as scratch:
+            scratch.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
     assert [path.name for path in tmp_path.iterdir()] == ["final.txt"]
     assert (tmp_path / "final.txt").read_text() == "before"
 

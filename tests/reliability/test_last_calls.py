@@ -11,8 +11,8 @@ from reliability.writing_commands import COMMANDS, Inputs, make_inputs
 
 DEATH = Death()
 # Those that write; how many deaths each dies in the fast tier.
-DEATHS = {"prepare": 8, "embed": 5, "pretrain": 4, "train": 3, "predict": 6, "inspect": 1}
-DEATHS |= {"convert": 5}
+DEATHS = {"prepare": 6, "embed": 3, "pretrain": 3, "train": 2, "predict": 4, "inspect": 1}
+DEATHS |= {"convert": 3}
 TURN = 2
 
 

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from command_line import polyseme
+from engines.jobs import forge_receipt, hashes
 
 from polyseme.errors import PolysemeError
 from reliability.victims import Planter, harm, make_victims, snapshot
@@ -17,9 +19,9 @@ from reliability.writing_commands import (
     unfinish,
 )
 
-# Cases for each command, 66 in all; in the slow tier 660.
-QUICK = {"prepare": 20, "embed": 12, "pretrain": 6, "train": 4, "predict": 10, "inspect": 4}
-QUICK |= {"compare": 2, "vectors": 2, "evaluate": 3, "convert": 3}
+# Cases for each command, 60 in all; in the slow tier 600.
+QUICK = {"prepare": 22, "embed": 10, "pretrain": 5, "train": 4, "predict": 9, "inspect": 2}
+QUICK |= {"compare": 2, "vectors": 2, "evaluate": 2, "convert": 2}
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +63,76 @@ def test_no_command_changes_anything_outside_its_output_folder(
         planted, found = attack(name, inputs, tmp_path / str(seed), seed)
         assert found == [], f"seed {seed}: {planted}"
         shutil.rmtree(tmp_path / str(seed))
+
+
+# --- what the audit found, through the command line ------------------------------------------
+
+
+def prepare_here(inputs: Inputs, out: Path, *, code: int) -> str:
+    text = str(inputs.texts[0])
+    options = ("--language", "en", "--segmenter", "whitespace", "--layout", "lines")
+    shown = polyseme("prepare", text, "--out", out, *options, "--replace", code=code)
+    assert "Traceback" not in shown.stderr
+    return " ".join(shown.stderr.split())
+
+
+def corpus_to_tamper_with(inputs: Inputs, folder: Path) -> tuple[Path, Path]:
+    """A finished corpus, and files that are none of its business."""
+    out, victims = folder / "out", make_victims(folder / "victims")
+    prepare_here(inputs, out, code=0)
+    return out, victims
+
+
+@pytest.mark.parametrize("name", ["../victims/precious.txt", "{v}/precious.txt"])
+def test_prepare_deletes_nothing_that_a_receipt_names_elsewhere(
+    inputs: Inputs, tmp_path: Path, name: str
+) -> None:
+    out, victims = corpus_to_tamper_with(inputs, tmp_path)
+    receipt = forge_receipt("part-00099", [name.format(v=victims)])
+    (out / "receipts" / "part-00099.json").write_text(receipt, encoding="utf-8")
+    before = snapshot(victims)
+    prepare_here(inputs, out, code=0)
+    assert harm(before, snapshot(victims)) == []
+
+
+@pytest.mark.parametrize("top", ["quarantine", ".work"])
+def test_prepare_empties_no_folder_that_a_link_leads_to(
+    inputs: Inputs, tmp_path: Path, top: str
+) -> None:
+    out, victims = corpus_to_tamper_with(inputs, tmp_path)
+    shutil.rmtree(out / top, ignore_errors=True)
+    (out / top).symlink_to(victims)
+    before = snapshot(victims)
+    assert f"{top} is a link to" in prepare_here(inputs, out, code=74)
+    assert harm(before, snapshot(victims)) == []
+
+
+@pytest.mark.parametrize(("command", "top"), [("prepare", "shards"), ("embed", "vectors")])
+def test_the_bulk_of_the_data_may_lie_on_another_disk(
+    inputs: Inputs, tmp_path: Path, command: str, top: str
+) -> None:
+    """Moved there with a link left behind, then made anew with other texts or settings."""
+    disk = make_victims(tmp_path / "disk") / "bulk"
+    out = Path(shutil.copytree(_finished(command, inputs), tmp_path / "out"))
+    for path in sorted((out / top).iterdir()):
+        shutil.move(path, disk / path.name)
+    (out / top).rmdir()
+    (out / top).symlink_to(disk)
+    before = snapshot(tmp_path / "disk")
+    quiet = tmp_path / "quiet"
+    for turn in (0, 1, 5):
+        COMMANDS[command](inputs, out, turn)
+        COMMANDS[command](inputs, quiet, turn)
+        assert hashes(disk) == hashes(quiet / top)
+    assert (out / top).is_symlink()
+    others, after = (
+        {name: told for name, told in each.items() if not name.startswith("bulk")}
+        for each in (before, snapshot(tmp_path / "disk"))
+    )
+    assert harm(others, after) == []
+
+
+def _finished(command: str, inputs: Inputs) -> Path:
+    finished = finished_output(command, inputs)
+    assert finished is not None
+    return finished
