@@ -3,12 +3,14 @@
     manifest.json   SHA-256 of every file, what is told of them, and a hash of that
 
 Models and trained tasks are such folders. They are passed on, so nothing in one is believed before
-its hash fits, and no name in it may lead out of it.
+its hash fits. A name that any manifest or receipt tells is checked by `files_told`: it may not lead
+out of the folder.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,28 @@ from polyseme.files import canonical_json, describe_file, is_as_written, write_t
 
 MANIFEST = "manifest.json"
 _SEAL = "told_sha256"  # of what is told beside the files, whose hashes are their own
+# Plain letters only: what looks like a dot or a slash to people or to a file system is neither.
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_MOST_PARTS = 4
+
+
+def is_inside(name: object) -> bool:
+    """Whether a name from a file is relative, plain and without `..`: it stays in its folder."""
+    if not isinstance(name, str):
+        return False
+    parts = name.split("/")
+    return len(parts) <= _MOST_PARTS and all(map(_PART.fullmatch, parts))
+
+
+def files_told(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a manifest, or a receipt, tells of its files; ValueError if that cannot be believed."""
+    files: dict[str, dict[str, Any]] = manifest["files"]
+    for name, told in files.items():
+        if not is_inside(name):
+            raise ValueError(f"it names {name!r:.80}, which is no plain name inside its folder")
+        if not (isinstance(told["bytes"], int) and isinstance(told["sha256"], str)):
+            raise ValueError(f"it does not tell the size and the hash of {name}")
+    return files
 
 
 @dataclass(frozen=True)
@@ -71,7 +95,7 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
-        hashes = {name: told["sha256"] for name, told in manifest["files"].items()}
+        files = files_told(manifest)
         is_whole = manifest[_SEAL] == _seal({name: manifest[name] for name in kind.told})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(
@@ -82,8 +106,8 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
             f"{folder} has {kind.name} format {version}, this version of Polyseme reads "
             f"{kind.version}. Use the version that made it."
         )
-    is_plain = all(Path(name).name == name for name in hashes)
-    if not (is_plain and hashes.keys() >= kind.files and is_whole):
+    is_flat = all("/" not in name for name in files)
+    if not (is_flat and files.keys() >= kind.files and is_whole):
         raise ModelError(
             f"{path} does not tell of a {kind.name}'s own files. Take the folder anew."
         )

@@ -4,12 +4,14 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from polyseme.engines import Report, ShardJob
+from polyseme.engines import Receipt, Report, ShardJob
+from polyseme.engines.commit import _sealed
 from polyseme.files import sha256_of
 
 
@@ -133,3 +135,9 @@ def report_half_and_wait(shard: FileShard, folder: Path, report: Report) -> dict
     report(shard.size // 2)
     time.sleep(1.2)
     return capitals(shard, folder, report)
+
+
+def forge_receipt(name: str, files: Iterable[str], sha256: str = "0" * 64) -> str:
+    """A receipt with a right seal that names any files: there is no secret in a seal."""
+    told = {each: {"bytes": 1, "sha256": sha256} for each in files}
+    return _sealed(Receipt(name, "0" * 64, "0" * 64, told, {}))

@@ -18,8 +18,8 @@ from engines.jobs import (
 )
 
 from polyseme.engines import LocalConfig, ShardJob, hold_folder, run_job
-from polyseme.engines.run import _clear
 from polyseme.errors import EngineError, StorageError
+from polyseme.files import clear_work
 
 HERE = LocalConfig(workers=1)
 
@@ -195,7 +195,7 @@ def test_a_survivor_loses_its_folder_in_one_step(
     scratch.mkdir(parents=True)
     gone: list[bool] = []
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: gone.append(not scratch.exists()))
-    _clear(tmp_path / ".work")
+    clear_work(tmp_path / ".work")
     assert gone == [True]
 
 

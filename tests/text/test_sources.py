@@ -136,3 +136,35 @@ def test_a_line_end_has_the_width_of_the_encoding() -> None:
         b"\0\n",
         b"\n\0\0\0",
     ]
+
+
+def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.txt").write_text("a text")
+    (folder / "linked.txt").symlink_to(folder / "good.txt")
+    (folder / "dangling.txt").symlink_to(tmp_path / "not-there")
+    (folder / "loop.txt").symlink_to(folder / "loop.txt")
+    (folder / "more").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(folder / "pipe.txt")
+    for given in (str(folder), f"{folder}/*"):
+        found = find_sources([given], make_config())
+        assert [source.name for source in found.sources] == ["good.txt", "linked.txt"]
+        reasons = dict(found.passed_over)
+        assert reasons["dangling.txt"] == reasons["loop.txt"] == "link that leads to no file"
+        assert reasons["pipe.txt"] == "neither a file nor a folder"
+        assert ("more" in reasons) == (given == str(folder))
+
+
+def test_a_link_that_leads_nowhere_is_told_when_it_is_all_that_was_named(tmp_path: Path) -> None:
+    (tmp_path / "dangling.txt").symlink_to(tmp_path / "not-there")
+    with pytest.raises(InputError, match=r"dangling\.txt: link that leads to no file"):
+        find_sources([str(tmp_path / "dangling.txt")], make_config())
+
+
+def test_a_name_that_is_no_text_can_be_told_when_it_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("a text")
+    (tmp_path / os.fsdecode(b"bad-\xff.zip")).write_text("x")
+    [(name, _)] = find_sources([str(tmp_path)], make_config()).passed_over
+    assert name.encode("utf-8") == b"bad-\\udcff.zip"

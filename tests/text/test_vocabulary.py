@@ -21,7 +21,7 @@ def write_shard(path: Path, sentences: list[tuple[list[str], bool]]) -> Path:
 
 def count(shards: list[Path], folder: Path) -> list[tuple[str, int, int]]:
     final = folder / "vocabulary.parquet"
-    count_words(shards, final, folder / "work", threads=1)
+    count_words(shards, final, threads=1)
     return [(r["word"], r["count"], r["held_out"]) for r in pq.read_table(final).to_pylist()]
 
 
@@ -39,7 +39,7 @@ def test_words_of_one_count_stand_in_the_order_of_spelling(tmp_path: Path) -> No
 
 def test_the_number_of_spellings_is_returned(tmp_path: Path) -> None:
     shard = write_shard(tmp_path / "1.parquet", [(["a", "A", "a"], False)])
-    assert count_words([shard], tmp_path / "v.parquet", tmp_path / "work", threads=1) == 2
+    assert count_words([shard], tmp_path / "v.parquet", threads=1) == 2
 
 
 def test_a_corpus_without_words_has_an_empty_vocabulary(tmp_path: Path) -> None:

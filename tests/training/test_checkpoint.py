@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from listening import Heard
+from reliability.victims import harm, make_victims, snapshot
 from torch import nn
 
 from polyseme.errors import TrainingError
@@ -126,6 +127,81 @@ def test_leftovers_of_a_save_cut_short_are_removed(run: Path, tmp_path: Path) ->
     (folder / ".work/checkpoint-15/weights.safetensors").write_bytes(b"half of it")
     train(Toy(), settings(10), folder)
     assert not (folder / ".work").exists()
+
+
+# --- checkpoints on another disk -----------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """Where `checkpoints` leads to: a folder of others, with things called as ours are."""
+    disk = make_victims(tmp_path / "disk")
+    shutil.rmtree(disk / "step-000000001")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoints").symlink_to(disk)
+    return disk
+
+
+def test_checkpoints_may_lie_on_another_disk(tmp_path: Path, elsewhere: Path) -> None:
+    before = snapshot(elsewhere)
+    train(Toy(), settings(6, save_steps=2, keep=2), tmp_path / "run")
+    assert Checkpoints(tmp_path / "run", keep=1).steps() == [4, 6]
+    toy = Toy()
+    train(toy, settings(6, save_steps=2, keep=1), tmp_path / "run")
+    assert toy.seen == []
+    assert Checkpoints(tmp_path / "run", keep=1).steps() == [6]
+    shared = {".", ".work"}  # folders that files come to and go from; those of others stay
+    assert harm(before, snapshot(elsewhere), shared) == []
+    Checkpoints(tmp_path / "run", keep=1).remove_all()
+    after = snapshot(elsewhere)
+    assert harm(before, after, shared) == []
+    assert after.keys() == before.keys()
+
+
+@pytest.mark.parametrize("name", [*FILES, "thesis.tex", "folder"])
+def test_a_folder_there_that_is_no_checkpoint_is_not_removed(
+    tmp_path: Path, elsewhere: Path, name: str
+) -> None:
+    train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+    path = elsewhere / "step-000000002" / name
+    path.mkdir() if name == "folder" else path.write_bytes(b"mine")
+    before = snapshot(elsewhere / "step-000000002")
+    Checkpoints(tmp_path / "run", keep=1).tidy()
+    Checkpoints(tmp_path / "run", keep=1).remove_all()
+    assert harm(before, snapshot(elsewhere / "step-000000002")) == []
+
+
+def test_what_is_damaged_there_is_not_moved_away(tmp_path: Path, elsewhere: Path) -> None:
+    train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+    (elsewhere / "step-000000004" / "state.json").write_bytes(b"damaged")
+    before = snapshot(elsewhere)
+    with pytest.raises(TrainingError, match=r"link to .* where nothing is moved"):
+        train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+    assert harm(before, snapshot(elsewhere)) == []
+
+
+def test_a_link_for_one_checkpoint_is_set_aside_not_what_it_leads_to(
+    run: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    victims = make_victims(tmp_path / "victims")
+    before = snapshot(victims)
+    (folder / "checkpoints" / "step-000000011").symlink_to(victims)
+    train(Toy(), settings(10, save_steps=5), folder)
+    assert harm(before, snapshot(victims)) == []
+    assert Checkpoints(folder, keep=1).steps() == [5, 10]
+
+
+@pytest.mark.parametrize("name", ["step-5", "step-0000000005", "step-\u0665" * 9, "step-x"])
+def test_names_that_are_none_of_ours_are_no_checkpoints(
+    run: Path, tmp_path: Path, name: str
+) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    (folder / "checkpoints" / name).mkdir()
+    assert newest_step(folder) == (10, [])
+
+
+# --- tidying -------------------------------------------------------------------------------
 
 
 def test_a_checkpoint_that_a_kill_left_over_is_removed_by_a_finished_run(tmp_path: Path) -> None:

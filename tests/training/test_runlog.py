@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from required import need_package
+from reliability.victims import harm, make_victims, snapshot
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import MissingExtraError, StorageError
 from polyseme.training.loop import train
 from polyseme.training.runlog import RunLog
 from polyseme.training.state import RunState
@@ -45,6 +46,40 @@ def test_a_torn_line_is_cut_off(tmp_path: Path, torn: bytes) -> None:
     RunLog(tmp_path, RunState(step=5), tensorboard=False).close()
     assert steps(path) == [1, 2]
     assert steps(write(tmp_path, 3)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("target", ["run.jsonl", "not-there", "sub", "itself"])
+def test_a_link_in_its_place_is_replaced_by_a_new_log(tmp_path: Path, target: str) -> None:
+    victims, out = make_victims(tmp_path / "victims"), tmp_path / "out"
+    out.mkdir()
+    path = out / "run.jsonl"
+    path.symlink_to(path if target == "itself" else victims / target)
+    before = snapshot(victims)
+    assert steps(write(out, 1, 2)) == [1, 2]
+    assert harm(before, snapshot(victims)) == []
+
+
+def test_of_a_hard_link_a_copy_is_cut_and_written_to(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    path = write(tmp_path, 1, 2, 3).rename(tmp_path / "other-name.jsonl")
+    before = path.read_bytes()
+    (tmp_path / "out" / "run.jsonl").hardlink_to(path)
+    log = RunLog(tmp_path / "out", RunState(step=2), tensorboard=False)
+    log.step(3, loss=0.5)
+    log.close()
+    assert steps(tmp_path / "out" / "run.jsonl") == [1, 2, 3]
+    assert path.read_bytes() == before
+
+
+def test_events_are_not_written_through_a_link(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    victims, out = make_victims(tmp_path / "victims"), tmp_path / "out"
+    out.mkdir()
+    (out / "tensorboard").symlink_to(victims)
+    before = snapshot(victims)
+    with pytest.raises(StorageError, match="tensorboard is a link"):
+        train(Toy(), settings(2, tensorboard=True), out)
+    assert harm(before, snapshot(victims)) == []
 
 
 def test_a_step_line_says_how_fast_and_how_far(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from reliability.victims import harm, make_victims, snapshot
 
 from polyseme.config import build
 from polyseme.encoders import compiled
@@ -308,3 +309,53 @@ def test_training_leaves_a_frozen_model_as_it_was(models: dict[str, Path], tmp_p
     assert not network.training
     assert {path: path.read_bytes() for path in files} == files
     assert not any("encoder" in name for name in feed.state_dict())
+
+
+# --- links in the folder of caches ---------------------------------------------------------
+
+
+def linked_caches(folder: Path, models: dict[str, Path]) -> tuple[Path, Path]:
+    """A cache moved away with a link left in its place, and what it was moved to."""
+    source(frozen(folder / "cache", models["elmo"]))
+    (entry,) = list_caches(folder / "cache")
+    moved = make_victims(folder / "victims") / "cache"
+    entry.path.rename(moved)
+    entry.path.symlink_to(moved)
+    (folder / "cache" / "other").symlink_to(folder / "victims")  # which holds a layers.bin
+    return folder / "cache", folder / "victims"
+
+
+def test_a_link_to_a_cache_is_replaced_and_what_it_leads_to_left(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    cache, victims = linked_caches(tmp_path, models)
+    before = snapshot(victims)
+    source(frozen(cache, models["elmo"]))
+    (entry,) = list_caches(cache)
+    assert not entry.path.is_symlink()
+    trim_caches(cache, 0)
+    assert harm(before, snapshot(victims)) == []
+
+
+def test_old_work_is_not_removed_through_a_link(models: dict[str, Path], tmp_path: Path) -> None:
+    cache, victims = linked_caches(tmp_path, models)
+    (cache / ".work").symlink_to(victims)
+    before = snapshot(victims)
+    trim_caches(cache, 0)
+    with pytest.raises(StorageError, match=r"\.work is a link"):
+        source(frozen(cache, models["elmo"]))
+    assert harm(before, snapshot(victims)) == []
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_a_manifest_that_is_another_file_too_keeps_its_time(
+    models: dict[str, Path], tmp_path: Path, is_hard: bool
+) -> None:
+    source(frozen(tmp_path / "cache", models["elmo"]))
+    (entry,) = list_caches(tmp_path / "cache")
+    manifest, other = entry.path / MANIFEST, tmp_path / "other"
+    manifest.rename(other)
+    manifest.hardlink_to(other) if is_hard else manifest.symlink_to(other)
+    os.utime(other, (1e9, 1e9))
+    source(frozen(tmp_path / "cache", models["elmo"]))
+    assert other.stat().st_mtime == 1e9

@@ -32,7 +32,7 @@ from polyseme.batches.marks import FIRST_WORD, UNKNOWN
 from polyseme.batches.table import FIRST_ROW, WordTable, pad, with_marks
 from polyseme.config import Settings, build
 from polyseme.errors import CorpusError
-from polyseme.files import WORK, publish
+from polyseme.files import scratch_for
 from polyseme.text.corpus import VOCABULARY, Corpus
 
 CHARACTERS = "characters.parquet"
@@ -163,10 +163,5 @@ class Lexicon:
 
 def _write(table: Any, final: Path) -> None:
     """A Parquet file that is either absent or complete."""
-    work = final.parent / WORK
-    work.mkdir(parents=True, exist_ok=True)
-    with (work / final.name).open("wb") as file:
+    with scratch_for(final) as scratch, scratch.open("wb") as file:
         pq.write_table(table, file, compression="zstd")
-    publish(work / final.name, final)
-    if not any(work.iterdir()):
-        work.rmdir()

@@ -110,7 +110,7 @@ def _check_folder(folder: Path) -> None:
 def _from_old(config: ConvertConfig, progress: Progress) -> Converted:
     preparation = _preparation(config)
     progress.begin("Converting", 2)
-    old, files = read_old(config.model, options=config.options, scratch=config.folder / WORK)
+    old, files = read_old(config.model, options=config.options, scratch=config.folder)
     progress.reach(1, "read")
     about = f"A model for {old.kind.replace(' / ', ' and ')}."
     facts = {"about": about, "kind": old.kind, "licence": config.licence, "files": files}

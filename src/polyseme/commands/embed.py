@@ -30,6 +30,7 @@ from polyseme.files import (
     canonical_json,
     describe_file,
     disk_faults_explained,
+    own_folder,
     sha256_of,
     write_text,
 )
@@ -190,7 +191,7 @@ def _prepared(config: EmbedConfig, model: Model, progress: Progress) -> Corpus:
     settings = {**model.preparation["settings"], "held_out": 0.0}
     texts = prepare.PrepareConfig(
         inputs=config.inputs,
-        out=config.out / PREPARED,
+        out=own_folder(config.out / PREPARED),
         corpus=build(CorpusConfig, settings),
         hands=config.hands,
         replace=config.replace,

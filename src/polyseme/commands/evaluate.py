@@ -17,7 +17,6 @@ Examples:
   polyseme evaluate tasks/ner data/other-newspaper.conll
 """
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from rich.text import Text
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import WORK
+from polyseme.files import scratch_folder
 from polyseme.model import Model
 from polyseme.pretraining.measure import Tally, measure
 from polyseme.progress import Progress, Silence
@@ -83,22 +82,19 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     if not corpus.accounting["held_out_sentences"]:
         raise ModelError(f"{folder} has no held-out sentences. Prepare it with --held-out.")
     tally = measure(model, corpus, progress=progress)
+    parts = [part for part in ("forward", "backward") if config.order and part in tally.totals]
     ngrams: dict[str, NgramResult] = {}
-    scratch = folder / WORK / "ngrams"
-    try:
-        for part in ("forward", "backward"):
-            if config.order and part in tally.totals:
-                ngrams[part] = held_out_perplexity(
-                    corpus,
-                    model.lexicon.words,
-                    NgramConfig(order=config.order, memory=config.memory),
-                    scratch=scratch,
-                    threads=torch.get_num_threads(),
-                    backward=part == "backward",
-                    progress=progress,
-                )
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    for part in parts:
+        with scratch_folder(folder) as scratch:
+            ngrams[part] = held_out_perplexity(
+                corpus,
+                model.lexicon.words,
+                NgramConfig(order=config.order, memory=config.memory),
+                scratch=scratch,
+                threads=torch.get_num_threads(),
+                backward=part == "backward",
+                progress=progress,
+            )
     return Evaluated(config, tally, ngrams)
 
 

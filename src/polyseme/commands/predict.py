@@ -67,7 +67,8 @@ def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
     if config.file is None:
         found = list(predictor.predict(predictor.given(config.inputs)))
         if config.out is not None:
-            predictor.write(found, config.out)
+            with disk_faults_explained(config.out.parent):
+                predictor.write(found, config.out)
         return Predictions(found, None, config.out)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):

@@ -12,7 +12,6 @@ Examples:
   polyseme prepare wiki.txt --language zh --segmenter characters --out corpus/zh
 """
 
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +168,7 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
         work=shard_function(config.corpus),
         fingerprint=fingerprint(config.corpus),
         folders=("shards", "quarantine"),
+        linkable=("shards",),
     )
     progress.begin("Preparing", sum(batch.size for batch in batches))
     try:
@@ -189,11 +189,7 @@ def _finish(
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     shards = [config.out / name for name in files if name.startswith("shards/")]
     progress.begin("Counting words", 1)
-    work = config.out / WORK
-    try:
-        distinct = count_words(shards, config.out / VOCABULARY, work, threads=config.hands.workers)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    distinct = count_words(shards, config.out / VOCABULARY, threads=config.hands.workers)
     progress.reach(1)
     for name in (VOCABULARY, CONFIG):
         files[name] = describe_file(config.out / name)

@@ -13,6 +13,7 @@ Examples:
   torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 --out models/en
 """
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from rich.table import Table
 
 from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.engines import hold_folder
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.files import disk_faults_explained, write_text
 from polyseme.folders import MANIFEST
@@ -117,12 +119,15 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     if not corpus.accounting["held_out_sentences"]:
         progress.say(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
     plan = _plan(config, point, trainee, progress)
-    if is_first_process():
-        _record(config.out, plan)
-    outcome = train(trainee, plan.training, config.out, progress=progress)
-    if not is_first_process():
-        return None
-    return _finish(config, trainee, plan, outcome, progress)
+    with contextlib.ExitStack() as stack:
+        if is_first_process():
+            config.out.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(hold_folder(config.out))
+            _record(config.out, plan)
+        outcome = train(trainee, plan.training, config.out, progress=progress)
+        if not is_first_process():
+            return None
+        return _finish(config, trainee, plan, outcome, progress)
 
 
 def show(result: Pretrained | None) -> RenderableType:

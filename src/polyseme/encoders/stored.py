@@ -23,7 +23,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.errors import ModelError
-from polyseme.files import WORK, publish
+from polyseme.files import scratch_for
 
 _LONGEST_HEADER = 1 << 22  # a model of 256 layers, the most there may be, has a tenth
 _DTYPES = {"F32", "F16", "BF16"}
@@ -51,10 +51,8 @@ def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = No
         name: weight.detach().to("cpu", dtype).contiguous()
         for name, weight in network.state_dict().items()
     }
-    scratch = path.parent / WORK / path.name
-    scratch.parent.mkdir(exist_ok=True)
-    scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
-    publish(scratch, path)
+    with scratch_for(path) as scratch:
+        scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
 
 
 def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:

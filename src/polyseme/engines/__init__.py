@@ -7,7 +7,8 @@
 """
 
 from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
-from polyseme.engines.run import hold_folder, run_job
+from polyseme.engines.holding import hold_file, hold_folder
+from polyseme.engines.run import run_job
 from polyseme.engines.settings import EngineConfig, HandsConfig, LocalConfig, RayConfig
 from polyseme.engines.watch import Report
 
@@ -21,6 +22,7 @@ __all__ = [
     "ShardInput",
     "ShardJob",
     "commit_shard",
+    "hold_file",
     "hold_folder",
     "run_job",
 ]

@@ -11,6 +11,7 @@ anything: a late rename finds nothing to rename.
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import traceback
@@ -21,7 +22,16 @@ from typing import Any, Protocol
 
 from polyseme.engines.watch import LeaveWord, Report
 from polyseme.errors import EngineError, PolysemeError
-from polyseme.files import WORK, canonical_json, publish, sha256_of, write_text
+from polyseme.files import (
+    WORK,
+    canonical_json,
+    is_as_written,
+    is_linked,
+    publish,
+    sha256_of,
+    write_text,
+)
+from polyseme.folders import files_told
 
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
@@ -56,7 +66,9 @@ class ShardJob:
     fingerprint: str
     """Settings and code: changes whenever the same input could give another output."""
     folders: tuple[str, ...] = ()
-    """Folders in the output that are this job's alone: what no receipt names is removed there."""
+    """Folders in the output that are this job's alone: shards that no receipt names are removed."""
+    linkable: tuple[str, ...] = ()
+    """Those of them that may be links to another disk."""
     publish: Callable[[Path, Path], None] = publish
     """Moves a finished file to its final name, atomically."""
 
@@ -98,10 +110,11 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
             name = path.relative_to(unfinished).as_posix()
             files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         for name in files:
+            _check_free(folder, name, [files, found.files if found else {}])
             job.publish(unfinished / name, folder / name)
         receipt = Receipt(shard.name, key, digest, files, counts)
         final = folder / RECEIPTS / f"{shard.name}.json"
-        write_text(final, _sealed(receipt), scratch_folder=scratch)
+        write_text(final, _sealed(receipt), work=scratch)
     except FileNotFoundError as error:
         if (scratch / _MARK).exists():
             raise
@@ -117,8 +130,9 @@ def read_receipt(folder: Path, name: str) -> Receipt | None:
         text = (folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8")
         values = json.loads(text)
         del values["seal"]
+        files_told(values)
         receipt = Receipt(**values)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None  # damaged counts as missing: the shard is done again
     return receipt if receipt.name == name and _sealed(receipt) == text else None
 
@@ -139,6 +153,19 @@ def portable(error: Exception, shard: ShardInput) -> Exception:
         error = EngineError(text).with_traceback(error.__traceback__)
     error.add_note(f"In a worker, on {shard.name}:\n{traceback.format_exc()}")
     return error
+
+
+def _check_free(folder: Path, name: str, ours: list[dict[str, dict[str, Any]]]) -> None:
+    """Refuse to write over a file in a folder elsewhere that is neither this shard's nor equal."""
+    path = folder / name
+    if not is_linked(path.parent) or not os.path.lexists(path):
+        return
+    if not any(name in files and is_as_written(path, files[name]) for files in ours):
+        raise EngineError(
+            f"{path} is there already, and no receipt of {folder} tells of such a file. "
+            f"{path.parent} is a link to {path.parent.readlink()}: move the file away, or let the "
+            "link lead to a folder of its own."
+        )
 
 
 def _is_intact(receipt: Receipt, folder: Path) -> bool:

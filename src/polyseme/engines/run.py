@@ -4,27 +4,18 @@ Only one run at a time may write to a folder; a second one is refused.
 """
 
 import contextlib
-import os
-import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from polyseme.engines.commit import (
-    RECEIPTS,
-    Receipt,
-    ShardInput,
-    ShardJob,
-    commit_shard,
-    read_receipt,
-)
+from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard, read_receipt
+from polyseme.engines.holding import hold_folder
+from polyseme.engines.outputs import check_folders, forget_shards_not_in, receipts_in, remove_strays
 from polyseme.engines.settings import EngineConfig, LocalConfig, RayConfig
 from polyseme.engines.watch import Watch
 from polyseme.errors import EngineError
-from polyseme.files import WORK, disk_faults_explained
+from polyseme.files import WORK, clear_work, disk_faults_explained
 
 OnProgress = Callable[[int], None]
 
@@ -45,7 +36,9 @@ def run_job(
     assert len(set(names)) == len(names), "shard names must differ"
     folder.mkdir(parents=True, exist_ok=True)
     with disk_faults_explained(folder), hold_folder(folder), _work_folder(folder) as run:
-        _forget_shards_not_in(folder, set(names))
+        check_folders(job, folder)
+        forget_shards_not_in(set(names), job, folder)
+        before = receipts_in(folder)
         were_there = set()
         with Watch(folder / WORK / run, on_progress) as watch:
             for shard, receipt in _receipts(job, inputs, folder, run=run, engine=engine):
@@ -55,7 +48,7 @@ def run_job(
         receipts = [
             replace(_required(folder, name), was_there=name in were_there) for name in names
         ]
-        _remove_strays(job, receipts, folder)
+        remove_strays(job, folder, before, receipts)
         return receipts
 
 
@@ -81,66 +74,16 @@ def _receipts(
 
 
 @contextlib.contextmanager
-def hold_folder(folder: Path) -> Iterator[None]:
-    """Keep every other run out of a folder. May be held around `run_job`, which holds it too."""
-    path = folder / ".lock"
-    lock = FileLock(path, is_singleton=True)  # one lock for one path, so that it can be held twice
-    is_outermost = not lock.is_locked
-    try:
-        lock.acquire(timeout=0)
-    except Timeout as error:
-        raise EngineError(
-            f"Another run is writing to {folder}. Wait for it, or choose another --out."
-        ) from error
-    try:
-        yield
-    finally:
-        # Removed while still held: a moment later the name may be another run's lock. Windows
-        # removes it by itself.
-        if is_outermost and os.name != "nt":
-            path.unlink(missing_ok=True)
-        lock.release()
-
-
-@contextlib.contextmanager
 def _work_folder(folder: Path) -> Iterator[str]:
     """Give this run a work folder of its own, and take away those of all runs before."""
     work = folder / WORK
     run = uuid.uuid4().hex
     try:
-        _clear(work)
+        clear_work(work)
         (work / run).mkdir(parents=True)
         yield run
     finally:
-        _clear(work)
-
-
-def _clear(work: Path) -> None:
-    """Remove a work folder, though survivors of an earlier run may be writing in it."""
-    # Renamed first, in one step: a survivor could fill a folder as fast as it is being emptied.
-    for path in work.glob("*"):
-        with contextlib.suppress(OSError):
-            path.rename(work / f"over-{uuid.uuid4().hex}")
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _forget_shards_not_in(folder: Path, names: set[str]) -> None:
-    """Remove shards an earlier plan made and this one does not have, receipt first."""
-    for path in sorted((folder / RECEIPTS).glob("*.json")):
-        if path.stem not in names:
-            receipt = read_receipt(folder, path.stem)
-            path.unlink()
-            for name in receipt.files if receipt else {}:
-                (folder / name).unlink(missing_ok=True)
-
-
-def _remove_strays(job: ShardJob, receipts: Sequence[Receipt], folder: Path) -> None:
-    """Remove what shards once had and have no more, or had when their receipts were lost."""
-    named = {folder / name for receipt in receipts for name in receipt.files}
-    for top in job.folders:
-        for path in sorted((folder / top).rglob("*")):
-            if path.is_file() and path not in named:
-                path.unlink()
+        clear_work(work)
 
 
 def _required(folder: Path, name: str) -> Receipt:

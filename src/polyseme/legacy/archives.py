@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polyseme.errors import ModelError
-from polyseme.legacy.scratch import scratch_for
+from polyseme.files import scratch_for
 
 MAX_MEMBERS = 1_000
 _LONGEST_INDEX = 1 << 20

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from polyseme.errors import MissingExtraError
+from polyseme.files import scratch_for
 from polyseme.legacy.contents import MAX_NAME, MAX_PLACES, Floats, Place, RefusedError, row_strides
-from polyseme.legacy.scratch import scratch_for
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped, unused-ignore]

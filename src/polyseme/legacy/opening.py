@@ -7,15 +7,13 @@ Only files whose names are known are read. Weights go through `reading.py`; what
 copied out under our names first.
 """
 
-import contextlib
-import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ModelError
-from polyseme.files import describe_file
+from polyseme.files import describe_file, scratch_folder
 from polyseme.legacy.bilm import read_bilm
 from polyseme.legacy.manylangs import read_manylangs
 from polyseme.legacy.manylangs_files import (
@@ -44,21 +42,16 @@ Described = dict[str, dict[str, Any]]
 def read_old(
     path: Path, *, options: Path | None = None, scratch: Path
 ) -> tuple[OldModel, Described]:
-    """The model at `path`. What is in an archive is copied into `scratch` for the while."""
+    """The model at `path`. What is in an archive is copied for the while, below `scratch`."""
     if path.is_dir():
         return _read_folder(path, options)
     if not path.is_file():
         raise ModelError(f"There is no {path}. Name a folder, a zip archive or an HDF5 file.")
     if path.suffix.lower() != ".zip":
         return _read_bilm(path, options or _options_beside(path))
-    scratch.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(dir=scratch) as copies:
-            _copy_out(path, Path(copies))
-            old, _ = _read_folder(Path(copies), options)
-    finally:
-        with contextlib.suppress(OSError):  # not empty: others have work in it
-            scratch.rmdir()
+    with scratch_folder(scratch) as copies:
+        _copy_out(path, copies)
+        old, _ = _read_folder(copies, options)
     return old, {path.name: describe_file(path)}
 
 

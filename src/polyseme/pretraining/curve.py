@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.drawing import load_matplotlib
+from polyseme.files import scratch_for
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -39,7 +40,8 @@ def draw_curve(
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.suptitle(title)
-    figure.savefig(final, dpi=120)
+    with scratch_for(final) as scratch:
+        figure.savefig(scratch, dpi=120)
 
 
 def _smooth(values: list[float], keep: float = 0.98) -> list[float]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from polyseme.config import build
 from polyseme.errors import ConfigError
+from polyseme.files import own_folder
 from polyseme.progress import Progress
 from polyseme.tasks.data import read_split, sentences_of
 from polyseme.tasks.examples import Example
@@ -101,7 +102,7 @@ def compare_ways(
         tallies, facts = [], []
         for seed in seeds:
             progress.say(f"{way}, seed {seed}")
-            folder = seed_folder(out / way, seed)
+            folder = seed_folder(own_folder(out / way), seed)
             task = learn(fed, material, folder, seed=seed, progress=progress)
             tallies.append(task.tally(task.data(measured, kept=True)))
             facts.append({name: told for name, told in task.facts.items() if name != "made_from"})

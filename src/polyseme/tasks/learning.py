@@ -4,14 +4,15 @@ in    settings, their examples, a seed
 out   a folder with the trained task, its run log and its pictures; what is finished is not redone
 """
 
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from polyseme.engines import hold_folder
 from polyseme.errors import ModelError
+from polyseme.files import own_folder
 from polyseme.folders import MANIFEST
 from polyseme.progress import Progress
 from polyseme.tasks.account import Account
@@ -20,7 +21,7 @@ from polyseme.tasks.examples import Example, Paired
 from polyseme.tasks.settings import TaskConfig, training_config
 from polyseme.tasks.task import Task
 from polyseme.tasks.trainee import ERROR, TaskTraining
-from polyseme.training.checkpoint import CHECKPOINTS
+from polyseme.training.checkpoint import Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.settings import numbers_of
 from polyseme.training.state import Outcome
@@ -66,6 +67,13 @@ def learn(
     config: TaskConfig, material: Material, folder: Path, *, seed: int, progress: Progress
 ) -> Task:
     """Train, or go on with what was begun in the folder, or take what is finished there."""
+    with hold_folder(own_folder(folder)):
+        return _learn(config, material, folder, seed=seed, progress=progress)
+
+
+def _learn(
+    config: TaskConfig, material: Material, folder: Path, *, seed: int, progress: Progress
+) -> Task:
     torch.manual_seed(seed)
     task = Task.new(config, material.train, material.words(config))
     feed, network = task.module.feed, config.network
@@ -81,6 +89,7 @@ def learn(
     chosen_by = {"patience": run.patience, "evaluate_every": run.evaluate_every}
     made_from = {**trainee.fingerprint(), "run": numbers_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
+        Checkpoints(folder, keep=1).remove_all()  # a kill may have left them
         progress.say(f"{folder} is finished.")
         return finished
     outcome = train(trainee, run, folder, progress=progress)
@@ -89,7 +98,7 @@ def learn(
     task = replace(task, facts=facts)
     task.module.eval()
     task.save(folder)
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    Checkpoints(folder, keep=1).remove_all()
     return task
 
 

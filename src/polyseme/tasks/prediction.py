@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polyseme.engines import hold_file
 from polyseme.errors import ConfigError, InputError
-from polyseme.files import WORK, publish
+from polyseme.files import scratch_for
 from polyseme.model import preparation_of
 from polyseme.progress import Progress
 from polyseme.tasks.account import Account
@@ -94,13 +95,14 @@ class Predictor:
         return account
 
     def write(self, found: Iterable[Predicted], out: Path) -> None:
-        """JSON lines."""
-        scratch = out.parent / WORK / out.name
-        scratch.parent.mkdir(parents=True, exist_ok=True)
-        with scratch.open("w", encoding="utf-8", newline="\n") as stream:
+        """JSON lines; refused while another process writes to the same file."""
+        with (
+            hold_file(out),
+            scratch_for(out) as scratch,
+            scratch.open("w", encoding="utf-8", newline="\n") as stream,
+        ):
             for each in found:
                 stream.write(json.dumps(each.as_json(), ensure_ascii=False) + "\n")
-        publish(scratch, out)
 
     def _of_file(self, path: Path, account: Account, progress: Progress) -> Iterator[Example]:
         """A line that cannot be used is counted and told."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.drawing import load_matplotlib
-from polyseme.files import canonical_json, write_text
+from polyseme.files import canonical_json, scratch_for, write_text
 from polyseme.pretraining.curve import draw_curve
 from polyseme.tasks.examples import Example
 from polyseme.tasks.labels import due
@@ -57,7 +57,8 @@ def draw_mixes(path: Path, mixes: Mapping[str, Any]) -> None:
         axes.bar_label(bars, fmt="{:.2f}", fontsize=8)
         axes.set(title=f"{place}, scale {told['scale']:.2f}", xlabel="layer", xticks=layers)
         axes.set_ylim(0, 1.05 * max(told["layers"]) + 0.02)
-    figure.savefig(path, dpi=120)
+    with scratch_for(path) as scratch:
+        figure.savefig(scratch, dpi=120)
 
 
 def draw_confusion(path: Path, counts: Mapping[tuple[str, str], int]) -> list[str]:
@@ -87,7 +88,8 @@ def draw_confusion(path: Path, counts: Mapping[tuple[str, str], int]) -> list[st
             if share >= 0.005:  # what would be written as 0.00 is left blank
                 shade = "white" if share > 0.5 else "black"
                 axes.text(x, y, f"{share:.2f}", ha="center", va="center", fontsize=6, color=shade)
-    figure.savefig(path, dpi=130)
+    with scratch_for(path) as scratch:
+        figure.savefig(scratch, dpi=130)
     return notes
 
 

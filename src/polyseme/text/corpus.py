@@ -14,6 +14,7 @@ from typing import Any
 from polyseme.config import build
 from polyseme.errors import CorpusError
 from polyseme.files import is_as_written
+from polyseme.folders import files_told
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
@@ -42,7 +43,8 @@ class Corpus:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             version = manifest["preparation"]["format"]
-        except (ValueError, KeyError, TypeError) as error:
+            files_told(manifest)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
             raise CorpusError(

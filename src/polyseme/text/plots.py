@@ -4,6 +4,7 @@ from pathlib import Path
 
 from polyseme.drawing import load_matplotlib
 from polyseme.errors import ConfigError
+from polyseme.files import scratch_for
 from polyseme.text.corpus import Corpus
 from polyseme.text.statistics import Coverage, Frequent, bin_lengths
 
@@ -44,6 +45,6 @@ def plot_corpus(
     right.locator_params(axis="x", nbins=4)
     for label in right.get_yticklabels():
         label.set_fontfamily(fonts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with scratch_for(path) as scratch:
+        figure.savefig(scratch, dpi=150)
     return notes

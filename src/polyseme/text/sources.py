@@ -6,6 +6,7 @@ named with the reason why it is not; none disappears.
 
 import codecs
 import glob
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> Found:
             if isinstance(source, Source):
                 sources.append(source)
             else:
-                passed_over.append((name, source))
+                passed_over.append((_as_text(name), source))
     if not sources:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in passed_over[:5])
         raise InputError(
@@ -122,23 +123,25 @@ def newline_in(encoding: str) -> bytes:
 def _files_of(given: str) -> list[tuple[Path, str]]:
     """The files an input stands for, each with its name."""
     path = Path(given)
-    if path.is_file():
-        return [(path, path.name)]
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
+        files = sorted(file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
         return [(file, file.relative_to(path).as_posix()) for file in files]
+    if os.path.lexists(path):
+        return [(path, path.name)]
     matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
     if not matches:
         raise InputError(
             f"There is no file, folder or match for {given!r} (looked in {Path.cwd()})."
         )
-    return [(Path(match), Path(match).name) for match in matches if Path(match).is_file()]
+    return [(Path(match), Path(match).name) for match in matches if not Path(match).is_dir()]
 
 
 def _recognise(path: Path, name: str, stated: Format | None) -> Source | str:
     """The file as a source, or why it is not one."""
     if any(part.startswith(".") for part in Path(name).parts):
         return "hidden file"
+    if not path.is_file():
+        return _no_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
     if compression:
@@ -149,6 +152,18 @@ def _recognise(path: Path, name: str, stated: Format | None) -> Source | str:
         return f"unknown kind of file {ending}; make it plain text, or say --format if it is"
     if format_ == "parquet" and compression:
         return "Parquet is compressed inside; unpack the file"
-    # A name need not be text on Linux; ours goes into every shard.
-    name = name.encode("utf-8", errors="backslashreplace").decode("utf-8")
-    return Source(path, name, format_, compression, path.stat().st_size)
+    return Source(path, _as_text(name), format_, compression, path.stat().st_size)
+
+
+def _as_text(name: str) -> str:
+    """A name need not be text on Linux; ours goes into every shard and into the manifest."""
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")
+
+
+def _no_file(path: Path) -> str:
+    """Why a path is not a file that can be read."""
+    if not path.is_symlink():
+        return "neither a file nor a folder"
+    if path.is_dir():
+        return "link to a folder, which is not followed; name the folder itself"
+    return "link that leads to no file"  # where to, is of this machine; the manifest is not

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polyseme.files import publish
+from polyseme.files import scratch_folder, scratch_for
 
 _MEMORY = "512MB"
 _BATCH = 100_000
@@ -30,28 +30,30 @@ _QUERY = """
 """
 
 
-def count_words(shards: Sequence[Path], final: Path, scratch: Path, *, threads: int) -> int:
+def count_words(shards: Sequence[Path], final: Path, *, threads: int) -> int:
     """Count all words of all shards into one table; returns how many spellings there are."""
-    scratch.mkdir(parents=True, exist_ok=True)
+    with scratch_folder(final.parent) as spilled, scratch_for(final) as scratch:
+        return _count(shards, scratch, spilled, threads=threads)
+
+
+def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) -> int:
     options: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": _MEMORY,
         "threads": threads,
-        "temp_directory": str(scratch),
+        "temp_directory": str(spilled),
         "autoinstall_known_extensions": "false",  # nothing from the network
         "autoload_known_extensions": "false",
     }
     rows = 0
-    unfinished = scratch / final.name
     with duckdb.connect(":memory:", config=options) as connection:
         names = {"shards": [str(path) for path in shards]}
         result = connection.execute(_QUERY, names)
         with (
-            unfinished.open("wb") as file,
+            table.open("wb") as file,
             pq.ParquetWriter(file, VOCABULARY_SCHEMA, compression="zstd") as writer,
         ):
             while batch := result.fetchmany(_BATCH):
                 columns = [list(column) for column in zip(*batch, strict=True)]
                 writer.write_table(pa.table(columns, schema=VOCABULARY_SCHEMA))
                 rows += len(batch)
-    publish(unfinished, final)
     return rows

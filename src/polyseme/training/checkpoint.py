@@ -6,12 +6,14 @@
 A checkpoint is written under `.work`, made durable, and then renamed as a whole, so that under
 `checkpoints` there are only whole ones. Disks still flip bits, and a flipped weight is as good a
 number as any other, hence the hashes.
+
+`checkpoints` may be a link to another disk. Then `.work` lies there, too, and nothing is moved or
+removed there but checkpoints.
 """
 
-import contextlib
 import errno
 import json
-import shutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +24,24 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
-from polyseme.files import WORK, canonical_json, describe_file, publish_folder
+from polyseme.files import (
+    WORK,
+    canonical_json,
+    clear_work,
+    describe_file,
+    is_linked,
+    own_folder,
+    publish_folder,
+    scratch_folder,
+)
+from polyseme.folders import files_told
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
 CHECKPOINTS = "checkpoints"
 """Where they lie, in a run's folder."""
 _FORMAT = 1
+_STEP = re.compile(r"step-([0-9]{9,})")
 _UNREADABLE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO}
 
 
@@ -52,14 +65,16 @@ class Checkpoints:
 
     def __init__(self, folder: Path, *, keep: int) -> None:
         self._folder = folder / CHECKPOINTS
-        self._work = folder / WORK
+        self._is_linked = is_linked(self._folder)
+        self._scratch_beside = self._folder if self._is_linked else folder  # on the same disk
         self._refused = folder / "refused"
         self._keep = keep
 
     def steps(self) -> list[int]:
         """Steps of which there is a checkpoint, damaged or not, in order."""
-        names = [path.name.removeprefix("step-") for path in self._folder.glob("step-*")]
-        return sorted(int(name) for name in names if name.isdecimal())
+        found = (_STEP.fullmatch(path.name) for path in self._folder.glob("step-*"))
+        steps = {name[0]: int(name[1]) for name in found if name}
+        return sorted(step for name, step in steps.items() if name == self.path(step).name)
 
     def path(self, step: int) -> Path:
         """Where the checkpoint of a step lies."""
@@ -68,18 +83,14 @@ class Checkpoints:
     def save(self, checkpoint: Checkpoint, *, best_step: int | None = None) -> None:
         """Return only when the checkpoint is on the disk; then remove those no longer needed."""
         step = checkpoint.state["step"]
-        scratch = self._work / f"checkpoint-{step}"
-        try:
-            scratch.mkdir(parents=True)
+        with scratch_folder(self._scratch_beside) as scratch:
             save_file(_apart(checkpoint.weights), scratch / _WEIGHTS)
             save_file(_apart(checkpoint.moments), scratch / _OPTIMIZER)
             # Not in order of names: the first measure is the one that is watched.
             (scratch / _STATE).write_text(json.dumps(checkpoint.state, indent=1), "utf-8")
             (scratch / _MANIFEST).write_bytes(_describe(scratch))
             publish_folder(scratch, self.path(step))
-            self._retire_old(best_step)
-        finally:
-            self._remove_leftovers()
+        self._retire_old(best_step)
 
     def load(self, step: int) -> Checkpoint:
         """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
@@ -115,29 +126,38 @@ class Checkpoints:
 
     def set_aside(self, step: int) -> Path:
         """Move a damaged checkpoint out of the way of the one that will take its place."""
-        self._refused.mkdir(exist_ok=True)
-        number = len(list(self._refused.iterdir()))
+        if self._is_linked:
+            raise TrainingError(
+                f"{self.path(step)} is no sound checkpoint, and {self._folder} is a link to "
+                f"{self._folder.readlink()}, where nothing is moved. Move it away yourself."
+            )
+        number = len(list(own_folder(self._refused).iterdir()))
         aside = self._refused / f"{number:03d}-{self.path(step).name}"
         return self.path(step).rename(aside)
 
     def tidy(self, *, best_step: int | None = None) -> None:
         """Do what a kill in the midst of a save has left undone."""
         self._retire_old(best_step)
-        self._remove_leftovers()
+        if not self._is_linked:
+            clear_work(self._scratch_beside / WORK)
+
+    def remove_all(self) -> None:
+        """Remove every checkpoint, and the folder if nothing else is in it."""
+        self._remove(self.steps())
+        if not self._is_linked and self._folder.is_dir() and not any(self._folder.iterdir()):
+            self._folder.rmdir()
 
     def _retire_old(self, best_step: int | None) -> None:
         """Keep the newest, and the best."""
-        for step in self.steps()[: -self._keep]:
-            if step != best_step:
-                # Renamed first: a kill while it is being emptied must not leave half of one.
-                self._work.mkdir(exist_ok=True)
-                self.path(step).rename(self._work / f"checkpoint-old-{step}")
+        self._remove([step for step in self.steps()[: -self._keep] if step != best_step])
 
-    def _remove_leftovers(self) -> None:
-        for path in self._work.glob("checkpoint-*"):
-            shutil.rmtree(path, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty, or not there
-            self._work.rmdir()
+    def _remove(self, steps: list[int]) -> None:
+        for step in steps:
+            path = self.path(step)
+            if not self._is_linked or _is_checkpoint(path):
+                # Renamed first: a kill while it is being emptied must not leave half of one.
+                with scratch_folder(self._scratch_beside) as scratch:
+                    path.rename(scratch / path.name)
 
 
 def load_newest(folder: Path, on_refused: Callable[[int, str], None]) -> Checkpoint | None:
@@ -169,6 +189,17 @@ def _describe(folder: Path) -> bytes:
     """The manifest of the files as they are. Compared as a whole, so that it guards itself."""
     files = {name: describe_file(folder / name) for name in (_WEIGHTS, _OPTIMIZER, _STATE)}
     return canonical_json({"format": _FORMAT, "files": files}).encode()
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether all that is in a folder are files of a checkpoint, as long as its manifest tells."""
+    try:
+        files = files_told(json.loads((folder / _MANIFEST).read_bytes()))
+        sizes = {path.name: path.lstat().st_size for path in folder.iterdir()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    del sizes[_MANIFEST]
+    return not folder.is_symlink() and sizes == {name: files[name]["bytes"] for name in files}
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -2,15 +2,20 @@
 
 A step's line has the loss twice: readable, and exact to the last bit (`float.hex`), so that two
 runs can be compared. A run that goes on cuts off the lines of steps it will do again.
+
+The one file that is written in place, so it must be no other file too: a link in its place is
+replaced by a new log, and of a hard link a copy is made.
 """
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import MissingExtraError
+from polyseme.files import own_folder, scratch_for
 from polyseme.training.state import RunState
 
 NAME = "run.jsonl"
@@ -24,7 +29,9 @@ class RunLog:
     def __init__(self, folder: Path, state: RunState, *, tensorboard: bool) -> None:
         path = folder / NAME
         _cut(path, state)
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        # Not through a link, should one have come meanwhile; Windows knows no such option.
+        how = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.open(path, how, 0o644)
         self._waiting: list[str] = []
         self._written = time.monotonic()
         self._board = _board(folder / "tensorboard", state.step) if tensorboard else None
@@ -79,8 +86,13 @@ class RunLog:
 
 def _cut(path: Path, state: RunState) -> None:
     """Cut the log where the run stands. A line torn by a kill is cut off too."""
+    if path.is_symlink():
+        path.unlink()
     if not path.is_file():
         return
+    if path.stat().st_nlink > 1:
+        with scratch_for(path) as copy:
+            shutil.copyfile(path, copy)
     end = 0
     with path.open("rb") as lines:
         for line in lines:
@@ -103,4 +115,4 @@ def _board(folder: Path, from_step: int) -> Any:
         raise MissingExtraError.of(
             "tensorboard", extra="tensorboard", purpose="tensorboard = true"
         ) from error
-    return SummaryWriter(str(folder), purge_step=from_step + 1)
+    return SummaryWriter(str(own_folder(folder)), purge_step=from_step + 1)

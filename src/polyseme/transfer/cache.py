@@ -9,13 +9,10 @@ sentences and nothing else; each is held against its checksum when it is first r
 little, and no damage passes.
 """
 
-import contextlib
 import hashlib
 import json
-import os
-import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,8 +27,14 @@ from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
 from polyseme.encoders.environment import Environment
 from polyseme.errors import VectorsError
-from polyseme.files import WORK, canonical_json, disk_faults_explained, publish_folder, sha256_of
-from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room
+from polyseme.files import (
+    canonical_json,
+    disk_faults_explained,
+    publish_folder,
+    scratch_folder,
+    sha256_of,
+)
+from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room, note_use, remove_cache
 from polyseme.vectors.embedded import Vectors
 
 Array = npt.NDArray[Any]
@@ -114,7 +117,7 @@ class LayerCache:
         layers: Array = self._layers[begin : begin + self._lengths[number]]
         if not self._is_checked[number]:
             if zlib.crc32(layers.data) != self._checksums[number]:
-                shutil.rmtree(self.path, ignore_errors=True)
+                remove_cache(self.path)
                 raise VectorsError(
                     f"The cached layers in {self.path} are damaged: sentence {number} is not as it "
                     "was written. They have been removed; run the same command again and they are "
@@ -135,6 +138,8 @@ class LayerCache:
 def open_cache(folder: Path, origin: Origin, lengths: Integers) -> LayerCache | None:
     """The cache of this origin, if there is a sound one. Looks at the manifest and the size."""
     path = folder / origin.key
+    if path.is_symlink():
+        return None
     try:
         manifest = json.loads((path / MANIFEST).read_text("utf-8"))
         is_same = manifest["origin"] == asdict(origin)
@@ -143,7 +148,7 @@ def open_cache(folder: Path, origin: Origin, lengths: Integers) -> LayerCache | 
             return None
         if sha256_of(file, origin.layers_bytes) != manifest["checksums"]:
             return None
-        os.utime(path / MANIFEST)  # tells which caches are in use
+        note_use(path)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return LayerCache(path, origin, lengths)
@@ -154,10 +159,9 @@ def make_cache(config: CacheConfig, origin: Origin, vectors: Iterable[Vectors]) 
     final = config.folder / origin.key
     config.folder.mkdir(parents=True, exist_ok=True)
     with disk_faults_explained(config.folder):
-        if final.exists():  # what could not be opened
-            shutil.rmtree(final)
+        remove_cache(final)  # what could not be opened
         check_room(config.folder, origin.num_bytes, config.max_gigabytes)
-        with _scratch(config.folder, origin.key) as scratch:
+        with scratch_folder(config.folder) as scratch:
             tail = _write(scratch / LAYERS, origin, vectors)
             manifest = {"origin": asdict(origin), "checksums": hashlib.sha256(tail).hexdigest()}
             (scratch / MANIFEST).write_bytes(canonical_json(manifest).encode())
@@ -167,19 +171,6 @@ def make_cache(config: CacheConfig, origin: Origin, vectors: Iterable[Vectors]) 
                 if not final.exists():
                     raise
                 # Another process was quicker; what it has made is the same.
-
-
-@contextlib.contextmanager
-def _scratch(folder: Path, key: str) -> Iterator[Path]:
-    scratch = folder / WORK / f"{key}.{os.getpid()}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty: others have work in it
-            scratch.parent.rmdir()
 
 
 def _write(path: Path, origin: Origin, vectors: Iterable[Vectors]) -> bytes:

@@ -1,4 +1,7 @@
-"""The folder that caches lie in: how much they take, what may be removed, what still fits."""
+"""The folder that caches lie in: how much they take, what may be removed, what still fits.
+
+A link in it is never followed to remove anything: what it leads to is not ours.
+"""
 
 import contextlib
 import os
@@ -29,6 +32,8 @@ def list_caches(folder: Path) -> list[CacheEntry]:
     """All caches of a folder, that which has lain idle longest first."""
     entries = []
     for path in folder.glob(f"*/{LAYERS}"):
+        if path.parent.is_symlink():
+            continue
         with contextlib.suppress(FileNotFoundError):  # another process removes it just now
             manifest = path.parent / MANIFEST
             used = (manifest if manifest.exists() else path).stat().st_mtime
@@ -41,18 +46,34 @@ def trim_caches(folder: Path, max_gigabytes: float) -> list[CacheEntry]:
 
     0 removes all. Work that a killed process left behind goes too, after a day.
     """
-    for scratch in (folder / WORK).glob("*"):
-        if time.time() - scratch.stat().st_mtime > _ABANDONED:
+    work = folder / WORK
+    for scratch in () if work.is_symlink() else work.glob("*"):
+        if time.time() - scratch.lstat().st_mtime > _ABANDONED:
             shutil.rmtree(scratch, ignore_errors=True)
     left = list_caches(folder)
     removed = []
     while left and sum(entry.num_bytes for entry in left) > max_gigabytes * _GIGABYTE:
         oldest = left.pop(0)
-        # The manifest first: without it a half-removed cache is none.
-        (oldest.path / MANIFEST).unlink(missing_ok=True)
-        shutil.rmtree(oldest.path, ignore_errors=True)
+        remove_cache(oldest.path)
         removed.append(oldest)
     return removed
+
+
+def remove_cache(path: Path) -> None:
+    """Remove a cache, if there is one; of a link in its place, the link."""
+    if path.is_symlink():
+        path.unlink()
+        return
+    # The manifest first: without it a half-removed cache is none.
+    (path / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def note_use(path: Path) -> None:
+    """Tell by the time of its manifest that a cache is in use, unless it is some other file too."""
+    manifest = path / MANIFEST
+    if not manifest.is_symlink() and manifest.stat().st_nlink == 1:
+        os.utime(manifest)
 
 
 def check_room(folder: Path, num_bytes: int, max_gigabytes: float) -> None:

@@ -40,7 +40,7 @@ _SAMPLED_PARTS = 20
 
 def embedding_job(work: "EmbedPart") -> ShardJob:
     """The job of embedding all parts."""
-    return ShardJob(work=work, fingerprint=work.fingerprint, folders=(FOLDER,))
+    return ShardJob(work=work, fingerprint=work.fingerprint, folders=(FOLDER,), linkable=(FOLDER,))
 
 
 def embed_part(model: Path, config: VectorsConfig, narrowing: Path | None) -> "EmbedPart":

@@ -14,6 +14,7 @@ from typing import Any
 from polyseme.config import build
 from polyseme.errors import VectorsError
 from polyseme.files import is_as_written
+from polyseme.folders import files_told
 from polyseme.vectors.settings import VectorsConfig
 
 FORMAT_VERSION = 1
@@ -41,7 +42,8 @@ class VectorFolder:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             version = manifest["vectors_format"]
-        except (ValueError, KeyError, TypeError) as error:
+            files_told(manifest)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise VectorsError(
                 f"{path} does not tell of vectors ({error}). Name a folder made by polyseme embed."
             ) from error

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from polyseme.errors import ConfigError
-from polyseme.files import WORK, publish
+from polyseme.files import scratch_for
 
 NAME = "narrowing.safetensors"
 _SAMPLE = 20_000
@@ -43,10 +43,8 @@ class Narrowing:
         """Write the file, with a hash of what it was made from."""
         tensors = {"mean": self.mean, "directions": self.directions}
         tensors["kept"] = np.array(self.kept, np.float32)
-        scratch = folder / WORK / NAME
-        scratch.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_bytes(save(tensors, metadata={_KEY: made_from}))
-        publish(scratch, folder / NAME)
+        with scratch_for(folder / NAME) as scratch:
+            scratch.write_bytes(save(tensors, metadata={_KEY: made_from}))
 
     @classmethod
     def load(cls, folder: Path, made_from: str | None = None) -> "Narrowing | None":
@@ -56,7 +54,7 @@ class Narrowing:
                 if made_from is not None and (file.metadata() or {}).get(_KEY) != made_from:
                     return None
                 mean, directions, kept = map(file.get_tensor, ("mean", "directions", "kept"))
-        except (FileNotFoundError, SafetensorError):
+        except (OSError, SafetensorError):
             return None
         return cls(mean, directions, tuple(kept.tolist()))
 

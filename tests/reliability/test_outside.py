@@ -1,0 +1,138 @@
+"""Whatever stands in an output folder, no command changes a file outside it."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import polyseme
+from engines.jobs import forge_receipt, hashes
+
+from polyseme.errors import PolysemeError
+from reliability.victims import Planter, harm, make_victims, snapshot
+from reliability.writing_commands import (
+    COMMANDS,
+    WRITES,
+    Inputs,
+    finished_output,
+    make_inputs,
+    unfinish,
+)
+
+# Cases for each command, 60 in all; in the slow tier 600.
+QUICK = {"prepare": 22, "embed": 10, "pretrain": 5, "train": 4, "predict": 9, "inspect": 2}
+QUICK |= {"compare": 2, "vectors": 2, "evaluate": 2, "convert": 2}
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    return make_inputs(tmp_path_factory.mktemp("outside") / "inputs")
+
+
+def attack(name: str, inputs: Inputs, folder: Path, seed: int) -> tuple[list[str], list[str]]:
+    """One case: what was planted, and the harm it did."""
+    choose = random.Random(f"{name} {seed}")
+    victims, out = make_victims(folder / "victims"), folder / "out"
+    finished = finished_output(name, inputs)
+    if finished is not None and choose.random() < 0.8:
+        shutil.copytree(finished, out)
+    out.mkdir(exist_ok=True)
+    if choose.random() < 0.6:
+        unfinish(name, out)
+    planter = Planter(out, victims, choose, *WRITES[name])
+    planter.plant(choose.randint(1, 3))
+    before = [snapshot(victims), snapshot(inputs.folder)]
+    try:
+        COMMANDS[name](inputs, out, choose.randrange(6))
+    except PolysemeError:
+        pass  # a refusal is a good answer, any other exception is not
+    except Exception as error:
+        error.add_note(f"seed {seed}: {planter.planted}")
+        raise
+    after = [snapshot(victims), snapshot(inputs.folder)]
+    return planter.planted, harm(before[0], after[0], planter.open_to) + harm(before[1], after[1])
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_changes_anything_outside_its_output_folder(
+    inputs: Inputs, tmp_path: Path, name: str, times: int
+) -> None:
+    for seed in range(QUICK[name] * times):
+        planted, found = attack(name, inputs, tmp_path / str(seed), seed)
+        assert found == [], f"seed {seed}: {planted}"
+        shutil.rmtree(tmp_path / str(seed))
+
+
+# --- what the audit found, through the command line ------------------------------------------
+
+
+def prepare_here(inputs: Inputs, out: Path, *, code: int) -> str:
+    text = str(inputs.texts[0])
+    options = ("--language", "en", "--segmenter", "whitespace", "--layout", "lines")
+    shown = polyseme("prepare", text, "--out", out, *options, "--replace", code=code)
+    assert "Traceback" not in shown.stderr
+    return " ".join(shown.stderr.split())
+
+
+def corpus_to_tamper_with(inputs: Inputs, folder: Path) -> tuple[Path, Path]:
+    """A finished corpus, and files that are none of its business."""
+    out, victims = folder / "out", make_victims(folder / "victims")
+    prepare_here(inputs, out, code=0)
+    return out, victims
+
+
+@pytest.mark.parametrize("name", ["../victims/precious.txt", "{v}/precious.txt"])
+def test_prepare_deletes_nothing_that_a_receipt_names_elsewhere(
+    inputs: Inputs, tmp_path: Path, name: str
+) -> None:
+    out, victims = corpus_to_tamper_with(inputs, tmp_path)
+    receipt = forge_receipt("part-00099", [name.format(v=victims)])
+    (out / "receipts" / "part-00099.json").write_text(receipt, encoding="utf-8")
+    before = snapshot(victims)
+    prepare_here(inputs, out, code=0)
+    assert harm(before, snapshot(victims)) == []
+
+
+@pytest.mark.parametrize("top", ["quarantine", ".work"])
+def test_prepare_empties_no_folder_that_a_link_leads_to(
+    inputs: Inputs, tmp_path: Path, top: str
+) -> None:
+    out, victims = corpus_to_tamper_with(inputs, tmp_path)
+    shutil.rmtree(out / top, ignore_errors=True)
+    (out / top).symlink_to(victims)
+    before = snapshot(victims)
+    assert f"{top} is a link to" in prepare_here(inputs, out, code=74)
+    assert harm(before, snapshot(victims)) == []
+
+
+@pytest.mark.parametrize(("command", "top"), [("prepare", "shards"), ("embed", "vectors")])
+def test_the_bulk_of_the_data_may_lie_on_another_disk(
+    inputs: Inputs, tmp_path: Path, command: str, top: str
+) -> None:
+    """Moved there with a link left behind, then made anew with other texts or settings."""
+    disk = make_victims(tmp_path / "disk") / "bulk"
+    out = Path(shutil.copytree(_finished(command, inputs), tmp_path / "out"))
+    for path in sorted((out / top).iterdir()):
+        shutil.move(path, disk / path.name)
+    (out / top).rmdir()
+    (out / top).symlink_to(disk)
+    before = snapshot(tmp_path / "disk")
+    quiet = tmp_path / "quiet"
+    for turn in (0, 1, 5):
+        COMMANDS[command](inputs, out, turn)
+        COMMANDS[command](inputs, quiet, turn)
+        assert hashes(disk) == hashes(quiet / top)
+    assert (out / top).is_symlink()
+    others, after = (
+        {name: told for name, told in each.items() if not name.startswith("bulk")}
+        for each in (before, snapshot(tmp_path / "disk"))
+    )
+    assert harm(others, after) == []
+
+
+def _finished(command: str, inputs: Inputs) -> Path:
+    finished = finished_output(command, inputs)
+    assert finished is not None
+    return finished
