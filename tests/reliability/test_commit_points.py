@@ -1,17 +1,15 @@
 """Whatever call of a commit is the last one, or fails: files are absent or complete."""
 
 import multiprocessing
-import os
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
 from engines.jobs import FileShard, capitals_job, hashes, make_inputs
-from required import need, needs
+from required import needs
 
 from polyseme.engines import commit_shard
 from polyseme.errors import StorageError
@@ -22,6 +20,7 @@ from polyseme.text.vocabulary import count_words
 from reliability import traced
 from reliability.killing import make_documents, prepare
 from reliability.one_shard import commit_one_shard
+from reliability.small_disk import resize
 from reliability.traced import Point, list_points, python, run_with, sample
 
 RUN = "a-run"
@@ -138,7 +137,7 @@ def quiet(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 
 def points_of_prepare(texts: Path, folder: Path) -> list[Point]:
     out = folder / "listed"
-    command = python("reliability.prepare_traced", *prepare_words(texts, out))
+    command = python("reliability.command_traced", *prepare_words(texts, out))
     return list_points(command, folder / "log", out)
 
 
@@ -152,7 +151,7 @@ def test_a_corpus_is_absent_or_complete_whatever_call_was_the_last(
     codes: Counter[int] = Counter()
     for i, point in enumerate(points):
         out = tmp_path / f"out-{i}"
-        command = python("reliability.prepare_traced", *prepare_words(texts, out))
+        command = python("reliability.command_traced", *prepare_words(texts, out))
         codes[run_with(command, point, "signal=KILL").returncode] += 1
         assert_absent_or_complete(out, quiet, point)
         prepare_again(texts, out)
@@ -186,7 +185,7 @@ def test_a_fault_of_the_disk_at_any_call_is_told_and_loses_nothing(
     assert len(points) > 10
     for i, point in enumerate(sample(points, number)):
         out = tmp_path / f"out-{i}"
-        command = python("reliability.prepare_traced", *prepare_words(texts, out))
+        command = python("reliability.command_traced", *prepare_words(texts, out))
         failed = run_with(command, point, f"error={fault}")
         assert failed.returncode == 74, (point, failed.stderr)
         assert "run the same command again" in " ".join(failed.stderr.split()), point
@@ -194,21 +193,6 @@ def test_a_fault_of_the_disk_at_any_call_is_told_and_loses_nothing(
         assert_absent_or_complete(out, quiet, point)
         prepare_again(texts, out)
         assert hashes(out) == quiet, point
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own that is soon full."""
-    is_root = sys.platform == "linux" and os.geteuid() == 0
-    need(is_root, "being root, to mount a small file system", only_on="linux")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False
-    )
-    need(mounted.returncode == 0, "the right to mount a small file system")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -244,7 +228,3 @@ def test_a_disk_that_duckdb_finds_full_is_told_in_words(
     with pytest.raises(StorageError, match="No space left"), disk_faults_explained(small_disk):
         count_words([shard], small_disk / "words", threads=1)
     assert not (small_disk / "words").exists()
-
-
-def resize(disk: Path, size: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)

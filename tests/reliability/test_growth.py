@@ -12,8 +12,11 @@ from typing import Any
 
 import pytest
 from required import need_package
+from tasks.readers.making import reader
 from text.making import make_config, make_piece, make_source
 
+from polyseme.tasks.account import Account
+from polyseme.tasks.readers import read_examples
 from polyseme.text.clean import UnfitTextError, clean
 from polyseme.text.formats import read_piece, vertical
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
@@ -246,6 +249,55 @@ def test_readers_grow_with_the_file(
             pass
 
     check_growth(lambda: read, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
+
+
+EXAMPLES: list[tuple[dict[str, Any], str, str]] = [
+    ({"kind": "columns"}, "", "a O\n"),
+    ({"kind": "columns"}, "", "a\n\n"),
+    ({"kind": "columns"}, "", "a "),
+    ({"kind": "conllu", "label": "upos"}, "", "1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n"),
+    ({"kind": "conllu", "label": "Case"}, "1\ta\t_\tX\t_\t", "A=b|"),
+    ({"kind": "propbank", "word": 1, "predicate": 2, "arguments": 3}, "", "a V (A0*)\n"),
+    ({"kind": "propbank", "word": 1, "predicate": 2, "arguments": 3}, "a V ", "(A0*"),
+    ({"kind": "table", "format": "csv", "text": "1", "label": "2", "header": False}, "", '"'),
+    ({"kind": "table", "format": "csv", "text": "1", "label": "2", "header": False}, '"', "a\n"),
+    ({"kind": "table", "format": "tsv", "text": "1", "label": "2", "header": False}, "", "a\tb\n"),
+    ({"kind": "table", "format": "jsonl", "text": "a", "label": "b"}, "", "["),
+    ({"kind": "labelled"}, "", "x a b\n"),
+    ({"kind": "labelled"}, "x ", "a "),
+    ({"kind": "segmented"}, "", "中 "),
+    ({"kind": "trees", "subtrees": True}, "", "("),
+    ({"kind": "trees", "subtrees": True}, "", "(1 a)"),
+    ({"kind": "trees", "subtrees": True}, "", "(1 a)\n"),
+    ({"kind": "senses"}, "", "0\tan a\n"),
+]
+
+
+@pytest.mark.parametrize(("config", "head", "pattern"), EXAMPLES)
+def test_readers_of_examples_grow_with_the_file(
+    config: dict[str, Any], head: str, pattern: str, tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    path = tmp_path / "examples.data.txt"
+    senses = tmp_path / "examples.gold.txt"  # read by one of them: a line for each
+
+    def read(text: str) -> None:
+        path.write_text(head + text, encoding="utf-8")
+        senses.write_text("0\n" * text.count("\n"), encoding="utf-8")
+        for _ in read_examples(path, reader(**config), Account()):
+            pass
+
+    check_growth(lambda: read, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
+
+
+@pytest.mark.parametrize("pattern", ["国", "国a", "後", "乾隆", "a", "龘"])
+def test_converting_characters_grows_with_the_text(pattern: str, sizes: tuple[int, ...]) -> None:
+    pytest.importorskip("opencc")
+    config = make_config(language="zh", script="simplified")
+
+    def convert(text: str) -> None:
+        clean(text, config)
+
+    check_growth(lambda: convert, partial(fill, pattern), sizes)
 
 
 @pytest.mark.parametrize("pattern", ["a", "a\n", "\n ", " "])

@@ -1,12 +1,14 @@
-"""Training through kills, a full or failing disk, damaged files and signals (T1, T3 to T6, T10)."""
+"""Training through kills, bad disks, damaged files, racing saves, signals (T1, T3-6, T9, T10)."""
 
 import random
 import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,12 @@ from training.damage import DAMAGES, FILES, flip
 from training.toy import Toy, saved_digests, settings
 from training.toy_run import TESTS, command
 
-from polyseme.training.checkpoint import Checkpoints, DamagedCheckpointError, load_newest
+from polyseme.training.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    DamagedCheckpointError,
+    load_newest,
+)
 from polyseme.training.loop import train
 from reliability import traced
 from reliability.traced import Point, list_points, run_with, sample
@@ -180,6 +187,49 @@ def test_the_check_sees_a_damaged_checkpoint(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedCheckpointError):
         assert_only_whole_checkpoints(tmp_path)
+
+
+# --- a save while training goes on -------------------------------------------------------
+
+
+def some_state() -> dict[str, torch.Tensor]:
+    """Tensors as a module can have them: in one piece, turned, tied to another, in bfloat16."""
+    first = torch.randn(32, 16)
+    half = torch.randn(5).bfloat16()
+    return {"first": first, "turned": torch.randn(16, 32).T, "tied": first, "half": half}
+
+
+def saved_as_it_was(folder: Path, save: Callable[[Checkpoint], object], step: int) -> bool:
+    """Whether a checkpoint holds the bits of the moment `save` was called, when all tensors change
+    as soon as it returns."""
+    weights, moments = some_state(), some_state()
+    before = [{name: t.clone() for name, t in part.items()} for part in (weights, moments)]
+    save(Checkpoint(weights, moments, {"step": step}))
+    for tensor in [*weights.values(), *moments.values()]:
+        tensor.add_(1)
+    deadline = time.monotonic() + 10
+    while newest(folder) < step and time.monotonic() < deadline:
+        time.sleep(0.001)
+    found = Checkpoints(folder, keep=1).load(step)
+    return all(
+        torch.equal(was[name], now[name])
+        for was, now in zip(before, (found.weights, found.moments), strict=True)
+        for name in was
+    )
+
+
+def test_a_save_holds_the_moment_it_was_called_at(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path, keep=1)
+    assert sum(saved_as_it_was(tmp_path, store.save, step) for step in range(1, 101)) == 100
+
+
+def test_the_check_sees_a_save_that_is_still_writing_when_training_goes_on(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path, keep=1)
+
+    def save_later(what: Checkpoint) -> None:
+        threading.Timer(0.05, store.save, [what]).start()
+
+    assert not any(saved_as_it_was(tmp_path, save_later, step) for step in range(1, 4))
 
 
 # --- signals -----------------------------------------------------------------------------

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from required import need_package
 from reliability.victims import harm, make_victims, snapshot
+from required import need_package
 
 from polyseme.errors import MissingExtraError, StorageError
 from polyseme.training.loop import train

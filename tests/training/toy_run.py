@@ -62,12 +62,17 @@ def command(folder: Path, **values: Any) -> list[str]:
     return python("training.toy_run", folder, json.dumps(values))
 
 
-def run_together(processes: int, folder: Path, **values: Any) -> list[tuple[int, str]]:
-    """A run by several processes at once, as torchrun starts them. Exit codes and complaints."""
+def address_of(processes: int) -> dict[str, str]:
+    """Where so many processes find each other, as torchrun tells them: a port that is free."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+    return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
+
+
+def run_together(processes: int, folder: Path, **values: Any) -> list[tuple[int, str]]:
+    """A run by several processes at once, as torchrun starts them. Exit codes and complaints."""
+    place = address_of(processes)
     crew = [
         subprocess.Popen(
             command(folder, **values),

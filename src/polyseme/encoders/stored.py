@@ -46,11 +46,17 @@ def check_room(path: Path, config: EncoderConfig) -> None:
 
 
 def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = None) -> None:
-    """Write a network's weights; the file appears whole or not at all."""
+    """Write a network's weights, all finite; the file appears whole or not at all."""
     weights = {
         name: weight.detach().to("cpu", dtype).contiguous()
         for name, weight in network.state_dict().items()
     }
+    if (name := _first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"{path} is not written: {name} has values that are not finite numbers as "
+            f"{weights[name].dtype}. Training has left the numbers there are: begin anew with a "
+            "lower learning rate; or, if weights were to be stored in half the bits, in float32."
+        )
     with scratch_for(path) as scratch:
         scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
 
@@ -66,13 +72,17 @@ def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:
     if wanted != found:
         differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
         raise _misfit(path, f"{differing} differ")
-    for name, weight in weights.items():
-        if not weight.isfinite().all():
-            raise ModelError(
-                f"{path} holds no weights that can be used: {name} has values that are not "
-                "finite numbers. Take the whole folder anew from where it came."
-            )
+    if (name := _first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"{path} holds no weights that can be used: {name} has values that are not "
+            "finite numbers. Take the whole folder anew from where it came."
+        )
     return {name: weight.float() for name, weight in weights.items()}
+
+
+def _first_not_finite(weights: dict[str, Tensor]) -> str | None:
+    """The name of a tensor with NaN or infinity in it."""
+    return next((name for name, weight in weights.items() if not weight.isfinite().all()), None)
 
 
 def _misfit(path: Path, how: str) -> ModelError:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polyseme.errors import ConfigError
+from polyseme.errors import ConfigError, TrainingError
 from polyseme.training.settings import TrainingConfig
 
 
@@ -89,16 +89,35 @@ def gathered(config: TrainingConfig) -> Iterator[Crew]:
     if device == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(device)
-    torch.distributed.init_process_group(
-        "nccl" if device.startswith("cuda") else "gloo",
-        timeout=timedelta(minutes=config.timeout_minutes),
-    )
+    with _lost_processes_explained(size, config.timeout_minutes):
+        torch.distributed.init_process_group(
+            "nccl" if device.startswith("cuda") else "gloo",
+            timeout=timedelta(minutes=config.timeout_minutes),
+        )
+        try:
+            yield Crew(torch.distributed.get_rank(), size, device)
+            torch.distributed.barrier()  # the first is still saving when the others are done
+        finally:
+            gc.collect()  # a wrapped module left over would hold the group beyond its end
+            torch.distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _lost_processes_explained(size: int, timeout_minutes: float) -> Iterator[None]:
+    """Say in words that another process has died or hangs; this one cannot go on without it."""
     try:
-        yield Crew(torch.distributed.get_rank(), size, device)
-        torch.distributed.barrier()  # the first is still saving when the others are done
-    finally:
-        gc.collect()  # a wrapped module left over would hold the group beyond its end
-        torch.distributed.destroy_process_group()
+        yield
+    except RuntimeError as error:
+        # gloo has no class of errors of its own: only its name stands in what it says.
+        if not isinstance(error, torch.distributed.DistError) and "gloo" not in str(error):
+            raise
+        is_late = "timed out" in str(error).lower()
+        late = f"did not answer for {60 * timeout_minutes:,.0f} s (training.timeout_minutes)"
+        raise TrainingError(
+            f"One of the {size} processes {late if is_late else 'has ended before the others'}, "
+            "so this one stops, too. What that process said last tells why. The same command "
+            "goes on from the newest checkpoint."
+        ) from error
 
 
 def choose_device(wish: str | None) -> str:

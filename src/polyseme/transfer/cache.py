@@ -36,10 +36,10 @@ from polyseme.files import (
 )
 from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room, note_use, remove_cache
 from polyseme.vectors.embedded import Vectors
+from polyseme.vectors.store import as_stored
 
 Array = npt.NDArray[Any]
 _FORMAT = 2
-_LARGEST_HALF = 65_504.0
 
 
 class CacheConfig(Settings):
@@ -178,12 +178,8 @@ def _write(path: Path, origin: Origin, vectors: Iterable[Vectors]) -> bytes:
     checksums = []
     with path.open("wb") as file:
         for found in vectors:
-            if origin.dtype == "float16" and np.abs(found).max() > _LARGEST_HALF:
-                raise VectorsError(
-                    f"A vector has a number as large as {np.abs(found).max():.3g}, and float16 "
-                    "ends at 65,504. Set cache.dtype = 'float32'."
-                )
-            layers = np.ascontiguousarray(found.transpose(1, 0, 2), origin.dtype)
+            stored = as_stored(found, origin.dtype, setting="cache.dtype")
+            layers = np.ascontiguousarray(stored.transpose(1, 0, 2))
             checksums.append(zlib.crc32(layers.data))
             file.write(layers.data)
         tail = np.array(checksums, "<u4").tobytes()

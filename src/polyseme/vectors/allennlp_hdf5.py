@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from polyseme.errors import MissingExtraError
 from polyseme.vectors.corpus_parts import Sentence
-from polyseme.vectors.store import Array
+from polyseme.vectors.store import Array, as_stored
 
 
 class Hdf5Writer:
@@ -29,7 +27,7 @@ class Hdf5Writer:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: Any = h5py.File(path, "w", track_order=False)
         self._text = h5py.string_dtype()
-        self._dtype = np.dtype(dtype)
+        self._dtype = dtype
         self._names: dict[str, str] = {}
 
     def __enter__(self) -> "Hdf5Writer":
@@ -45,5 +43,7 @@ class Hdf5Writer:
         """The vectors (L, T, D) of a whole sentence."""
         del places
         whole = vectors[0] if len(vectors) == 1 else vectors  # one layer: (words, numbers)
-        self._file.create_dataset(str(number), data=whole.astype(self._dtype), track_times=False)
+        self._file.create_dataset(
+            str(number), data=as_stored(whole, self._dtype), track_times=False
+        )
         self._names[" ".join(sentence.words)] = str(number)

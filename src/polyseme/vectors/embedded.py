@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,3 +101,9 @@ def _unknown(wish: object, num_layers: int) -> ConfigError:
         f"layers={wish!r} cannot be given. This model has {num_layers} layers: 'all', 'top', "
         f"'average', a number from 0 to {num_layers - 1}, or {num_layers} weights."
     )
+
+
+def is_finite(vectors: npt.NDArray[Any]) -> bool:
+    """Whether no number is NaN or infinite. Looks at each only if their sum gives cause to."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(vectors.sum(dtype=np.float32)) or np.isfinite(vectors).all())

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from polyseme.errors import ModelError
 from polyseme.model import Model
-from polyseme.vectors.embedded import LayerChoice, Vectors
+from polyseme.vectors.embedded import LayerChoice, Vectors, is_finite
 from polyseme.vectors.windows import Part, Window
 from polyseme.vectors.wordvectors import WordVectors
 
@@ -55,7 +55,7 @@ class Encoding:
             table = self._words(window.distinct)
             for part in window.parts(_EXACT_ROWS if exact else None):
                 self._write(part, table, choice, found, exact=exact)
-        if not all(_is_finite(vectors) for vectors in found):
+        if not all(is_finite(vectors) for vectors in found):
             raise ModelError(
                 "The model gives vectors that are not finite (NaN or infinity), so its weights are "
                 "damaged or too large. Take the model anew from where it came."
@@ -86,9 +86,3 @@ class Encoding:
                 yield
         finally:
             torch.set_num_threads(before)
-
-
-def _is_finite(vectors: Vectors) -> bool:
-    """Looks at every number only if their sum gives cause to."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(vectors.sum()) or np.isfinite(vectors).all())

@@ -17,7 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from polyseme.errors import VectorsError
 from polyseme.vectors.corpus_parts import Sentence
+from polyseme.vectors.embedded import is_finite
 
 Array = npt.NDArray[Any]
 # Words in a row group: 6 MB a column at 384 numbers of float16; a reader skips by the group.
@@ -27,11 +29,25 @@ _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"float16": pa.float16(), "float32": pa.float32()}
 
 
+def as_stored(vectors: Array, dtype: str, setting: str = "vectors.dtype") -> Array:
+    """Vectors in the type they are kept in, all of them finite; `setting` chooses that type."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        stored = vectors.astype(dtype)
+    if is_finite(stored):
+        return stored
+    if not is_finite(vectors):
+        raise VectorsError("Vectors that are not finite (NaN or infinity) are not stored.")
+    raise VectorsError(
+        f"A vector has a number as large as {np.abs(vectors).max():.3g}, and {dtype} ends at "
+        f"{np.finfo(dtype).max:,.0f}. Set {setting} = 'float32'."
+    )
+
+
 class ParquetWriter:
     """Writes one Parquet file, a row group at a time."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, width: int, dtype: str) -> None:
-        self._columns, self._dtype = columns, np.dtype(dtype)
+        self._columns, self._dtype = columns, dtype
         vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), width)
         self._schema = pa.schema(
             [
@@ -77,7 +93,7 @@ class ParquetWriter:
         positions += [sentence.position] * len(places)
         all_places += places
         words += [sentence.words[place] for place in places]
-        self._vectors.append(vectors.astype(self._dtype))
+        self._vectors.append(as_stored(vectors, self._dtype))
         if len(documents) >= _ROW_GROUP:
             self._flush()
 

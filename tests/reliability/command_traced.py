@@ -1,0 +1,16 @@
+"""The whole command line, to be traced once the modules of the command are there.
+
+command_traced.py COMMAND ARGUMENTS
+"""
+
+import importlib
+import sys
+
+from polyseme.cli import main
+from reliability.traced import announce
+
+if __name__ == "__main__":
+    for module in (f"commands.{sys.argv[1]}", "text.vocabulary", "text.shards", "terminal"):
+        importlib.import_module(f"polyseme.{module}")
+    announce()
+    main()

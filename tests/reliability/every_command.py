@@ -1,0 +1,76 @@
+"""Every command of the command line, one after the other, in one process; to be watched.
+
+python -m reliability.every_command FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import h5py
+from legacy.bilm_files import OPTIONS, arrays_for
+from pretraining.making import rule_text
+from tasks.cases import make_task
+
+from polyseme.cli import main
+
+SMALL = (
+    *("--point", "elmo-teaching", "--set", "model.encoder.context.width=16"),
+    *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
+)
+
+
+def write_old_weights(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "options.json").write_text(json.dumps(OPTIONS), encoding="utf-8")
+    with h5py.File(folder / "weights.hdf5", "w") as file:
+        for name, array in arrays_for(OPTIONS).items():
+            file[name] = array
+
+
+def commands(folder: Path) -> list[list[str]]:
+    """The words after `polyseme`, in an order in which each finds what it needs."""
+    folder.mkdir(parents=True)
+    case = make_task(folder)
+    write_old_weights(folder / "old")
+    (folder / "text.txt").write_text(rule_text(), encoding="utf-8")
+    corpus, model, task = folder / "corpus", folder / "model", folder / "names"
+    quick = ("--set", "training.epochs=1")
+    lines: list[tuple[object, ...]] = [
+        ("plan",),
+        (
+            *("prepare", folder / "text.txt", "--language", "en", "--layout", "lines"),
+            *("--held-out", 0.2, "--workers", 2, "--out", corpus),
+        ),
+        ("plan", corpus, *SMALL, "--hours", 1),
+        ("pretrain", corpus, *SMALL, "--steps", 3, "--out", model),
+        ("evaluate", model, corpus),
+        ("score", model, "The old cat purrs and purrs ."),
+        ("embed", model, corpus, "--workers", 2, "--out", folder / "vectors"),
+        ("vectors", "info", folder / "vectors", "--verify"),
+        ("inspect", corpus, "--verify"),
+        ("convert", folder / "old", folder / "elmo", "--language", "en"),
+        ("train", case.task, "--out", task, *quick),
+        ("evaluate", task),
+        ("predict", task, "word1 word10"),
+        ("compare", case.task, "--out", folder / "compared", *quick),
+    ]
+    return [[str(word) for word in line] for line in lines]
+
+
+def run(words: list[str]) -> int:
+    """A command as `python -m polyseme` runs it; its exit code."""
+    sys.argv = ["polyseme", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+if __name__ == "__main__":
+    for line in commands(Path(sys.argv[1])):
+        code = run(line)
+        print("did", line[0], code, file=sys.stderr)
+        if code:
+            sys.exit(code)
