@@ -16,7 +16,7 @@ from polyseme.errors import VectorsError
 from polyseme.files import is_as_written
 from polyseme.vectors.settings import VectorsConfig
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
 
