@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,20 @@ def write_text(final: Path, text: str, *, scratch_folder: Path | None = None) ->
         publish(scratch, final)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def copy_file(source: Path, final: Path) -> None:
+    """Copy a file of any size; the copy appears whole or not at all."""
+    work = final.parent / WORK
+    work.mkdir(parents=True, exist_ok=True)
+    scratch = work / f"{final.name}.{os.getpid()}"
+    try:
+        shutil.copyfile(source, scratch)
+        publish(scratch, final)
+    finally:
+        scratch.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty: others have work in it
+            work.rmdir()
 
 
 def flush_to_disk(path: Path) -> None:

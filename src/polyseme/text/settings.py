@@ -27,10 +27,10 @@ class CorpusConfig(Settings):
     (each Chinese character a word), whitespace (already segmented). Default: jieba for zh,
     otherwise spacy."""
     layout: Layout = "auto"
-    """How plain text is laid out. auto: a file is a document, and whether its lines are hard-wrapped
-    is detected for each file. wrapped: a file is a document, lines up to a blank line are joined.
-    unwrapped: a file is a document, a line is a paragraph. articles: a line is a paragraph, a
-    blank line ends a document. lines: every line is a document."""
+    """How plain text is laid out. auto: a file is a document, and hard-wrapped lines are detected
+    in each. wrapped: a file is a document, lines up to a blank line are joined. unwrapped: a file
+    is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
+    document. lines: every line is a document."""
     format: Format | None = None
     """Format of the input files; by default told from their names."""
     encoding: str = "utf-8"
