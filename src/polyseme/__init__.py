@@ -11,8 +11,10 @@ them: `polyseme.text` for corpora, `polyseme.engines` for work over many shards.
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
+    from polyseme.pretraining.scores import Score
     from polyseme.vectors.embedder import Embedder
 
 __version__ = "0.1.0"
@@ -31,12 +33,23 @@ def load(
     exact in the third digit. `threads` is how many processor threads work; without it, as torch
     chooses.
     """
-    try:
-        from polyseme.vectors.embedder import Embedder
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
-            raise
-        from polyseme.errors import MissingExtraError
+    from polyseme.errors import torch_needed_for
 
-        raise MissingExtraError.of(error.name, extra="torch", purpose="Embedding") from error
+    with torch_needed_for("Embedding"):
+        from polyseme.vectors.embedder import Embedder
     return Embedder.load(folder, device=device, precision=precision, threads=threads)
+
+
+def score(folder: "str | PathLike[str]", texts: "str | Sequence[str]") -> "list[Score]":
+    """How likely each sentence of these texts is by the model in a folder, word by word.
+
+    `score.total` is the mean over directions of the natural log-probability; `score.parts` has
+    each direction, word by word.
+    """
+    from pathlib import Path
+
+    from polyseme.errors import torch_needed_for
+
+    with torch_needed_for("Scoring"):
+        from polyseme.pretraining.scores import score_texts
+    return score_texts(Path(folder), [texts] if isinstance(texts, str) else texts)

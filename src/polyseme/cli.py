@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from polyseme import __version__
-from polyseme.errors import MissingExtraError, PolysemeError
+from polyseme.errors import PolysemeError, torch_needed_for
 
 
 def main() -> None:
@@ -88,13 +88,8 @@ def _help(text: str) -> str:
 
 def _import(name: str, verb: str) -> ModuleType:
     """A verb's module; what it needs beyond the core is named where it is missing."""
-    try:
+    with torch_needed_for(f"polyseme {verb}"):
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
-            raise
-        purpose = f"polyseme {verb}"
-        raise MissingExtraError.of(error.name, extra="torch", purpose=purpose) from error
 
 
 def _command(verb: str) -> Callable[..., None]:

@@ -4,6 +4,9 @@ Each message says what happened with the values, what was expected, and what to 
 `exit_code` follows the sysexits convention, so scripts can tell a bad file from a full disk.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 
 class PolysemeError(Exception):
     """A mistake or a failure outside the program; its text is written for the user."""
@@ -51,6 +54,17 @@ class MissingExtraError(PolysemeError):
             f"{purpose} needs the package {package!r}, which is not installed. "
             f"Install it with: pip install 'polyseme[{extra}]'"
         )
+
+
+@contextlib.contextmanager
+def torch_needed_for(purpose: str) -> Iterator[None]:
+    """Say what to install where an import finds no PyTorch."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        raise MissingExtraError.of(error.name, extra="torch", purpose=purpose) from error
 
 
 class EngineError(PolysemeError):

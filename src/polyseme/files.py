@@ -159,6 +159,12 @@ def clear_work(work: Path) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
+def copy_file(source: Path, final: Path) -> None:
+    """Copy a file of any size; the copy appears whole or not at all."""
+    with scratch_for(final) as scratch:
+        shutil.copyfile(source, scratch)
+
+
 def flush_to_disk(path: Path) -> None:
     """Return only when the file's bytes are on the disk."""
     with path.open("rb+") as stream:

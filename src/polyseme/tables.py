@@ -7,4 +7,9 @@ from rich.text import Text
 
 def titled(title: str, table: Table) -> Group:
     """A table below its title, which may be wider: a path in it stays in one piece."""
-    return Group(Text(title, style="table.title", no_wrap=True, overflow="ignore"), table)
+    return Group(on_one_line(title, style="table.title"), table)
+
+
+def on_one_line(line: str, style: str = "") -> Text:
+    """A line that is never wrapped, so that a path or JSON in it can be copied."""
+    return Text(line, style=style, no_wrap=True, overflow="ignore")

@@ -58,7 +58,7 @@ def make_corpus(
 def _write(writer: ShardWriter, document: Document) -> None:
     for position, words in enumerate(document.sentences):
         row = (document.name, position, document.held_out, " ".join(words), words, [0] * len(words))
-        writer.add(row)
+        writer.add((f"{document.name}:{position}:0", *row))
 
 
 def _account(documents: Sequence[Document]) -> dict[str, int]:

@@ -8,6 +8,8 @@ import pytest
 
 from polyseme.config import build
 from polyseme.errors import ConfigError
+from polyseme.tasks.examples import Tagged
+from polyseme.tasks.readers import load_examples
 from polyseme.tasks.settings import TaskConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,6 +32,15 @@ EXAMPLES = [
 def test_a_task_on_a_page_can_be_built(text: str) -> None:
     config = build(TaskConfig, tomllib.loads(text))
     assert config.network.kind == tomllib.loads(text)["network"]["kind"]
+
+
+def test_the_recipe_for_weibo_reads_characters_without_their_places(tmp_path: Path) -> None:
+    page = (DOCS / "how-to/train-a-task.md").read_text(encoding="utf-8")
+    [text] = [text for text in tasks_of(page) if "weibo" in text]
+    reader = build(TaskConfig, tomllib.loads(text)).data.reader
+    (tmp_path / "weibo.train").write_text("科0\tO\n技1\tO\n", encoding="utf-8")
+    examples = load_examples(tmp_path / "weibo.train", reader).examples
+    assert examples == [Tagged(("科", "技"), ("O", "O"))]
 
 
 def test_pages_with_tasks_are_found() -> None:

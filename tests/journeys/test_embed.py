@@ -66,7 +66,14 @@ def test_the_how_to_page_runs_as_it_stands(
     [code] = fences(text, "python")
     names: dict[str, Any] = {}
     exec(compile(code, page.name, "exec"), names)
-    assert names["uses"].schema.names == ["document", "position", "place", "word", "vector"]
+    assert names["uses"].schema.names == [
+        "sentence_id",
+        "document",
+        "position",
+        "place",
+        "word",
+        "vector",
+    ]
 
 
 def fences(text: str, kind: str) -> list[str]:

@@ -1,6 +1,7 @@
 """From a corpus to a model and back to sentences, through the command line."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from command_line import polyseme
 from pretraining.making import rule_corpus
 
+import polyseme as polyseme_api
 from polyseme.files import sha256_of
 from polyseme.text.corpus import Corpus
 
@@ -63,8 +65,37 @@ def test_a_stopped_run_goes_on_to_the_same_model(
     assert sha256_of(out / "model.safetensors") == sha256_of(model / "model.safetensors")
 
 
+def test_a_finished_model_keeps_no_checkpoints_unless_asked(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    assert not (model / "checkpoints").exists()
+    out = tmp_path / "kept"
+    polyseme("pretrain", corpus.folder, *SMALL, "--steps", "2", "--out", out, "--keep-checkpoints")
+    assert any((out / "checkpoints").iterdir())
+
+
+def test_a_finished_model_is_not_trained_again(model: Path, corpus: Corpus) -> None:
+    before = sha256_of(model / "manifest.json")
+    shown = polyseme("pretrain", corpus.folder, *SMALL, "--steps", "60", "--out", model)
+    assert "is finished" in " ".join(shown.stderr.split())
+    result = polyseme("pretrain", corpus.folder, *SMALL, "--steps", "61", "--out", model, code=65)
+    assert "--from" in result.stderr
+    assert sha256_of(model / "manifest.json") == before
+
+
+def test_a_model_no_better_than_word_frequencies_says_so(corpus: Corpus, tmp_path: Path) -> None:
+    command = ("pretrain", corpus.folder, *SMALL, "--steps", "1", "--out", tmp_path / "m")
+    shown = " ".join(polyseme(*command).stdout.split())
+    assert "no better than the unigram model" in shown
+    assert "too little to learn a language from" in shown
+
+
 def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> None:
     shown = polyseme("evaluate", model, corpus.folder).stdout
+    facts = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["facts"]
+    # What pretrain tells for nothing is what the n-gram model finds on the same predictions.
+    told = [f"{facts['unigram_perplexity'][part]:.1f}" for part in ("forward", "backward")]
+    assert re.findall(r"ward +│ +[0-9,]+ +│ +([0-9.]+)", shown) == told
     assert "3-gram" in shown
     assert "unigram" in shown
     assert "forward" in shown
@@ -75,6 +106,26 @@ def test_score_prefers_the_order_of_the_text(model: Path) -> None:
     natural, turned = "The old cat purrs and purrs .", "The cat old purrs purrs and ."
     shown = polyseme("score", model, turned, natural).stdout
     assert shown.index("The old cat purrs and purrs .") < shown.index("The cat old purrs purrs")
+
+
+def test_score_shows_every_word_of_a_long_sentence_on_a_narrow_screen(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = [f"word{number}" for number in range(28)]
+    rows = polyseme("score", model, " ".join(words)).stdout.splitlines()
+    for word in words:
+        (row,) = [row.split() for row in rows if row.split()[:1] == [word]]
+        assert float(row[2]) < 0
+        assert float(row[4]) < 0
+
+
+def test_score_as_json_is_what_python_gives(model: Path) -> None:
+    texts = ["The cat purrs .", "The dog barks ."]
+    printed = polyseme("score", model, *texts, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in printed] == [
+        score.as_json() for score in polyseme_api.score(model, texts)
+    ]
 
 
 def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) -> None:

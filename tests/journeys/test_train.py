@@ -52,6 +52,17 @@ def test_the_test_data_is_measured_when_asked(case: TaskCase, trained: Path) -> 
     assert "15 examples" in other.stdout
 
 
+def test_a_task_with_its_model_inside_works_wherever_it_is(case: TaskCase, tmp_path: Path) -> None:
+    out = tmp_path / "here"
+    polyseme("train", case.task, "--out", out, "--include-model", "--set", "training.epochs=1")
+    moved = out.rename(tmp_path / "there")
+    model = case.model.rename(case.model.with_name("gone"))
+    try:
+        polyseme("predict", moved, "word1 word10")
+    finally:
+        model.rename(case.model)
+
+
 def test_a_setting_nobody_knows_is_refused_with_the_nearest(case: TaskCase) -> None:
     command = ("train", case.task, "--out", case.folder / "x", "--set", "training.epoch=3")
     shown = polyseme(*command, code=2)

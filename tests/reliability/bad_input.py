@@ -135,7 +135,7 @@ TEXT_KINDS: dict[str, Callable[[], Kind]] = {
         data := b"r" + random.Random(3).randbytes(200_000), data.count(b"\n") + 1, None
     ),
     "an unclosed paragraph of a million lines": lambda: Kind(
-        b"w\n" * 300_000, 300_000, 300_000, settings={"layout": "paragraphs"}
+        b"w\n" * 300_000, 300_000, 300_000, settings={"layout": "wrapped"}
     ),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from text.making import make_config, make_source
+from text.making import looked_into, make_config, make_source
 
 from polyseme.text import prepare
 from polyseme.text.formats import read_piece
@@ -47,7 +47,7 @@ def prepare_here(kind: Kind, folder: Path) -> Outcome:
     """One kind, in this process."""
     source = make_source(folder, kind.data, kind.format, kind.compression)
     config = make_config(**{"segmenter": None, **kind.settings})
-    (batch,) = plan_shards([source], config)
+    (batch,) = plan_shards(looked_into([source], config), config)
     load_segmenter(config.chosen_segmenter, config.language)  # start-up is not the input's fault
     began = time.monotonic()
     counts = prepare_shard(config, batch, folder)

@@ -224,7 +224,7 @@ def test_a_disk_that_duckdb_finds_full_is_told_in_words(
     with ShardWriter(shard, ()) as writer:
         for i in range(100_000):
             words = [f"quite-a-long-word-{i}-{k}-{'x' * 10}" for k in range(8)]
-            writer.add(("document", i, False, "text", words, [0] * 8))
+            writer.add((f"document:{i}:0", "document", i, False, "text", words, [0] * 8))
     with pytest.raises(StorageError, match="No space left"), disk_faults_explained(small_disk):
         count_words([shard], small_disk / "words", threads=1)
     assert not (small_disk / "words").exists()

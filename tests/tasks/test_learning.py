@@ -74,10 +74,45 @@ def test_development_data_is_measured_as_often_as_asked_and_at_the_end(
 
 
 def test_a_task_refuses_another_model_than_its_own(folder: Path, models: dict[str, Path]) -> None:
-    with pytest.raises(ModelError, match="trained with another model"):
-        Task.load(folder, model=models["gpt"])
-    with pytest.raises(ModelError, match=r"there is none now.*--frozen"):
-        Task.load(folder, model=folder / "nowhere")
+    for other in (models["gpt"], folder / "nowhere"):
+        with pytest.raises(ModelError, match=rf"{other} is not it.*--model"):
+            Task.load(folder, model=other)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["house/task/seed-1/model", "house/task/model", "house/{name}", "house/models/{name}"],
+)
+def test_a_task_and_its_model_can_be_moved_together(
+    place: str, config: TaskConfig, folder: Path, tmp_path: Path
+) -> None:
+    assert config.feed.model is not None
+    old = config.feed.model.model
+    shutil.copytree(folder, tmp_path / "house/task/seed-1")
+    model = tmp_path / place.format(name=old.name)
+    shutil.copytree(old, model)
+    hidden = old.rename(old.with_name("hidden"))
+    try:
+        task = Task.load(tmp_path / "house/task/seed-1")
+    finally:
+        hidden.rename(old)
+    assert task.config.feed.model is not None
+    assert task.config.feed.model.model == model
+
+
+def test_a_model_of_the_right_name_and_other_content_is_not_taken(
+    config: TaskConfig, folder: Path, models: dict[str, Path], tmp_path: Path
+) -> None:
+    assert config.feed.model is not None
+    old = config.feed.model.model
+    shutil.copytree(folder, tmp_path / "house/task")
+    shutil.copytree(models["gpt"], tmp_path / "house" / old.name)
+    hidden = old.rename(old.with_name("hidden"))
+    try:
+        with pytest.raises(ModelError, match=rf"it was at {old} and is not there now.*--model"):
+            Task.load(tmp_path / "house/task")
+    finally:
+        hidden.rename(old)
 
 
 @pytest.mark.parametrize("named", ["the same model", "another"])

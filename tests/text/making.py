@@ -18,13 +18,16 @@ from polyseme.text.pieces import Piece
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import prepare_shard
 from polyseme.text.records import Blank, Item, Record, Rejected
+from polyseme.text.sampling import look_into
 from polyseme.text.settings import CorpusConfig, Format
-from polyseme.text.sources import Compression, Source
+from polyseme.text.sources import Compression, Found, Source
 
 
 def make_config(**values: Any) -> CorpusConfig:
-    """Settings with the simplest segmenter, so that expected words can be read off the text."""
-    return CorpusConfig.model_validate({"language": "en", "segmenter": "whitespace", **values})
+    """Settings with the simplest segmenter, so that expected words can be read off the text, and
+    with the layout that has several documents in a file."""
+    simplest = {"language": "en", "segmenter": "whitespace", "layout": "articles"}
+    return CorpusConfig.model_validate({**simplest, **values})
 
 
 def make_source(
@@ -34,7 +37,7 @@ def make_source(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "input"
     path.write_bytes(data)
-    return Source(path, "input", kind, compression, len(data))
+    return Source(path, "input", kind, compression, len(data), "articles")
 
 
 def make_piece(source: Source) -> Piece:
@@ -46,7 +49,14 @@ def read_all(
     folder: Path, data: bytes, kind: Format = "text", config: CorpusConfig | None = None
 ) -> list[Item]:
     """Every item a reader makes of these bytes."""
-    return list(read_piece(make_piece(make_source(folder, data, kind)), config or make_config()))
+    config = config or make_config()
+    (source,) = looked_into([make_source(folder, data, kind)], config)
+    return list(read_piece(make_piece(source), config))
+
+
+def looked_into(sources: Sequence[Source], config: CorpusConfig) -> list[Source]:
+    """The sources with their layouts, as `prepare` would have them."""
+    return look_into(Found(list(sources), []), config)[0].sources
 
 
 def texts(items: Sequence[Item]) -> list[str]:
@@ -101,7 +111,7 @@ def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -
     rows: list[dict[str, Any]] = []
     quarantine: list[dict[str, Any]] = []
     parts = []
-    batches = plan_shards(sources, config)
+    batches = plan_shards(looked_into(sources, config), config)
     for batch in batches:
         out = folder / batch.name
         out.mkdir(parents=True)

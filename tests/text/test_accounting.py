@@ -17,13 +17,13 @@ LINES = st.lists(st.sampled_from(GOOD + BLANK + BAD), max_size=60)
 
 
 @settings(max_examples=60, deadline=None)
-@given(lines=LINES, layout=st.sampled_from(["articles", "lines", "paragraphs"]))
+@given(lines=LINES, layout=st.sampled_from(["articles", "lines", "wrapped"]))
 def test_every_line_is_read_and_is_blank_or_bad_or_kept(lines: list[bytes], layout: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = make_source(Path(folder), b"".join(line + b"\n" for line in lines))
         counts = prepare_all([source], make_config(layout=layout), Path(folder) / "out").counts
     # Joined to a paragraph, a line with a NUL character takes its neighbours with it.
-    is_joined = layout == "paragraphs"
+    is_joined = layout == "wrapped"
     assert counts["read"] == len(lines)
     assert counts["blank"] == sum(line in BLANK for line in lines)
     assert counts["quarantined"] >= sum(line in BAD for line in lines)

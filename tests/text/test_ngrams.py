@@ -25,7 +25,8 @@ def make_corpus(folder: Path, *shards: list[tuple[Sentence, bool]]) -> Corpus:
     for name, sentences in zip(names, shards, strict=True):
         with ShardWriter(folder / name, ()) as writer:
             for position, (words, is_held_out) in enumerate(sentences):
-                writer.add(("d", position, is_held_out, " ".join(words), words, [0] * len(words)))
+                row = ("d", position, is_held_out, " ".join(words), words, [0] * len(words))
+                writer.add((f"d:{position}:0", *row))
     return Corpus(folder, {"files": dict.fromkeys(names)})
 
 

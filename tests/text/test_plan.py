@@ -37,6 +37,8 @@ def prepare_both(
 def check_same(small: Preparation, large: Preparation) -> None:
     assert large.num_shards == 1
     assert small.rows == large.rows
+    ids = [row["sentence_id"] for row in large.rows]
+    assert len(set(ids)) == len(ids)
     assert small.quarantine == large.quarantine
     assert small.counts == large.counts
 

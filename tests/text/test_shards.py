@@ -12,11 +12,21 @@ from polyseme.text import shards
 from polyseme.text.shards import ShardWriter, shard_schema
 
 ROWS: list[tuple[Any, ...]] = [
-    ("d1", 0, False, "One two", ["One", "two"], [0, 4], "1850", None),
-    ("d1", 1, False, "中文", ["中", "文"], [0, 1], "1850", "N"),
-    ("d2", 0, True, "two", ["two"], [0], None, "N"),
+    ("d1:0:0", "d1", 0, False, "One two", ["One", "two"], [0, 4], "1850", None),
+    ("d1:0:1", "d1", 1, False, "中文", ["中", "文"], [0, 1], "1850", "N"),
+    ("d2:0:0", "d2", 0, True, "two", ["two"], [0], None, "N"),
 ]
-COLUMNS = ("document", "position", "held_out", "text", "words", "starts", "date", "author")
+COLUMNS = (
+    "sentence_id",
+    "document",
+    "position",
+    "held_out",
+    "text",
+    "words",
+    "starts",
+    "date",
+    "author",
+)
 
 
 def write(path: Path, rows: list[tuple[Any, ...]]) -> None:
@@ -59,7 +69,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_users_columns_follow_ours() -> None:
-    assert shard_schema(("date",)).names == [*COLUMNS[:6], "date"]
+    assert shard_schema(("date",)).names == [*COLUMNS[:7], "date"]
 
 
 def test_an_error_on_the_way_is_not_hidden(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from polyseme.text.vocabulary import count_words
 def write_shard(path: Path, sentences: list[tuple[list[str], bool]]) -> Path:
     with ShardWriter(path, ()) as writer:
         for position, (words, is_held_out) in enumerate(sentences):
-            writer.add(("d", position, is_held_out, " ".join(words), words, [0] * len(words)))
+            row = ("d", position, is_held_out, " ".join(words), words, [0] * len(words))
+            writer.add((f"d:{position}:0", *row))
     return path
 
 

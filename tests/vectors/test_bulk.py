@@ -37,11 +37,11 @@ def all_sentences(case: Case) -> list[Any]:
 def test_every_word_of_the_corpus_is_there_once_in_order(case: Case, tmp_path: Path) -> None:
     result = case.embed(tmp_path / "v")
     found = [
-        (row["document"], row["position"], row["place"], row["word"])
+        (row["sentence_id"], row["document"], row["position"], row["place"], row["word"])
         for row in rows_of(result.vectors)
     ]
     expected = [
-        (sentence.document, sentence.position, place, word)
+        (sentence.sentence_id, sentence.document, sentence.position, place, word)
         for sentence in all_sentences(case)
         for place, word in enumerate(sentence.words)
     ]
@@ -55,11 +55,7 @@ def test_vectors_are_those_the_embedder_gives_alone(case: Case, tmp_path: Path) 
     embedder = Embedder.load(case.model)
     sentence = all_sentences(case)[150]
     alone = embedder.embed([sentence.words])[0].vectors  # (L, T, D)
-    rows = [
-        row
-        for row in rows_of(result.vectors)
-        if (row["document"], row["position"]) == (sentence.document, sentence.position)
-    ]
+    rows = [row for row in rows_of(result.vectors) if row["sentence_id"] == sentence.sentence_id]
     stored = np.array([[row[f"layer_{layer}"] for row in rows] for layer in range(3)])
     np.testing.assert_allclose(stored, alone, atol=1e-5 * float(np.sqrt((alone**2).mean())))
 

@@ -23,7 +23,7 @@ _ORDER = [("count", "descending"), ("word", "ascending")]
 def frequent_words(vocabulary: Path, number: int, min_count: int) -> Any:
     """At most `number` words with their counts; equal counts in the order of spelling."""
     best = _SCHEMA.empty_table()
-    for piece in _training_counts(vocabulary):
+    for piece in training_counts(vocabulary):
         enough = piece.filter(pc.greater_equal(piece["count"], min_count))
         best = pa.concat_tables([best, enough]).sort_by(_ORDER).slice(0, number).combine_chunks()
     return best
@@ -32,7 +32,7 @@ def frequent_words(vocabulary: Path, number: int, min_count: int) -> Any:
 def frequent_characters(vocabulary: Path, min_count: int) -> str:
     """Characters seen at least `min_count` times, by falling count, then by code point."""
     counts = np.zeros(CODE_POINTS, np.int64)
-    for piece in _training_counts(vocabulary):
+    for piece in training_counts(vocabulary):
         points, starts = code_points(*utf8_of(as_strings(piece["word"])))
         weights = np.repeat(piece["count"].to_numpy(), np.diff(starts))
         # Weights are summed as floats, exact below 2**53.
@@ -43,7 +43,7 @@ def frequent_characters(vocabulary: Path, min_count: int) -> str:
     return order.astype("<u4").tobytes().decode("utf-32-le")
 
 
-def _training_counts(vocabulary: Path) -> Any:
+def training_counts(vocabulary: Path) -> Any:
     """Tables of (word, count in the training part), words of held-out text alone left out."""
     try:
         for piece in pq.ParquetFile(vocabulary).iter_batches(_PIECE):

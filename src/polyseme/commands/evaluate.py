@@ -46,8 +46,8 @@ class EvaluateConfig(Settings):
     """The model folder, or that of a trained task."""
     folder: Path | None = None
     """The corpus folder; for a task a file of examples, and without it the task's test data."""
-    frozen: Path | None = None
-    """Where the model that a task was trained with lies now, if it has moved."""
+    model_: Path | None = None
+    """Where the model that a task was trained with lies now, if it is not found by itself."""
     order: int = Field(default=3, ge=0, le=5)
     """Order of the n-gram model; 0 leaves it out."""
     memory: str = "2GB"
@@ -67,7 +67,7 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated 
     """Measure; nothing is left on disk."""
     progress = progress or Silence()
     if is_task(config.model):
-        return evaluate_task(config.model, config.folder, model=config.frozen, progress=progress)
+        return evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
     if config.folder is None:
         raise ConfigError(
             f"{config.model} is a language model: name the corpus whose held-out text it is "

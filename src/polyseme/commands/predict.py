@@ -35,7 +35,7 @@ _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 class PredictConfig(Settings):
     """Which task, on what."""
 
-    model: Path
+    task: Path
     """The folder of the trained task; of several seeds, the best on the development data."""
     inputs: tuple[str, ...] = ()
     """Texts, each quoted; two for a task on pairs."""
@@ -43,8 +43,8 @@ class PredictConfig(Settings):
     """A file of texts instead, one a line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
-    frozen: Path | None = None
-    """Where the model that the task was trained with lies now, if it has moved."""
+    model_: Path | None = None
+    """Where the model that the task was trained with lies now, if it is not found by itself."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
-    predictor = Predictor(Task.load(best_in(config.model), model=config.frozen))
+    predictor = Predictor(Task.load(best_in(config.task), model=config.model_))
     if config.file is None:
         found = list(predictor.predict(predictor.given(config.inputs)))
         if config.out is not None:

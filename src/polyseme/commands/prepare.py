@@ -34,6 +34,7 @@ from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
 from polyseme.text.pieces import Batch
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import describe_preparation, fingerprint, shard_function
+from polyseme.text.sampling import look_into
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Found, find_sources
 from polyseme.text.vocabulary import count_words
@@ -71,8 +72,8 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
     began = time.monotonic()
     if not config.inputs:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
-    found = find_sources(config.inputs, config.corpus)
-    _tell(found, progress)
+    found, notices = look_into(find_sources(config.inputs, config.corpus), config.corpus)
+    _tell(found, notices, progress)
     batches = plan_shards(found.sources, config.corpus)
     with disk_faults_explained(config.out):
         config.out.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,7 @@ _LINES = [
 _SECTION_ENDS = {"records", "sentences", "distinct_words"}
 
 
-def _tell(found: Found, progress: Progress) -> None:
+def _tell(found: Found, notices: list[str], progress: Progress) -> None:
     """Say what was found before any work begins."""
     for kind, files, size in found.summary():
         progress.say(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
@@ -140,6 +141,8 @@ def _tell(found: Found, progress: Progress) -> None:
         progress.say(f"Passed over {name}: {reason}.")
     if len(found.passed_over) > 10:
         progress.say(f"Passed over {len(found.passed_over) - 10:,} more.")
+    for notice in notices:
+        progress.say(notice)
 
 
 def _check_folder(config: PrepareConfig) -> None:

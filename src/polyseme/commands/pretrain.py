@@ -14,6 +14,8 @@ Examples:
 """
 
 import contextlib
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +24,7 @@ import torch
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings, build, read_toml, to_toml
@@ -33,8 +36,8 @@ from polyseme.model import CONFIG, Model, ModelConfig
 from polyseme.points import Point
 from polyseme.pretraining.card import facts_of, write_card
 from polyseme.pretraining.curve import draw_curve
-from polyseme.pretraining.measure import measure
-from polyseme.pretraining.pace import time_steps
+from polyseme.pretraining.measure import measure, unigram_perplexities
+from polyseme.pretraining.pace import time_measuring, time_steps
 from polyseme.pretraining.settings import (
     Plan,
     RunConfig,
@@ -47,7 +50,7 @@ from polyseme.pretraining.trainee import Pretraining
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
-from polyseme.training.checkpoint import CHECKPOINTS
+from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_first_process, num_processes
@@ -57,6 +60,8 @@ from polyseme.training.state import Outcome
 _CURVE = "curve.png"
 _MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all
 _PLAN = "plan.toml"
+_FEW_WORDS = 200_000
+_OTHER_SETTINGS = "{} holds a finished model of other settings. Choose another --out."
 
 
 class PretrainConfig(Settings):
@@ -71,12 +76,15 @@ class PretrainConfig(Settings):
     from_: Path | None = None
     """Start from this model's weights and words instead of a point: pretraining on a domain."""
     hours: float | None = Field(default=None, gt=0)
-    """Train for about so long: the steps that fit are found by timing a few."""
+    """Train for about so long, measuring included: the steps that fit are found by timing a few."""
     epochs: float | None = Field(default=None, gt=0)
     """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
     held_out_words: int = Field(default=50_000, ge=1)
     """Held-out words read in each measurement on the way; the last one reads four times as
     many, `polyseme evaluate` all."""
+    keep_checkpoints: bool = False
+    """Keep the checkpoints when the model is finished. They are some twelve bytes a parameter each,
+    and are needed only to train further with more --steps."""
     weights: Literal["float32", "bfloat16", "float16"] = "float32"
     """How the finished model's weights are stored."""
     licence: str = ""
@@ -112,6 +120,8 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     torch.set_flush_denormal(True)  # vanishing numbers change nothing and cost ten times the time
     point = point_named(config.point)
     model = _begin_model(config, point, corpus)
+    if (config.out / MANIFEST).exists() and not Checkpoints(config.out, keep=1).steps():
+        return _finished_before(config, model, progress)
     batches = resolve_batches(point, config.batches)
     seed = config.training.seed
     held = config.held_out_words
@@ -138,8 +148,11 @@ def show(result: Pretrained | None) -> RenderableType:
     table = Table()
     table.add_column("part")
     table.add_column("held-out perplexity", justify="right")
+    table.add_column("unigram", justify="right")
+    unigram = facts.get("unigram_perplexity", {})
     for part, value in facts["perplexity"].items():
-        table.add_row(part, f"{value:,.2f}")
+        beside = f"{unigram[part]:,.2f}" if part in unigram else ""
+        table.add_row(part, f"{value:,.2f}", beside)
     outcome = result.outcome
     pace = outcome.words / max(1e-9, outcome.seconds)
     told = (
@@ -147,7 +160,58 @@ def show(result: Pretrained | None) -> RenderableType:
         f"{pace:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
         "checkpoints refused."
     )
-    return Group(table, told, *result.notes, f"Next: polyseme evaluate {result.folder} CORPUS")
+    warnings = [Text(warning, style="bold yellow") for warning in _warnings(facts)]
+    following = f"Next: polyseme evaluate {result.folder} CORPUS"
+    return Group(table, told, *warnings, *result.notes, following)
+
+
+def _warnings(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What speaks against using the model, said plainly."""
+    words = facts["corpus"]["words"]
+    if words < _FEW_WORDS:
+        yield (
+            f"The corpus has {words:,} words. That is too little to learn a language from: expect "
+            f"vectors that mean little. From about {_FEW_WORDS:,} words on they begin to be useful."
+        )
+    unigram = facts.get("unigram_perplexity", {})
+    worse = [
+        part for part, found in facts["perplexity"].items() if found >= unigram.get(part, 1e99)
+    ]
+    if worse:
+        yield (
+            f"This model ({', '.join(worse)}) predicts no better than the unigram model, which "
+            "knows only how frequent each word is: it has learned nothing of use. Train longer "
+            "(--hours, --epochs), or on more text."
+        )
+    if not facts["perplexity"]:
+        yield "Nothing was held out, so nobody knows how good this is: see prepare --held-out."
+
+
+def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) -> Pretrained:
+    """A model that is finished and whose checkpoints are gone: nothing is left to do."""
+    model = Model.load(config.out)
+    facts = model.facts
+    steps = config.training.steps
+    if model.config != wanted.config:
+        raise ModelError(_OTHER_SETTINGS.format(config.out))
+    if (steps or facts["steps"]) != facts["steps"]:
+        raise ModelError(
+            f"{config.out} holds a finished model of {facts['steps']:,} steps, and its checkpoints "
+            "are gone. To train it further: polyseme pretrain CORPUS --from "
+            f"{shlex.quote(str(config.out))} --out NEW"
+        )
+    progress.say(f"{config.out} is finished.")
+    outcome = Outcome(
+        steps=facts["steps"],
+        seconds=3600 * facts["hours"],
+        words=facts["words"],
+        measures={},
+        stopped_early=False,
+        best_step=0,
+        skipped=0,
+        refused=0,
+    )
+    return Pretrained(config.out, model, outcome, [])
 
 
 def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
@@ -190,10 +254,13 @@ def _steps_in(
     if num_processes() > 1:
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
     progress.say("Timing a few steps ...")
-    pace = time_steps(trainee, resolve_training(config.training, point, 1000))
-    steps = max(1, int(config.hours * 3600 / pace.seconds))
+    training = resolve_training(config.training, point, 1000)
+    pace = time_steps(trainee, training)
+    measuring = time_measuring(trainee)
+    left = config.hours * 3600 - _MORE_AT_THE_END * measuring
+    steps = max(1, int(left / (pace.seconds + measuring / training.evaluate_every)))
     speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
-    progress.say(f"{speed}: {steps:,} steps in {hours}.")
+    progress.say(f"{speed}: {steps:,} steps in {hours}, measuring included.")
     return steps
 
 
@@ -205,9 +272,7 @@ def _record(out: Path, plan: Plan) -> None:
     if (out / MANIFEST).exists():
         before = build(ModelConfig, read_toml(out / CONFIG).get("model", {}))
         if before != plan.model:
-            raise ModelError(
-                f"{out} holds a finished model of other settings. Choose another --out."
-            )
+            raise ModelError(_OTHER_SETTINGS.format(out))
     elif not (out / CHECKPOINTS).exists():
         parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
         write_text(out / _PLAN, to_toml(**parts))
@@ -229,7 +294,8 @@ def _finish(
         "licence": config.licence,
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
-    facts = told | facts_of(trainee.corpus, outcome, found)
+    unigram = unigram_perplexities(found, trainee.model.lexicon, trainee.corpus)
+    facts = told | facts_of(trainee.corpus, outcome, found) | {"unigram_perplexity": unigram}
     model = replace(trainee.model, facts=facts)
     model.save(
         config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)
@@ -240,4 +306,6 @@ def _finish(
         notes.append(f"Learning curve: {config.out / _CURVE}")
     except MissingExtraError as error:
         notes.append(f"No learning curve: {error}")
+    if not config.keep_checkpoints:
+        Checkpoints(config.out, keep=1).remove_all()
     return Pretrained(config.out, model, outcome, notes)

@@ -8,9 +8,11 @@ Examples:
   polyseme score models/en "She plays the piano." "She plays piano the."
 
   polyseme score models/zh 今天是周日 今天周日是
+
+  polyseme score models/en "She plays the piano." --json
 """
 
-import math
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.config import Settings
-from polyseme.errors import ConfigError, ModelError
-from polyseme.model import Model
-from polyseme.pretraining.scores import Score, score_sentences
-from polyseme.progress import Progress, Silence
-from polyseme.text.running import RunningText
+from polyseme.pretraining.scores import Score, in_bits, score_texts
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line, titled
 
 
 class ScoreConfig(Settings):
@@ -33,47 +33,45 @@ class ScoreConfig(Settings):
     """The model folder."""
     inputs: tuple[str, ...]
     """Sentences, each quoted; a text of several is scored sentence by sentence."""
+    json_: bool = False
+    """Print a JSON object a line, in the order given, instead of tables."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Sentences with their scores, likeliest first."""
+    """Sentences with their scores, in the order given."""
 
     scores: list[Score]
+    as_json: bool
 
 
 def run(config: ScoreConfig, progress: Progress | None = None) -> Scored:
     """Score every sentence of every text."""
-    progress = progress or Silence()
-    model = Model.load(config.model)
-    if model.config.objective.kind not in ("bidirectional", "causal"):
-        raise ModelError(
-            f"{config.model} predicts '{model.config.objective.kind}', which gives no probability "
-            "of a sentence. Score with a bidirectional (ELMo) or causal (GPT) model."
-        )
-    reader = RunningText(model.preparation)
-    sentences = [sentence for text in config.inputs for sentence in reader.sentences(text)]
-    if not sentences:
-        raise ConfigError("There is no word in what was given. Quote each sentence.")
-    scores = score_sentences(model, sentences)
-    return Scored(sorted(scores, key=lambda score: -score.total))
+    del progress
+    return Scored(score_texts(config.model, config.inputs), config.json_)
 
 
 def show(result: Scored) -> RenderableType:
-    """Each sentence with its words coloured by how expected they were."""
-    blocks: list[RenderableType] = []
-    for score in result.scores:
-        table = Table(title_justify="left", show_edge=False, pad_edge=False)
-        table.title = Text(f"{_bits(score.total)} bits: {' '.join(score.words)}")
-        table.add_column("")
-        for word in (*score.words, "sum"):
-            table.add_column(Text(word, overflow="fold"), justify="right")
-        for part, found in score.parts.items():
-            # The mark at the far end is predicted too; it has no column, but is in the sum.
-            cells = [_coloured(value) for value in found.words]
-            table.add_row(part, *cells, _bits(found.total))
-        blocks.append(table)
-    return Group(*blocks, _LEGEND)
+    """Each sentence, likeliest first, with its words coloured by how expected they were."""
+    if result.as_json:
+        lines = [json.dumps(score.as_json(), ensure_ascii=False) for score in result.scores]
+        return Group(*map(on_one_line, lines))
+    ranked = sorted(result.scores, key=lambda score: -score.total)
+    return Group(*map(_table, ranked), _LEGEND)
+
+
+def _table(score: Score) -> RenderableType:
+    """A word a row: a sentence may have more words than a screen has columns."""
+    table = Table("word", show_edge=False, pad_edge=False)
+    for part in score.parts:
+        table.add_column(part, justify="right")
+    parts = score.parts.values()
+    for word, *values in zip(score.words, *(part.words for part in parts), strict=True):
+        table.add_row(Text(word, overflow="fold"), *map(_coloured, values))
+    # The sentence's end is predicted too; it has no row, but is in the sum.
+    table.add_section()
+    table.add_row("sum", *(f"{in_bits(part.total):.1f}" for part in parts))
+    return titled(f"{in_bits(score.total):.1f} bits: {' '.join(score.words)}", table)
 
 
 _LEGEND = Text.assemble(
@@ -86,11 +84,7 @@ _LEGEND = Text.assemble(
 )
 
 
-def _bits(value: float) -> str:
-    return f"{value / math.log(2):.1f}"
-
-
 def _coloured(value: float) -> Text:
-    bits = -value / math.log(2)
+    bits = -in_bits(value)
     style = "green" if bits < 7 else "yellow" if bits < 13 else "red"
-    return Text(_bits(value), style=style)
+    return Text(f"{-bits:.1f}", style=style)

@@ -25,12 +25,16 @@ from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.report import write_report
 from polyseme.tasks.seeds import Spread, seed_folder
 from polyseme.tasks.settings import TaskFileConfig
+from polyseme.tasks.task import include_model
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import num_processes
 
 
 class TrainConfig(TaskFileConfig):
     """Which task, where to, with which seeds."""
+
+    include_model: bool = False
+    """Put a copy of the model into the folder, so that the task can be moved and passed on."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
         material = Material.read(task_config)
         notes = [f"{name}: {account.summary()}" for name, account in material.accounts.items()]
         facts = []
+        if config.include_model:
+            include_model(task_config, config.out)
         for seed in config.seeds:
             progress.say(f"Seed {seed}: {len(material.train):,} training examples.")
             folder = seed_folder(config.out, seed)

@@ -24,6 +24,9 @@ from polyseme.objectives.places import answers_of, chosen, real_words
 from polyseme.objectives.question import Asked, Candidates, Question
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
 
+NEXT = "next"
+"""The part of the loss that is no word: whether the second sentence follows the first."""
+
 
 class MaskedConfig(Settings):
     """Hidden words, and whether a sentence follows."""
@@ -69,7 +72,7 @@ class Masked(nn.Module):
         asked = {"masked": chosen(rows, columns, which, ids)}
         if self.next is not None and batch.follows is not None:
             sentences = torch.arange(len(batch.lengths))
-            asked["next"] = Asked(sentences, torch.zeros_like(sentences), batch.follows)
+            asked[NEXT] = Asked(sentences, torch.zeros_like(sentences), batch.follows)
         changed = self._disguise(batch, asked["masked"], lexicon, random)
         return Question(changed, asked, self.softmax.draw(random))
 
@@ -93,9 +96,9 @@ class Masked(nn.Module):
         """Hidden words from the top layer in their place, pairs from it at the first mark."""
         asked = question.asked["masked"]
         guesses = {"masked": Guess(self.softmax, encoded.top[asked.rows, asked.columns])}
-        if self.next is not None and "next" in question.asked:
-            asked = question.asked["next"]
-            guesses["next"] = Guess(self.next, encoded.top[asked.rows, asked.columns])
+        if self.next is not None and NEXT in question.asked:
+            asked = question.asked[NEXT]
+            guesses[NEXT] = Guess(self.next, encoded.top[asked.rows, asked.columns])
         return guesses
 
 

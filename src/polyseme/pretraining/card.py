@@ -77,7 +77,7 @@ def write_card(model: Model, name: str) -> str:
             "among all words it can predict, the unknown word and the sentence end included."
         ),
         "",
-        *_table(facts["perplexity"]),
+        *_table(facts["perplexity"], facts.get("unigram_perplexity", {})),
         "",
         _LIMITS,
     ]
@@ -88,6 +88,9 @@ def _told(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
 
 
-def _table(perplexities: Mapping[str, float]) -> list[str]:
-    rows = [f"| {part} | {value:,.2f} |" for part, value in perplexities.items()]
-    return ["| part | perplexity |", "|---|---:|", *rows]
+def _table(perplexities: Mapping[str, float], unigram: Mapping[str, float]) -> list[str]:
+    rows = [
+        f"| {part} | {value:,.2f} | {f'{unigram[part]:,.2f}' if part in unigram else ''} |"
+        for part, value in perplexities.items()
+    ]
+    return ["| part | perplexity | of a unigram model |", "|---|---:|---:|", *rows]

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from polyseme.batches.alphabet import Integers
 from polyseme.batches.batch import Batch
+from polyseme.batches.counting import training_counts
 from polyseme.batches.lexicon import Lexicon
+from polyseme.batches.marks import END, START
 from polyseme.batches.stream import BatchConfig, held_out
 from polyseme.model import LanguageModel, Model
+from polyseme.objectives.masked import NEXT
 from polyseme.objectives.question import Question
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
@@ -23,12 +27,16 @@ class Tally:
 
     totals: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, Integers] = field(default_factory=dict)
+    """How often each id was to be predicted."""
 
     def add(self, network: LanguageModel, question: Question) -> None:
         """One batch more. Summed in float64: perplexity is told to more digits than float32 has."""
         for name, found in network.log_probabilities(question).items():
             self.totals[name] = self.totals.get(name, 0.0) + float(found.double().sum())
             self.counts[name] = self.counts.get(name, 0) + len(found)
+            ids = np.bincount(question.asked[name].answers.cpu().numpy())
+            self.targets[name] = _added(self.targets.get(name, ids[:0]), ids)
 
     @property
     def perplexities(self) -> dict[str, float]:
@@ -37,6 +45,34 @@ class Tally:
             name: math.exp(min(700.0, -total / max(1, self.counts[name])))
             for name, total in self.totals.items()
         }
+
+
+def unigram_perplexities(found: Tally, lexicon: Lexicon, corpus: Corpus) -> dict[str, float]:
+    """What a model would reach on the same predictions that knows only how frequent words are.
+
+    It costs nothing: frequencies in the training part are known, and targets were counted.
+    """
+    counts = corpus.accounting
+    sentences = counts["sentences"] - counts["held_out_sentences"]
+    frequency = np.zeros(lexicon.size)
+    for piece in training_counts(corpus.vocabulary):
+        ids = lexicon.ids_of(piece["word"])
+        frequency += np.bincount(ids, piece["count"].to_numpy(), minlength=lexicon.size)
+    total = frequency.sum() + sentences  # a sentence ends at its end or, backward, at its start
+    frequency[[START, END]] = sentences
+    log_share = np.log(np.maximum(frequency, 1) / total)
+    return {
+        name: math.exp(-float(ids @ log_share[: len(ids)]) / ids.sum())
+        for name, ids in found.targets.items()
+        if name != NEXT and ids.sum()
+    }
+
+
+def _added(one: Integers, other: Integers) -> Integers:
+    total = np.zeros(max(len(one), len(other)), np.int64)
+    total[: len(one)] += one
+    total[: len(other)] += other
+    return total
 
 
 def fixed_questions(

@@ -4,10 +4,13 @@ import copy
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
+from polyseme.objectives.question import Question
+from polyseme.pretraining.measure import tally
 from polyseme.pretraining.trainee import Pretraining
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import gathered
@@ -58,6 +61,23 @@ def time_steps(trainee: Pretraining, config: TrainingConfig, *, steps: int = 12)
     per_word = sum(seconds[_WARMING:]) / sum(words[_WARMING:])
     mean_words = statistics.mean(words)
     return Pace(per_word * mean_words, mean_words, peak_memory())
+
+
+def time_measuring(trainee: Pretraining) -> float:
+    """Seconds that one measurement on the way takes, by doing a part of it."""
+    questions = trainee.held_out_questions
+    sample = questions[:: max(1, len(questions) // 3)]  # of short and of long sentences
+    if not sample:
+        return 0.0
+    tally(trainee.module, sample[:1])  # warming up
+    began = time.perf_counter()
+    tally(trainee.module, sample)
+    seconds = time.perf_counter() - began
+    return seconds * _num_words(questions) / _num_words(sample)
+
+
+def _num_words(questions: Sequence[Question]) -> int:
+    return sum(question.num_words for question in questions)
 
 
 def peak_memory() -> int:

@@ -1,12 +1,17 @@
 """The probability of each word of a sentence, and so of the sentence (the chain rule)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from polyseme.errors import InputError, ModelError
 from polyseme.model import Model
+from polyseme.text.running import RunningText
 
 _BATCH = 64
 
@@ -32,6 +37,34 @@ class Score:
     def total(self) -> float:
         """The mean over directions of the sentence's log-probability."""
         return sum(part.total for part in self.parts.values()) / len(self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, in bits: what `polyseme score --json` prints."""
+        parts = {
+            name: {"words": [in_bits(value) for value in part.words], "total": in_bits(part.total)}
+            for name, part in self.parts.items()
+        }
+        return {"words": list(self.words), "total": in_bits(self.total), **parts}
+
+
+def in_bits(value: float) -> float:
+    """A natural logarithm as one to base 2."""
+    return value / math.log(2)
+
+
+def score_texts(folder: Path, texts: Sequence[str]) -> list[Score]:
+    """The sentences of all texts, in order, by the model in a folder."""
+    model = Model.load(folder)
+    if model.config.objective.kind not in ("bidirectional", "causal"):
+        raise ModelError(
+            f"{folder} predicts '{model.config.objective.kind}', which gives no probability "
+            "of a sentence. Score with a bidirectional (ELMo) or causal (GPT) model."
+        )
+    reader = RunningText(model.preparation)
+    sentences = [sentence for text in texts for sentence in reader.sentences(text)]
+    if not sentences:
+        raise InputError("There is no word in what was given. Quote each sentence.")
+    return list(score_sentences(model, sentences))
 
 
 def score_sentences(model: Model, sentences: Sequence[Sequence[str]]) -> Iterator[Score]:

@@ -57,10 +57,11 @@ class Pretraining:
 
     def evaluate(self) -> dict[str, float]:
         """Held-out perplexity among all words, for each direction."""
-        return tally(self.module, self._held_out).perplexities
+        return tally(self.module, self.held_out_questions).perplexities
 
     @cached_property
-    def _held_out(self) -> list[Question]:
+    def held_out_questions(self) -> list[Question]:
+        """What is asked in each measurement on the way."""
         batches = held_out(
             self.corpus,
             self.model.lexicon,

@@ -5,7 +5,8 @@
     words.json         labels, and the words and characters with vectors of their own
     manifest.json      SHA-256 of these, the model it was trained with, and how good it is
 
-A frozen model is not in the folder: the manifest tells its hash, and no other is accepted.
+A frozen model is not in the folder, unless it was put there (`include_model`): the manifest tells
+its hash, and no other is accepted. It is looked for inside the folder, where it was, and beside it.
 """
 
 import json
@@ -20,8 +21,9 @@ import torch
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.stored import read_weights, write_weights
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import canonical_json, write_text
-from polyseme.folders import MANIFEST, Kind, open_sealed, seal_folder
+from polyseme.files import canonical_json, copy_file, sha256_of, write_text
+from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
+from polyseme.model import KIND as MODEL
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.examples import Example
 from polyseme.tasks.labels import Labels, due
@@ -33,6 +35,8 @@ from polyseme.transfer.feed import Feed
 from polyseme.transfer.known import Known
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
+INCLUDED = "model"
+"""Folder of the model, inside that of the task, if it was included."""
 KIND = Kind(
     name="task",
     version=1,
@@ -129,17 +133,10 @@ class Task:
             labels, known = Labels(tuple(words["labels"])), Known.from_json(words["known"])
         except (ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ModelError(f"{folder} holds no task that can be read: {error}") from error
-        config = config if model is None else _moved(config, model)
-        _check_model_is_there(folder, config)
+        config = _with_model(config, folder, told["feed"]["model"], model)
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             feed = Feed.of(config.feed, known)
             module = TaskModule(feed, config.network, labels)
-        if feed.fingerprint()["model"] != told["feed"]["model"]:
-            raise ModelError(
-                f"{folder} was trained with another model than the one that lies at "
-                f"{config.feed.model and config.feed.model.model} now. Name the folder of "
-                "the right one with --frozen, or train again."
-            )
         module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
         return cls(config, labels, module.eval(), told["facts"])
 
@@ -163,13 +160,41 @@ def _moved(config: TaskConfig, model: Path) -> TaskConfig:
     return config.model_copy(update={"feed": feed.model_copy(update=parts), "data": data})
 
 
-def _check_model_is_there(folder: Path, config: TaskConfig) -> None:
-    model = config.feed.model
-    if model is not None and not (model.model / MANIFEST).is_file():
-        raise ModelError(
-            f"{folder} was trained with the model at {model.model}, and there is none now. Name "
-            "its folder with --frozen."
-        )
+def include_model(config: TaskConfig, out: Path) -> None:
+    """Put the task's model into its folder, so that the folder can be moved and passed on."""
+    if config.feed.model is None:
+        raise ConfigError("This task uses no model: there is none to include.")
+    source, target = config.feed.model.model, out / INCLUDED
+    for name in (*read_manifest(source, MODEL)["files"], MANIFEST):
+        copy_file(source / name, target / name)
+
+
+def _with_model(
+    config: TaskConfig, folder: Path, sha256: str | None, stated: Path | None
+) -> TaskConfig:
+    """The settings with the folder in which the model lies now, which may not be where it was."""
+    if config.feed.model is None:
+        return config if stated is None else _moved(config, stated)
+    configured = config.feed.model.model
+    candidates = [stated] if stated else _model_candidates(folder, configured)
+    for candidate in candidates:
+        path = candidate / MANIFEST
+        if path.is_file() and sha256_of(path) == sha256:
+            return _moved(config, candidate)
+    tried = f"{stated} is not it" if stated else f"it was at {configured} and is not there now"
+    raise ModelError(
+        f"The model that {folder} was trained with is not found: {tried}, nor beside the task. "
+        "Name its folder with --model. (polyseme train --include-model keeps it with the task.)"
+    )
+
+
+def _model_candidates(folder: Path, configured: Path) -> Iterator[Path]:
+    """Inside the task's folder, where the model was, and beside the task as seen from above it."""
+    yield from (folder / INCLUDED, folder.parent / INCLUDED, configured)
+    for above in list(folder.resolve().parents)[:3]:
+        if not configured.is_absolute():
+            yield above / configured
+        yield from (above / configured.name, above / "models" / configured.name)
 
 
 def _with_measure(text: str, config: TaskConfig) -> str:

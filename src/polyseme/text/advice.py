@@ -9,23 +9,26 @@ def advise(corpus: Corpus) -> list[str]:
     """What the user should know about the result, if anything."""
     counts = corpus.accounting
     layout = corpus.config.layout
+    is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
     advice = []
     if counts["quarantined"]:
         advice.append(f"What was set aside is in {corpus.folder / 'quarantine'}, with reasons.")
     if counts["quarantined"] > counts["kept"]:
         advice.append(about_encoding(counts["quarantine_reasons"]))
     if corpus.config.held_out and not counts["held_out_documents"]:
-        lines = " Or, if each line stands for itself, use --layout lines."
+        smaller = (
+            " Or say what a document is: --layout articles if blank lines separate documents, "
+            "--layout lines if each line is one."
+        )
         advice.append(
             f"None of the {counts['documents']:,} documents fell into the held-out part, so "
             "nothing can be measured on it. Raise --held-out."
-            + (lines if layout == "articles" else "")
+            + (smaller if is_plain and layout not in ("articles", "lines") else "")
         )
-    is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
     if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:
         advice.append(
-            "Nearly every document has one line only. If blank lines part paragraphs here, not "
-            "documents, use --layout paragraphs."
+            "Nearly every document has one line only. If blank lines separate paragraphs here, not "
+            "documents, use --layout unwrapped."
         )
     return [line for line in advice if line]
 

@@ -25,7 +25,8 @@ class Piece:
         content = sha256_of(
             self.source.path, 0 if whole else self.start, None if whole else self.stop
         )
-        return f"{self.source.name} {self.start}-{self.stop} {content}"
+        # The layout was detected at the beginning of the file, which need not be in this piece.
+        return f"{self.source.name} {self.source.layout} {self.start}-{self.stop} {content}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ _NEW_TEXT = re.compile(rb"\n(?=<(?:text|doc)(?:[ \t][^<>\n]*)?>[ \t\r]*\n)")
 _NEW_DOCUMENT = re.compile(rb"\n[ \t\r]*\n(?=# newdoc(?: id)?[ \t\r]*[=\n])")
 _WINDOW = 1 << 20
 _LONGEST_BOUNDARY = 1 << 16
-# In running text, this much without a blank line is not a document but a file without any:
-# it is cut at a line end, or one worker would have it all.
+# A document longer than this is cut at a line end (between paragraphs, if its lines are wrapped),
+# or one worker would have it all.
 _LONGEST_DOCUMENT = 16 << 20
 
 
@@ -46,7 +46,8 @@ def _cut(source: Source, config: CorpusConfig) -> Iterator[Piece]:
             yield Piece(source, first, last, size)
         return
     start, continues = 0, False
-    while (cut := _next_cut(source, start + config.shard_bytes, config)) is not None:
+    least = max(config.shard_bytes, _LONGEST_DOCUMENT if _is_one_document(source) else 0)
+    while (cut := _next_cut(source, start + least, config)) is not None:
         stop, is_clean = cut
         yield Piece(source, start, stop, stop - start, continues)
         start, continues = stop, not is_clean
@@ -55,7 +56,7 @@ def _cut(source: Source, config: CorpusConfig) -> Iterator[Piece]:
 
 def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, bool] | None:
     """The first place at or after `target` to cut at, and whether a document ends there."""
-    boundary = _boundary(source, config)
+    boundary = _boundary(source)
     if boundary is None or target >= source.bytes:
         return None
     with source.path.open("rb") as file:
@@ -67,7 +68,7 @@ def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, b
         while block := file.read(_WINDOW):
             held += block
             if (match := boundary.search(held)) and offset + match.end() < source.bytes:
-                return offset + match.end(), True
+                return offset + match.end(), not _is_one_document(source)
             if line_end is None and (match := _LINE_END.search(held)):
                 line_end = offset + match.end()
             if (
@@ -83,13 +84,17 @@ def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, b
     return None
 
 
-def _boundary(source: Source, config: CorpusConfig) -> re.Pattern[bytes] | None:
+def _is_one_document(source: Source) -> bool:
+    return source.format == "text" and source.layout in ("wrapped", "unwrapped")
+
+
+def _boundary(source: Source) -> re.Pattern[bytes] | None:
     """What a cut needs before it, or None for what cannot be cut: packed files, CSV, XML."""
     if source.compression:
         return None
     match source.format:
         case "text":
-            return {"articles": _BLANK_LINE, "lines": _LINE_END}.get(config.layout)
+            return _LINE_END if source.layout in ("lines", "unwrapped") else _BLANK_LINE
         case "jsonl":
             return _LINE_END
         case "vertical":

@@ -29,7 +29,7 @@ from polyseme.text.sentences import cut_long, split_sentences
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.shards import ShardWriter
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def describe_preparation(config: CorpusConfig) -> dict[str, Any]:
@@ -157,8 +157,10 @@ class _PieceWork:
         counts["records_without_words"] += not words.words
         if words.words:
             self._enter(record)
-        for begin, end in spans:
-            self._write(record, text, words, begin, end)
+        for number, (begin, end) in enumerate(spans):
+            # Unique, as a name of a source and a place in it are; and the same in any shard.
+            sentence_id = f"{piece.source.name}:{record.place}:{number}"
+            self._write(sentence_id, record, text, words, begin, end)
 
     def _segment(self, record: Record, text: str) -> tuple[Words, Iterator[tuple[int, int]]]:
         """Words and sentence spans; those the source has marked are kept as they are."""
@@ -189,12 +191,15 @@ class _PieceWork:
         self.accounting.counts["documents"] += 1
         self.accounting.counts["held_out_documents"] += self.is_held_out
 
-    def _write(self, record: Record, text: str, words: Words, begin: int, end: int) -> None:
+    def _write(
+        self, sentence_id: str, record: Record, text: str, words: Words, begin: int, end: int
+    ) -> None:
         first = words.starts[begin]
         last = words.starts[end - 1] + len(words.words[end - 1])
         starts = [start - first for start in words.starts[begin:end]]
         self.writer.add(
             (
+                sentence_id,
                 record.document,
                 self.position,
                 self.is_held_out,

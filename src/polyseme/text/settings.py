@@ -12,6 +12,9 @@ from polyseme.config import Settings
 
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
 SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
+Layout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
+
+_COLUMNS = frozenset(("sentence_id", "document", "position", "held_out", "text", "words", "starts"))
 
 
 class CorpusConfig(Settings):
@@ -23,10 +26,11 @@ class CorpusConfig(Settings):
     """What finds the words: spacy (rules of the language), jieba (Chinese words), characters
     (each Chinese character a word), whitespace (already segmented). Default: jieba for zh,
     otherwise spacy."""
-    layout: Literal["articles", "lines", "paragraphs"] = "articles"
-    """How plain text is laid out. articles: a line is a paragraph, a blank line ends a document.
-    lines: every line is a document. paragraphs: lines up to a blank line are joined, and the
-    file is one document (books with hard line breaks)."""
+    layout: Layout = "auto"
+    """How plain text is laid out. auto: a file is a document, and hard-wrapped lines are detected
+    in each. wrapped: a file is a document, lines up to a blank line are joined. unwrapped: a file
+    is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
+    document. lines: every line is a document."""
     format: Format | None = None
     """Format of the input files; by default told from their names."""
     encoding: str = "utf-8"
@@ -60,7 +64,7 @@ class CorpusConfig(Settings):
     @field_validator("meta")
     @classmethod
     def _meta_is_free(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        taken = {"document", "position", "text", "words", "starts", "held_out"}.intersection(value)
+        taken = _COLUMNS.intersection(value)
         if taken:
             raise ValueError(f"{', '.join(sorted(taken))} is a column of ours; rename yours first")
         if len(set(value)) < len(value):

@@ -20,6 +20,7 @@ def shard_schema(meta: tuple[str, ...]) -> Any:
     """Columns of a shard: ours, then the user's."""
     return pa.schema(
         [
+            pa.field("sentence_id", pa.string(), nullable=False),
             pa.field("document", _DICTIONARY, nullable=False),
             pa.field("position", pa.int32(), nullable=False),
             pa.field("held_out", pa.bool_(), nullable=False),

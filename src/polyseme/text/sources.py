@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.errors import InputError
-from polyseme.text.settings import CorpusConfig, Format
+from polyseme.text.settings import CorpusConfig, Format, Layout
 
 Compression = Literal["gz", "bz2", "xz", "zst"]
 
@@ -56,6 +56,8 @@ class Source:
     format: Format
     compression: Compression | None
     bytes: int
+    layout: Layout = "unwrapped"
+    """Of plain text: as it was asked for, or detected; never `auto`."""
     on_read: Callable[[int], None] = field(default=nobody, compare=False, repr=False)
     """Told how many of its bytes have been read, again and again."""
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from polyseme.files import sha256_of
 from polyseme.text.corpus import Corpus
 
-_COLUMNS = ["document", "position", "text", "words"]
+_COLUMNS = ["sentence_id", "document", "position", "text", "words"]
 _ROWS = 1_000  # sentences in memory at a time
 
 
@@ -22,6 +22,7 @@ _ROWS = 1_000  # sentences in memory at a time
 class Sentence:
     """A sentence of a corpus, and where it stands there."""
 
+    sentence_id: str
     document: str
     position: int
     text: str

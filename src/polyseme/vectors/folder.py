@@ -17,7 +17,7 @@ from polyseme.files import is_as_written
 from polyseme.folders import files_told
 from polyseme.vectors.settings import VectorsConfig
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
 

@@ -24,7 +24,7 @@ from polyseme.vectors.embedded import is_finite
 Array = npt.NDArray[Any]
 # Words in a row group: 6 MB a column at 384 numbers of float16; a reader skips by the group.
 _ROW_GROUP = 8_192
-_KEYS = ["document", "position", "place", "word"]
+_KEYS = ["sentence_id", "document", "position", "place", "word"]
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _TYPES = {"float16": pa.float16(), "float32": pa.float32()}
 
@@ -51,6 +51,7 @@ class ParquetWriter:
         vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), width)
         self._schema = pa.schema(
             [
+                pa.field("sentence_id", _DICTIONARY, nullable=False),
                 pa.field("document", _DICTIONARY, nullable=False),
                 pa.field("position", pa.int32(), nullable=False),
                 pa.field("place", pa.int32(), nullable=False),
@@ -65,7 +66,7 @@ class ParquetWriter:
             self._file,
             self._schema,
             compression=dict.fromkeys(_KEYS, "zstd"),
-            use_dictionary=["document", "word"],
+            use_dictionary=["sentence_id", "document", "word"],
             write_statistics=_KEYS,  # the least and the largest number of a vector tell nothing
         )
         self._keys: list[list[Any]] = [[] for _ in _KEYS]
@@ -87,8 +88,9 @@ class ParquetWriter:
 
     def add(self, sentence: Sentence, number: int, places: Sequence[int], vectors: Array) -> None:
         """The vectors (L, P, D) of the words at these P places; `number` counts sentences."""
-        del number  # document and position say which sentence it is
-        documents, positions, all_places, words = self._keys
+        del number  # its id says which sentence it is
+        ids, documents, positions, all_places, words = self._keys
+        ids += [sentence.sentence_id] * len(places)
         documents += [sentence.document] * len(places)
         positions += [sentence.position] * len(places)
         all_places += places
@@ -100,8 +102,9 @@ class ParquetWriter:
     def _flush(self) -> None:
         if not self._keys[0]:
             return
-        documents, positions, places, words = self._keys
+        ids, documents, positions, places, words = self._keys
         arrays = [
+            pa.array(ids, pa.string()).dictionary_encode(),
             pa.array(documents, pa.string()).dictionary_encode(),
             pa.array(positions, pa.int32()),
             pa.array(places, pa.int32()),

@@ -1,4 +1,4 @@
-"""Plain text in its three layouts."""
+"""Plain text in its layouts."""
 
 from pathlib import Path
 
@@ -25,21 +25,31 @@ def test_each_line_is_a_document_in_lines(tmp_path: Path) -> None:
     assert [record.document for record in found] == ["input@0", "input@4", "input@12"]
 
 
-def test_paragraphs_join_lines_and_the_file_is_one_document(tmp_path: Path) -> None:
-    found = records(read_all(tmp_path, DATA, config=make_config(layout="paragraphs")))
+def test_wrapped_lines_are_joined_and_the_file_is_one_document(tmp_path: Path) -> None:
+    found = records(read_all(tmp_path, DATA, config=make_config(layout="wrapped")))
     assert [(r.document, r.text, r.units) for r in found] == [
         ("input", "one two", 2),
         ("input", "three", 1),
     ]
 
 
-@pytest.mark.parametrize("layout", ["articles", "lines", "paragraphs"])
+@pytest.mark.parametrize("layout", ["auto", "unwrapped"])
+def test_a_file_is_a_document_whose_lines_are_paragraphs(tmp_path: Path, layout: str) -> None:
+    found = records(read_all(tmp_path, DATA, config=make_config(layout=layout)))
+    assert [(r.document, r.text) for r in found] == [
+        ("input", "one"),
+        ("input", "two"),
+        ("input", "three"),
+    ]
+
+
+@pytest.mark.parametrize("layout", ["auto", "wrapped", "unwrapped", "articles", "lines"])
 def test_blank_lines_are_counted_in_every_layout(tmp_path: Path, layout: str) -> None:
     assert num_blank(read_all(tmp_path, DATA, config=make_config(layout=layout))) == 2
 
 
 def test_a_bad_line_parts_paragraphs(tmp_path: Path) -> None:
-    items = read_all(tmp_path, b"a\n\xff\nb\n", config=make_config(layout="paragraphs"))
+    items = read_all(tmp_path, b"a\n\xff\nb\n", config=make_config(layout="wrapped"))
     assert texts(items) == ["a", "b"]
     assert reasons(items) == ["not-utf-8"]
 
@@ -51,14 +61,14 @@ def test_a_bad_line_ends_no_article(tmp_path: Path) -> None:
 
 def test_an_endless_paragraph_is_cut_in_bounded_pieces(tmp_path: Path) -> None:
     lines = [b"x" * 1000] * 3000
-    items = read_all(tmp_path, b"\n".join(lines), config=make_config(layout="paragraphs"))
+    items = read_all(tmp_path, b"\n".join(lines), config=make_config(layout="wrapped"))
     assert sum(record.units for record in records(items)) == 3000
     assert max(len(text) for text in texts(items)) <= 1.1 * plain._LONGEST_PARAGRAPH
 
 
 def test_lines_of_chinese_are_joined_without_a_space(tmp_path: Path) -> None:
     data = "天下\n雨。\n他说 ok\nyes\n".encode()
-    items = read_all(tmp_path, data, config=make_config(layout="paragraphs"))
+    items = read_all(tmp_path, data, config=make_config(layout="wrapped"))
     assert texts(items) == ["天下雨。他说 ok yes"]
 
 

@@ -1,4 +1,4 @@
-"""Plain text. Three layouts: articles, lines, paragraphs (see `CorpusConfig.layout`)."""
+"""Plain text in its layouts (see `CorpusConfig.layout`)."""
 
 from polyseme.text.formats.lines import TextLine, join_lines, read_lines
 from polyseme.text.pieces import Piece
@@ -10,14 +10,17 @@ _LONGEST_PARAGRAPH = 1 << 20
 
 
 def read(piece: Piece, config: CorpusConfig) -> Items:
-    """Records of a plain text; a document is named after the byte at which it begins."""
-    match config.layout:
+    """Records of a plain text. A document that is not the whole file is named after the byte at
+    which it begins."""
+    match piece.source.layout:
+        case "wrapped":
+            return _wrapped(piece, config)
         case "articles":
             return _articles(piece, config)
         case "lines":
-            return _each_line(piece, config)
-        case "paragraphs":
-            return _paragraphs(piece, config)
+            return _unwrapped(piece, config, each_is_a_document=True)
+        case _:
+            return _unwrapped(piece, config, each_is_a_document=False)
 
 
 def _articles(piece: Piece, config: CorpusConfig) -> Items:
@@ -33,18 +36,19 @@ def _articles(piece: Piece, config: CorpusConfig) -> Items:
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
 
 
-def _each_line(piece: Piece, config: CorpusConfig) -> Items:
+def _unwrapped(piece: Piece, config: CorpusConfig, *, each_is_a_document: bool) -> Items:
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
             yield line
         elif line.is_blank:
             yield BLANK
         else:
-            document = f"{piece.source.name}@{line.start}"
+            name = piece.source.name
+            document = f"{name}@{line.start}" if each_is_a_document else name
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
 
 
-def _paragraphs(piece: Piece, config: CorpusConfig) -> Items:
+def _wrapped(piece: Piece, config: CorpusConfig) -> Items:
     held: list[TextLine] = []
     size = 0
 
