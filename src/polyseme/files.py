@@ -44,8 +44,12 @@ def is_as_written(path: Path, told: Mapping[str, Any]) -> bool:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON that is the same text for the same value, so that it can be hashed and compared."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    """JSON that is the same text for the same value, so that it can be hashed and compared.
+
+    What UTF-8 cannot hold, as a file name's stray bytes, is escaped: `\\udcff`.
+    """
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def publish(scratch: Path, final: Path) -> None:

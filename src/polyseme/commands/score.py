@@ -16,12 +16,12 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
 from polyseme.model import Model
 from polyseme.pretraining.scores import Score, score_sentences
+from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.text.running import RunningText
 
@@ -64,10 +64,10 @@ def show(result: Scored) -> RenderableType:
     blocks: list[RenderableType] = []
     for score in result.scores:
         table = Table(title_justify="left", show_edge=False, pad_edge=False)
-        table.title = Text(f"{_bits(score.total)} bits: {' '.join(score.words)}")
+        table.title = PrintableText(f"{_bits(score.total)} bits: {' '.join(score.words)}")
         table.add_column("")
         for word in (*score.words, "sum"):
-            table.add_column(Text(word, overflow="fold"), justify="right")
+            table.add_column(PrintableText(word, overflow="fold"), justify="right")
         for part, found in score.parts.items():
             # The mark at the far end is predicted too; it has no column, but is in the sum.
             cells = [_coloured(value) for value in found.words]
@@ -76,7 +76,7 @@ def show(result: Scored) -> RenderableType:
     return Group(*blocks, _LEGEND)
 
 
-_LEGEND = Text.assemble(
+_LEGEND = PrintableText.assemble(
     ("expected", "green"),
     "  ",
     ("unusual", "yellow"),
@@ -90,7 +90,7 @@ def _bits(value: float) -> str:
     return f"{value / math.log(2):.1f}"
 
 
-def _coloured(value: float) -> Text:
+def _coloured(value: float) -> PrintableText:
     bits = -value / math.log(2)
     style = "green" if bits < 7 else "yellow" if bits < 13 else "red"
-    return Text(_bits(value), style=style)
+    return PrintableText(_bits(value), style=style)
