@@ -10,6 +10,7 @@ import inspect
 import io
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,7 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 def main() -> None:
     """Run the command line and exit with the error's own code. No traceback reaches a user."""
     _make_streams_print_anything()
+    warnings.showwarning = _show_warning
     words = sys.argv[1:] or ["--help"]
     chosen = next((word for word in words if not word.startswith("-")), None)
     try:
@@ -54,6 +56,13 @@ def _make_streams_print_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """What a library warns of may quote a user's file, too."""
+    from polyseme.terminal import show_warning
+
+    show_warning(str(message))
 
 
 def _show(error: Exception, verb: str | None) -> int:

@@ -30,11 +30,21 @@ class Settings(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _is_within_reach(cls, value: Any) -> Any:
-        numbers = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(each, int | float) and abs(each) > LARGEST_NUMBER for each in numbers):
-            raise ValueError(f"a number beyond {LARGEST_NUMBER:,} is none that can be worked with")
+    def _can_be_worked_with(cls, value: Any) -> Any:
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, int | float) and abs(each) > LARGEST_NUMBER:
+                raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be worked with")
+            if isinstance(each, Path) and not _is_utf8(each):
+                raise ValueError(f"{str(each)!a} is not UTF-8. Rename it, or name another place")
         return value
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -67,7 +77,14 @@ def to_toml(**parts: Settings) -> str:
     import tomli_w
 
     tables = {name: part.model_dump(mode="json", exclude_none=True) for name, part in parts.items()}
-    return tomli_w.dumps(tables)
+    text = tomli_w.dumps(tables)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"A setting holds {error.object[error.start]!a}, no character."
+        ) from error
+    return text
 
 
 def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:

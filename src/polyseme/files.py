@@ -81,7 +81,8 @@ def write_text(final: Path, text: str, *, scratch_folder: Path | None = None) ->
         return
     scratch = scratch_folder / f"{final.name}.{os.getpid()}"
     try:
-        scratch.write_bytes(text.encode("utf-8"))  # bytes: no newline translation on Windows
+        # Bytes: no newline translation on Windows. A stray byte of a name is no reason to stop.
+        scratch.write_bytes(text.encode("utf-8", errors="backslashreplace"))
         publish(scratch, final)
     finally:
         scratch.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from polyseme.errors import ModelError
 from polyseme.files import canonical_json, describe_file, is_as_written, write_text
+from polyseme.shapes import FileFacts, check_shape
 
 MANIFEST = "manifest.json"
 _SEAL = "told_sha256"  # of what is told beside the files, whose hashes are their own
@@ -34,6 +35,8 @@ class Kind:
     """What its manifest tells beside the files."""
     made_by: str
     """The command that makes one, but for its --out."""
+    shape: Any = dict[str, Any]
+    """What the manifest must look like, as a type: that which is read of it."""
 
 
 def seal_folder(folder: Path, kind: Kind, files: Iterable[str], **told: Any) -> None:
@@ -71,6 +74,8 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
+        check_shape(manifest["files"], dict[str, FileFacts])
+        check_shape(manifest, kind.shape)
         hashes = {name: told["sha256"] for name, told in manifest["files"].items()}
         is_whole = manifest[_SEAL] == _seal({name: manifest[name] for name in kind.told})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

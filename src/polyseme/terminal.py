@@ -53,6 +53,11 @@ def show_error(*lines: str) -> None:
         console.print(line, highlight=False)
 
 
+def show_warning(message: str) -> None:
+    """What a library has to say, on standard error."""
+    PlainConsole(stderr=True).print(f"Warning: {message}", highlight=False)
+
+
 class Bars:
     """Shows progress on standard error, so that standard output holds results only."""
 

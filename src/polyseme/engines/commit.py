@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from polyseme.engines.watch import LeaveWord, Report
 from polyseme.errors import EngineError, PolysemeError
 from polyseme.files import WORK, canonical_json, publish, sha256_of, write_text
+from polyseme.shapes import FileFacts, check_shape
 
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
@@ -117,8 +118,10 @@ def read_receipt(folder: Path, name: str) -> Receipt | None:
         text = (folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8")
         values = json.loads(text)
         del values["seal"]
+        check_shape(values.get("files"), dict[str, FileFacts])
+        check_shape(values.get("counts"), dict[str, Any])
         receipt = Receipt(**values)
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, LookupError, TypeError, RecursionError):
         return None  # damaged counts as missing: the shard is done again
     return receipt if receipt.name == name and _sealed(receipt) == text else None
 
@@ -133,6 +136,8 @@ def _sealed(receipt: Receipt) -> str:
 
 def portable(error: Exception, shard: ShardInput) -> Exception:
     """The error of a worker as its parent will see it: itself, or its text if it cannot travel."""
+    if isinstance(error, MemoryError):  # Arrow has its own kind
+        error = MemoryError(str(error)).with_traceback(error.__traceback__)
     # Others' errors may want more than their text when they are built again.
     if not isinstance(error, PolysemeError) and type(error).__module__ != "builtins":
         text = f"The work on {shard.name} failed. {type(error).__name__}: {error}"

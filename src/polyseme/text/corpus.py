@@ -11,15 +11,48 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt
+from typing_extensions import TypedDict
+
 from polyseme.config import build
-from polyseme.errors import CorpusError
+from polyseme.errors import CorpusError, InternalError
 from polyseme.files import is_as_written
+from polyseme.shapes import FileFacts, check_shape
+from polyseme.text.accounting import Accounting
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
 VOCABULARY = "vocabulary.parquet"
+
+
+class _Segmenter(TypedDict):
+    name: str
+    version: str
+
+
+class _Preparation(TypedDict):
+    format: int
+    segmenter: _Segmenter
+    script: Any
+
+
+class _Counts(TypedDict):
+    words: NonNegativeInt
+    distinct_words: NonNegativeInt
+    quarantine_reasons: dict[str, NonNegativeInt]
+    sentence_lengths: dict[str, NonNegativeInt]
+
+
+class _Manifest(TypedDict):
+    """What is read of it. The other counts are held against these."""
+
+    preparation: _Preparation
+    settings: dict[str, Any]
+    inputs: dict[str, int]
+    accounting: _Counts
+    files: dict[str, FileFacts]
 
 
 @dataclass(frozen=True)
@@ -42,7 +75,10 @@ class Corpus:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             version = manifest["preparation"]["format"]
-        except (ValueError, KeyError, TypeError) as error:
+            if version == FORMAT_VERSION:
+                check_shape(manifest, _Manifest)
+                Accounting.total([manifest["accounting"]]).check()
+        except (ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
             raise CorpusError(
