@@ -68,9 +68,9 @@ class PretrainConfig(Settings):
     """Which point of the space to train; `polyseme plan` lists them."""
     from_: Path | None = None
     """Start from this model's weights and words instead of a point: pretraining on a domain."""
-    hours: float | None = Field(default=None, gt=0)
+    hours: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for about so long: the steps that fit are found by timing a few."""
-    epochs: float | None = Field(default=None, gt=0)
+    epochs: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
     held_out_words: int = Field(default=50_000, ge=1)
     """Held-out words read in each measurement on the way; the last one reads four times as
