@@ -4,7 +4,6 @@ import importlib
 import math
 import pkgutil
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any, NamedTuple, get_args
 
 import pytest
@@ -138,6 +137,11 @@ def test_a_settings_file_that_cannot_be_read_is_told(tmp_path: Any, text: str, t
 def test_settings_on_the_command_line_that_make_no_sense_are_told(assignments: list[str]) -> None:
     from polyseme.commands.prepare import PrepareConfig
 
-    values: dict[str, Any] = {"inputs": ["x"], "out": "y", "corpus": {"language": "en"}}
+    def make() -> None:
+        values: dict[str, Any] = {"inputs": ["x"], "out": "y", "corpus": {"language": "en"}}
+        for assignment in assignments:
+            values = overlay(values, assignment)
+        build(PrepareConfig, values)
+
     with pytest.raises(ConfigError):
-        build(PrepareConfig, reduce(overlay, assignments, values))
+        make()

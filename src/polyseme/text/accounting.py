@@ -13,7 +13,7 @@ from typing import Any
 from polyseme.errors import InternalError
 
 _RESTS = "broken-file"  # the reason that stands once for the rest of a file
-_COUNTS = (
+COUNTS = (
     "read",
     "blank",
     "quarantined",
@@ -49,7 +49,7 @@ class Accounting:
     def as_json(self) -> dict[str, Any]:
         """Plain values in a stable order."""
         return {
-            **{name: self.counts[name] for name in _COUNTS},
+            **{name: self.counts[name] for name in COUNTS},
             "quarantine_reasons": dict(sorted(self.reasons.items())),
             "sentence_lengths": {str(n): self.lengths[n] for n in sorted(self.lengths)},
         }
@@ -59,7 +59,7 @@ class Accounting:
         """The sum of several, each as `as_json` gave it."""
         total = cls()
         for part in parts:
-            total.counts.update({name: part[name] for name in _COUNTS})
+            total.counts.update({name: part[name] for name in COUNTS})
             total.reasons.update(part["quarantine_reasons"])
             total.lengths.update({int(n): m for n, m in part["sentence_lengths"].items()})
         return total

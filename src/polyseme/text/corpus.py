@@ -18,7 +18,7 @@ from polyseme.config import build
 from polyseme.errors import CorpusError, InternalError
 from polyseme.files import is_as_written
 from polyseme.shapes import FileFacts, check_shape
-from polyseme.text.accounting import Accounting
+from polyseme.text.accounting import COUNTS, Accounting
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
@@ -77,7 +77,9 @@ class Corpus:
             version = manifest["preparation"]["format"]
             if version == FORMAT_VERSION:
                 check_shape(manifest, _Manifest)
-                Accounting.total([manifest["accounting"]]).check()
+                counts = manifest["accounting"]
+                check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
+                Accounting.total([counts]).check()
         except (ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
