@@ -7,7 +7,10 @@ Only the module of the verb in use is imported, so `polyseme --help` answers at 
 import ast
 import importlib
 import inspect
+import io
+import os
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -16,24 +19,64 @@ from typing import Annotated
 import typer
 
 from polyseme import __version__
-from polyseme.errors import PolysemeError, torch_needed_for
+from polyseme.errors import ConfigError, torch_needed_for
+
+_STOPPED = 130
+_PIPE_CLOSED = 141
+# Typer has a copy of Click of its own in some versions: its errors are found by what is public.
+_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def main() -> None:
-    """Run the command line and exit with the error's own code."""
-    chosen = next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    """Run the command line and exit with the error's own code. No traceback reaches a user."""
+    _make_streams_print_anything()
+    warnings.showwarning = _show_warning
+    words = sys.argv[1:] or ["--help"]
+    chosen = next((word for word in words if not word.startswith("-")), None)
     try:
-        _build_app(chosen)()
-    except PolysemeError as error:
-        from polyseme.terminal import show_error
-
-        show_error(str(error))
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+        # Not standalone: Typer would print errors itself, and obey the controls in them.
+        code = _build_app(chosen)(words, prog_name="polyseme", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = _STOPPED
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = _PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001  # shown, whatever it is
+        code = _show(error, chosen)
+    if code == _STOPPED:
         from polyseme.terminal import show_error
 
         show_error("Stopped. What was finished is kept: the same command again goes on from there.")
-        sys.exit(130)
+    sys.exit(code)
+
+
+def _make_streams_print_anything() -> None:
+    """A terminal that lacks a letter shows its number; it does not end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """What a library warns of may quote a user's file, too."""
+    from polyseme.terminal import show_warning
+
+    show_warning(str(message))
+
+
+def _show(error: Exception, verb: str | None) -> int:
+    """Tell of an error in words; its exit code."""
+    from polyseme.faults import explain
+    from polyseme.terminal import show_error
+
+    if isinstance(error, _ClickError):
+        told: str = error.format_message()  # type: ignore[attr-defined]
+        help_ = f"polyseme {verb} --help" if verb in _verbs() else "polyseme --help"
+        error = ConfigError(told, f"All that can be given: {help_}")
+    explained = explain(error)
+    show_error(*map(str, explained.args))
+    return explained.exit_code
 
 
 def _build_app(chosen: str | None) -> typer.Typer:
@@ -41,7 +84,6 @@ def _build_app(chosen: str | None) -> typer.Typer:
     app = typer.Typer(
         name="polyseme",
         help="Your texts in, every word's meanings out.",
-        no_args_is_help=True,
         add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,

@@ -8,19 +8,43 @@ import difflib
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from polyseme.errors import ConfigError
+
+LARGEST_NUMBER = 2**53
+"""Of any setting, either way: whole numbers are exact up to it in JSON, and far from overflow."""
+_DEEPEST = 16  # parts of a setting's full name
 
 
 class Settings(BaseModel):
     """What all settings share: frozen, nothing unknown, a docstring under each field."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_worked_with(cls, value: Any) -> Any:
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, int | float) and abs(each) > LARGEST_NUMBER:
+                raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be worked with")
+            if isinstance(each, Path) and not _is_utf8(each):
+                raise ValueError(f"{str(each)!a} is not UTF-8. Rename it, or name another place")
+        return value
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -32,7 +56,7 @@ def build(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
         return kind.model_validate(values)
     except ValidationError as error:
         problems = [_explain(kind, problem) for problem in error.errors()]
-        raise ConfigError("\n".join(problems)) from error
+        raise ConfigError(*problems) from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -41,7 +65,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"There is no settings file at {path}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # its syntax, its bytes, a number of 5,000 digits
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
 
@@ -53,7 +77,14 @@ def to_toml(**parts: Settings) -> str:
     import tomli_w
 
     tables = {name: part.model_dump(mode="json", exclude_none=True) for name, part in parts.items()}
-    return tomli_w.dumps(tables)
+    text = tomli_w.dumps(tables)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"A setting holds {error.object[error.start]!a}, no character."
+        ) from error
+    return text
 
 
 def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
@@ -63,16 +94,22 @@ def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
         raise ConfigError(f"--set {assignment!r} has no '='. Write it as part.setting=value.")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         value = text  # an unquoted word, as people type it in a shell
-    *parents, name = path.strip().split(".")
-    result = dict(values)
-    level = result
-    for parent in parents:
-        level[parent] = dict(level.get(parent, {}))
-        level = level[parent]
-    level[name] = value
-    return result
+    except RecursionError as error:
+        raise ConfigError(f"--set {path}: its value is nested too deep.") from error
+    return put(values, path.strip().split("."), value)
+
+
+def put(values: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """`values` with one nested value set."""
+    if len(path) > _DEEPEST:
+        raise ConfigError(f"{'.'.join(path[:4])}... is not a setting: none has so long a name.")
+    head, *rest = path
+    before = values.get(head, {})
+    if rest and not isinstance(before, Mapping):
+        raise ConfigError(f"{head} = {before!r} is one value; it has no setting {'.'.join(rest)}.")
+    return {**values, head: put(before, rest, value) if rest else value}
 
 
 def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

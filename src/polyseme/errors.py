@@ -9,9 +9,15 @@ from collections.abc import Iterator
 
 
 class PolysemeError(Exception):
-    """A mistake or a failure outside the program; its text is written for the user."""
+    """A mistake or a failure outside the program; its text is written for the user.
+
+    Each argument is a line. A line end inside one is not ours, and is never shown as one.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class ConfigError(PolysemeError):
@@ -77,6 +83,24 @@ class StorageError(PolysemeError):
     """The disk is full or failed. Nothing half-written is left under a final name."""
 
     exit_code = 74
+
+
+class AccessError(PolysemeError):
+    """A file or folder that this user may not read or write."""
+
+    exit_code = 77
+
+
+class OutOfMemoryError(PolysemeError):
+    """The machine has less memory than the work asked for."""
+
+    exit_code = 71
+
+
+class InternalError(PolysemeError):
+    """A fault of the program itself."""
+
+    exit_code = 70
 
 
 class TrainingError(PolysemeError):

@@ -54,8 +54,12 @@ def is_as_written(path: Path, told: Mapping[str, Any]) -> bool:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON that is the same text for the same value, so that it can be hashed and compared."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    """JSON that is the same text for the same value, so that it can be hashed and compared.
+
+    What UTF-8 cannot hold, as a file name's stray bytes, is escaped: `\\udcff`.
+    """
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    return text.encode("utf-8", errors="backslashreplace").decode("utf-8")
 
 
 def publish(scratch: Path, final: Path) -> None:
@@ -117,7 +121,8 @@ def scratch_folder(beside: Path) -> Iterator[Path]:
 def write_text(final: Path, text: str, *, work: Path | None = None) -> None:
     """Write a small text file atomically; `work` as in `scratch_for`."""
     with scratch_for(final, work=work) as scratch:
-        scratch.write_bytes(text.encode("utf-8"))  # bytes: no newline translation on Windows
+        # Bytes: no newline translation on Windows. A stray byte of a name is no reason to stop.
+        scratch.write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
 def own_folder(folder: Path) -> Path:

@@ -17,6 +17,7 @@ from typing import Any
 
 from polyseme.errors import ModelError
 from polyseme.files import canonical_json, describe_file, is_as_written, write_text
+from polyseme.shapes import FileFacts, check_shape
 
 MANIFEST = "manifest.json"
 _SEAL = "told_sha256"  # of what is told beside the files, whose hashes are their own
@@ -36,11 +37,10 @@ def is_inside(name: object) -> bool:
 def files_told(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a manifest, or a receipt, tells of its files; ValueError if that cannot be believed."""
     files: dict[str, dict[str, Any]] = manifest["files"]
-    for name, told in files.items():
+    check_shape(files, dict[str, FileFacts])
+    for name in files:
         if not is_inside(name):
             raise ValueError(f"it names {name!r:.80}, which is no plain name inside its folder")
-        if not (isinstance(told["bytes"], int) and isinstance(told["sha256"], str)):
-            raise ValueError(f"it does not tell the size and the hash of {name}")
     return files
 
 
@@ -58,6 +58,8 @@ class Kind:
     """What its manifest tells beside the files."""
     made_by: str
     """The command that makes one, but for its --out."""
+    shape: Any = dict[str, Any]
+    """What the manifest must look like, as a type: that which is read of it."""
 
 
 def seal_folder(folder: Path, kind: Kind, files: Iterable[str], **told: Any) -> None:
@@ -96,6 +98,7 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["format"]
         files = files_told(manifest)
+        check_shape(manifest, kind.shape)
         is_whole = manifest[_SEAL] == _seal({name: manifest[name] for name in kind.told})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
@@ -31,16 +32,27 @@ from polyseme.objectives.neighbours import NeighboursConfig
 from polyseme.objectives.objective import ObjectiveConfig, build_objective
 from polyseme.objectives.question import Question
 from polyseme.text.corpus import VOCABULARY, Corpus
+from polyseme.text.running import check_preparation
 
 CONFIG = "config.toml"
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
+
+
+class _Manifest(TypedDict):
+    """What is read of it; old weights do not tell how their text was prepared."""
+
+    preparation: dict[str, Any]
+    facts: dict[str, Any]
+
+
 KIND = Kind(
     name="model",
     version=1,
     files=frozenset({WEIGHTS, CONFIG, VOCABULARY}),
     told=("preparation", "facts"),
     made_by="polyseme pretrain CORPUS",
+    shape=_Manifest,
 )
 
 
@@ -144,8 +156,9 @@ class Model:
         """Refuse a corpus whose words were found in another way than this model's."""
         if not self.preparation:  # old weights do not tell: whoever prepared the corpus has chosen
             return
+        described = check_preparation(self.preparation)
         for part in ("segmenter", "script"):
-            then = self.preparation["preparation"][part]
+            then = described[part]
             now = corpus.manifest["preparation"][part]
             if then != now:
                 raise ModelError(

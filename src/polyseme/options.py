@@ -14,7 +14,7 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from polyseme.config import AnySettings, build, overlay, read_toml
+from polyseme.config import AnySettings, build, overlay, put, read_toml
 
 _ARGUMENTS = ("action", "task", "model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to."""
@@ -33,7 +33,7 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
         for name, value in given.items():
             if value:
                 path, field = options[name]
-                values = _put(values, path, _split_list(value, field))
+                values = put(values, path, _split_list(value, field))
         for assignment in assignments:
             values = overlay(values, assignment)
         do(build(kind, values))
@@ -121,13 +121,6 @@ def _split_list(value: Any, field: FieldInfo) -> Any:
     """`date,author` as typed becomes a list where the setting is one."""
     is_list = typing.get_origin(field.annotation) is tuple
     return value.split(",") if is_list and isinstance(value, str) else value
-
-
-def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """`values` with one nested value set."""
-    head, *rest = path
-    inner = _put(values.get(head, {}), tuple(rest), value) if rest else value
-    return {**values, head: inner}
 
 
 def _escaped(text: str) -> str:

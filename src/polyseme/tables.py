@@ -2,7 +2,8 @@
 
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
+
+from polyseme.printable import PrintableText
 
 
 def titled(title: str, table: Table) -> Group:
@@ -10,6 +11,6 @@ def titled(title: str, table: Table) -> Group:
     return Group(on_one_line(title, style="table.title"), table)
 
 
-def on_one_line(line: str, style: str = "") -> Text:
+def on_one_line(line: str, style: str = "") -> PrintableText:
     """A line that is never wrapped, so that a path or JSON in it can be copied."""
-    return Text(line, style=style, no_wrap=True, overflow="ignore")
+    return PrintableText(line, style, no_wrap=True, overflow="ignore")

@@ -1,7 +1,9 @@
 """What a person sees while a command works: messages, and a bar with the time left."""
 
-from rich.console import Console
-from rich.markup import escape
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -11,27 +13,65 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+from rich.text import Text
+
+from polyseme.printable import PrintableText, printable
 
 
-def show_error(message: str) -> None:
+class PlainConsole(Console):
+    """A console to which a text is text: no markup, no emoji codes, no control characters.
+
+    A string is one line, whatever is in it; several lines are several renderables.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Before it is laid out, so that widths are right."""
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The last gate: all that is printed comes through here, whoever made it.
+
+        Rich keeps its own codes for colours and the cursor apart from the text.
+        """
+        for text, style, control in super().render(renderable, options):
+            lines = text if control else "\n".join(map(printable, text.split("\n")))
+            yield Segment(lines, style, control)
+
+
+def show_error(*lines: str) -> None:
     """An error the user can act on, on standard error."""
-    Console(stderr=True).print("[bold red]Error:[/]", escape(message), highlight=False)
+    console = PlainConsole(stderr=True)
+    first, *rest = lines
+    console.print(PrintableText.assemble(("Error: ", "bold red"), first))
+    for line in rest:
+        console.print(line, highlight=False)
+
+
+def show_warning(message: str) -> None:
+    """What a library has to say, on standard error."""
+    PlainConsole(stderr=True).print(f"Warning: {message}", highlight=False)
 
 
 class Bars:
     """Shows progress on standard error, so that standard output holds results only."""
 
     def __init__(self) -> None:
-        self.console = Console(markup=False)  # a folder may be named [red]
-        self._side = Console(stderr=True)
+        self.console = PlainConsole()
+        self._side = PlainConsole(stderr=True)
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             console=self._side,
         )
         self._task: TaskID | None = None
@@ -46,15 +86,15 @@ class Bars:
 
     def say(self, message: str) -> None:
         """A line above the bars."""
-        self._side.print(message, highlight=False, markup=False)
+        self._side.print(message, highlight=False)
 
     def begin(self, what: str, total: int) -> None:
         """A new bar; the one before stays, full."""
-        self._task = self._progress.add_task(what, total=total, note="")
+        self._task = self._progress.add_task(printable(what), total=total, note="")
         self._done = 0
 
     def reach(self, done: int, note: str = "") -> None:
         """Move the present bar on; it never goes back, though a shard may be done again."""
         assert self._task is not None, "reach before begin"
         self._done = max(self._done, done)
-        self._progress.update(self._task, completed=self._done, note=escape(note))
+        self._progress.update(self._task, completed=self._done, note=printable(note))

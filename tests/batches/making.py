@@ -9,13 +9,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
-from text.making import make_config
+from text.making import account_of, make_config
 
 from polyseme.batches import END, START, Batch, BatchConfig, Lexicon, LexiconConfig
 from polyseme.files import describe_file
 from polyseme.text import shards
 from polyseme.text.corpus import MANIFEST, Corpus
-from polyseme.text.prepare import FORMAT_VERSION
+from polyseme.text.prepare import describe_preparation
 from polyseme.text.shards import ShardWriter
 from polyseme.text.vocabulary import count_words
 
@@ -46,8 +46,9 @@ def make_corpus(
     count_words(paths, folder / "vocabulary.parquet", threads=1)
     documents = [document for part in parts for document in part]
     manifest = {
-        "preparation": {"format": FORMAT_VERSION},
+        "preparation": describe_preparation(make_config()),
         "settings": make_config().model_dump(mode="json"),
+        "inputs": {},
         "accounting": _account(documents),
         "files": {path.relative_to(folder).as_posix(): describe_file(path) for path in paths},
     }
@@ -61,14 +62,11 @@ def _write(writer: ShardWriter, document: Document) -> None:
         writer.add((f"{document.name}:{position}:0", *row))
 
 
-def _account(documents: Sequence[Document]) -> dict[str, int]:
-    held = [document for document in documents if document.held_out]
-    return {
-        "sentences": sum(len(d.sentences) for d in documents),
-        "held_out_sentences": sum(len(d.sentences) for d in held),
-        "words": sum(len(s) for d in documents for s in d.sentences),
-        "held_out_words": sum(len(s) for d in held for s in d.sentences),
-    }
+def _account(documents: Sequence[Document]) -> dict[str, Any]:
+    def lengths(*, held_out: bool) -> list[int]:
+        return [len(s) for d in documents if d.held_out == held_out for s in d.sentences]
+
+    return account_of(lengths(held_out=False), held_out=lengths(held_out=True))
 
 
 def numbered_documents(number: int, *, prefix: str = "d") -> list[Document]:

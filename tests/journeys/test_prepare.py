@@ -1,5 +1,6 @@
 """From texts to a corpus through the command line, as a user goes."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -161,3 +162,23 @@ def test_the_settings_of_one_corpus_make_another_like_it(texts: Path, tmp_path: 
 def test_a_missing_setting_is_named(texts: Path, tmp_path: Path) -> None:
     result = polyseme("prepare", texts, "--out", tmp_path / "c", code=2)
     assert "language is required" in result.stderr
+
+
+def test_what_breaks_off_is_told_and_the_sums_are_exact(tmp_path: Path) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    lines = [f"{n},row {n}" for n in range(1000)]
+    lines[9] = '9,"row 9'  # never closed
+    (folder / "a.csv").write_text("id,text\n" + "\n".join(lines), encoding="utf-8")
+    packed = gzip.compress("".join(f"Line {n}.\n" for n in range(9000)).encode())
+    (folder / "b.txt.gz").write_bytes(packed[: len(packed) // 2])
+    (folder / "c.parquet").write_bytes(b"PAR1 and no more")
+    options = ("--language", "en", "--segmenter", "whitespace", "--workers", "1")
+    result = polyseme("prepare", folder, *options, "--out", tmp_path / "c")
+    assert "and what follows in 2 files that break off │ unknown" in result.stdout
+    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["accounting"]
+    assert counts["quarantine_reasons"] == {"broken-file": 2, "broken-row": 1}
+    assert counts["read"] == counts["blank"] + counts["kept"] + counts["quarantined"]
+    assert counts["kept"] > 999
+    shown = polyseme("inspect", tmp_path / "c").stdout
+    assert "and what follows in 2 files that break off" in shown

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -164,3 +165,21 @@ def test_a_damaged_model_is_refused(model: Path, tmp_path: Path) -> None:
     (damaged / "model.safetensors").write_bytes(weights)
     result = polyseme("score", damaged, "The cat", code=65)
     assert "SHA-256" in result.stderr
+
+
+def test_too_little_memory_is_told_with_what_to_make_smaller(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    words = ["pretrain", corpus.folder, *SMALL, "--steps", "1", "--out", tmp_path / "m"]
+    huge = ["--set", "model.encoder.context.width=65536"]
+    result = subprocess.run(
+        [sys.executable, "-m", "polyseme", *map(str, words), *huge],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in result.stderr
+    assert result.returncode == 71, result.stderr
+    assert "not enough memory" in result.stderr

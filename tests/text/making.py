@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,3 +125,13 @@ def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -
     total = Accounting.total(parts)
     total.check()
     return Preparation(rows, total.as_json(), quarantine, len(batches))
+
+
+def account_of(sentences: Sequence[int], *, held_out: Sequence[int] = ()) -> dict[str, Any]:
+    """The accounting of sentences with so many words, some of them held out, each a record."""
+    made = Accounting(lengths=Counter([*sentences, *held_out]))
+    number, words = len(sentences) + len(held_out), sum(sentences) + sum(held_out)
+    made.counts.update(read=number, kept=number, records=number, sentences_found=number)
+    made.counts.update(sentences=number, words=words)
+    made.counts.update(held_out_sentences=len(held_out), held_out_words=sum(held_out))
+    return {**made.as_json(), "distinct_words": words}

@@ -9,8 +9,8 @@ import pytest
 from polyseme.errors import CorpusError
 from polyseme.files import sha256_of
 from polyseme.text.corpus import MANIFEST, Corpus
-from polyseme.text.prepare import FORMAT_VERSION
-from text.making import make_config
+from polyseme.text.prepare import FORMAT_VERSION, describe_preparation
+from text.making import account_of, make_config
 
 
 def write_corpus(folder: Path, **changes: Any) -> Path:
@@ -21,9 +21,10 @@ def write_corpus(folder: Path, **changes: Any) -> Path:
         (folder / name).write_bytes(name.encode())
         files[name] = {"bytes": len(name), "sha256": sha256_of(folder / name)}
     manifest = {
-        "preparation": {"format": FORMAT_VERSION},
+        "preparation": describe_preparation(make_config()),
         "settings": make_config(meta=("date",)).model_dump(mode="json"),
-        "accounting": {"words": 7},
+        "inputs": {"a.txt": 20},
+        "accounting": account_of([3, 4]),
         "files": files,
         **changes,
     }
@@ -33,7 +34,7 @@ def write_corpus(folder: Path, **changes: Any) -> Path:
 
 def test_a_finished_corpus_opens(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
-    assert corpus.accounting == {"words": 7}
+    assert corpus.accounting["words"] == 7
     assert corpus.config == make_config(meta=("date",))
 
 

@@ -32,10 +32,10 @@ __all__ = ["BatchConfig", "SentenceStream", "ahead", "held_out"]
 class BatchConfig(Settings):
     """How sentences are gathered into batches."""
 
-    words: int = Field(default=4096, ge=1)
+    words: int = Field(default=4096, ge=1, le=10_000_000)
     """Most words in a batch, marks counted, all processes together. A longer sentence is a batch
     of its own."""
-    window: int = Field(default=4, ge=1)
+    window: int = Field(default=4, ge=1, le=1_000_000)
     """How many row groups of the corpus, 10,000 sentences each, are shuffled together."""
 
 

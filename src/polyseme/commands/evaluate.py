@@ -24,13 +24,13 @@ import torch
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import scratch_folder
 from polyseme.model import Model
 from polyseme.pretraining.measure import Tally, measure
+from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
 from polyseme.tasks.evaluation import EvaluatedTask, evaluate_task
@@ -115,7 +115,7 @@ def _show_task(result: EvaluatedTask) -> RenderableType:
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in result.tallies[0].by_label():
         shares = [f"{100 * value:.2f}" for value in (row.precision, row.recall, row.f1)]
-        table.add_row(Text(row.label), *shares, f"{row.due:,}", f"{row.predicted:,}")
+        table.add_row(PrintableText(row.label), *shares, f"{row.due:,}", f"{row.predicted:,}")
     return Group(titled(title, table), result.account.summary())
 
 

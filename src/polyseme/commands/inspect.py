@@ -20,6 +20,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import CorpusError
 from polyseme.progress import Progress, Silence
+from polyseme.text.accounting import tell_reasons
 from polyseme.text.corpus import Corpus
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
 
@@ -99,8 +100,8 @@ def _summary(result: Inspected) -> Table:
     table.add_section()
     for label in ("read", "blank", "quarantined", "kept", "joined"):
         table.add_row(label, f"{counts[label]:,}")
-    for reason, number in counts["quarantine_reasons"].items():
-        table.add_row(f"  {reason}", f"{number:,}")
+    for reason, number in tell_reasons(counts["quarantine_reasons"]):
+        table.add_row(f"  {reason}", number)
     table.add_row("sentences cut", f"{counts['sentences_cut']:,}")
     return table
 
@@ -109,7 +110,7 @@ def _lengths(result: Inspected) -> Table:
     table = Table(title="Words per sentence", title_justify="left", show_header=False)
     for justify in ("right", "right", "left"):
         table.add_column(justify=justify)
-    most = max(b.sentences for b in result.lengths)
+    most = max((b.sentences for b in result.lengths), default=0) or 1
     for b in result.lengths:
         bar = "█" * round(24 * b.sentences / most)
         table.add_row(b.label, f"{b.sentences:,}", bar or ("▏" if b.sentences else ""))
@@ -131,7 +132,7 @@ def _frequent(result: Inspected) -> Table:
     table.add_column("word")
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
-    total = result.corpus.accounting["words"]
+    total = result.corpus.accounting["words"] or 1
     for row in result.frequent:
         table.add_row(row.word, f"{row.count:,}", f"{row.count / total:.2%}")
     return table

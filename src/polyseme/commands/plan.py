@@ -48,7 +48,7 @@ class PlanConfig(Settings):
     """The corpus folder; without it, the points are listed."""
     point: str = "elmo-mini"
     """Which point of the space."""
-    hours: float = Field(default=2.0, gt=0)
+    hours: float = Field(default=2.0, gt=0, le=1_000_000)
     """How long one would train."""
     training: RunConfig = RunConfig()
     """How the parameters are improved."""

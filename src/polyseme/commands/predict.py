@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.files import disk_faults_explained
+from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.account import Account
 from polyseme.tasks.prediction import Predicted, Predictor
@@ -86,8 +86,8 @@ def show(result: Predictions) -> RenderableType:
     return Group(*lines)
 
 
-def _coloured(found: Predicted) -> Text:
-    text = Text()
+def _coloured(found: Predicted) -> PrintableText:
+    text = PrintableText()
     if found.label is not None:
         text.append(f"{found.label}  ", style="bold cyan")
         return text.append(" | ".join(found.texts))

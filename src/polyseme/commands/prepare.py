@@ -28,7 +28,7 @@ from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
-from polyseme.text.accounting import Accounting
+from polyseme.text.accounting import Accounting, tell_reasons
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
 from polyseme.text.pieces import Batch
@@ -97,8 +97,8 @@ def show(result: Prepared) -> RenderableType:
     for label, name in _LINES:
         table.add_row(label, f"{counts[name]:,}")
         if name == "quarantined":
-            for reason, number in counts["quarantine_reasons"].items():
-                table.add_row(f"    {reason}", f"{number:,}", style="yellow")
+            for reason, number in tell_reasons(counts["quarantine_reasons"]):
+                table.add_row(f"    {reason}", number, style="yellow")
         if name in _SECTION_ENDS:
             table.add_section()
     lines = [_how_it_went(result), *result.advice]

@@ -24,7 +24,6 @@ import torch
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings, build, read_toml, to_toml
@@ -47,6 +46,7 @@ from polyseme.pretraining.settings import (
     resolve_training,
 )
 from polyseme.pretraining.trainee import Pretraining
+from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
@@ -75,9 +75,9 @@ class PretrainConfig(Settings):
     """Which point of the space to train; `polyseme plan` lists them."""
     from_: Path | None = None
     """Start from this model's weights and words instead of a point: pretraining on a domain."""
-    hours: float | None = Field(default=None, gt=0)
+    hours: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for about so long, measuring included: the steps that fit are found by timing a few."""
-    epochs: float | None = Field(default=None, gt=0)
+    epochs: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
     held_out_words: int = Field(default=50_000, ge=1)
     """Held-out words read in each measurement on the way; the last one reads four times as
@@ -160,7 +160,7 @@ def show(result: Pretrained | None) -> RenderableType:
         f"{pace:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
         "checkpoints refused."
     )
-    warnings = [Text(warning, style="bold yellow") for warning in _warnings(facts)]
+    warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(facts)]
     following = f"Next: polyseme evaluate {result.folder} CORPUS"
     return Group(table, told, *warnings, *result.notes, following)
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from polyseme.config import Settings
 from polyseme.pretraining.scores import Score, in_bits, score_texts
+from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
 
@@ -67,14 +67,14 @@ def _table(score: Score) -> RenderableType:
         table.add_column(part, justify="right")
     parts = score.parts.values()
     for word, *values in zip(score.words, *(part.words for part in parts), strict=True):
-        table.add_row(Text(word, overflow="fold"), *map(_coloured, values))
+        table.add_row(PrintableText(word, overflow="fold"), *map(_coloured, values))
     # The sentence's end is predicted too; it has no row, but is in the sum.
     table.add_section()
     table.add_row("sum", *(f"{in_bits(part.total):.1f}" for part in parts))
     return titled(f"{in_bits(score.total):.1f} bits: {' '.join(score.words)}", table)
 
 
-_LEGEND = Text.assemble(
+_LEGEND = PrintableText.assemble(
     ("expected", "green"),
     "  ",
     ("unusual", "yellow"),
@@ -84,7 +84,7 @@ _LEGEND = Text.assemble(
 )
 
 
-def _coloured(value: float) -> Text:
+def _coloured(value: float) -> PrintableText:
     bits = -in_bits(value)
     style = "green" if bits < 7 else "yellow" if bits < 13 else "red"
-    return Text(f"{-bits:.1f}", style=style)
+    return PrintableText(f"{-bits:.1f}", style=style)

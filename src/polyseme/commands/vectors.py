@@ -78,8 +78,8 @@ def accounting(vectors: VectorFolder) -> Group:
     table.add_row("words written", f"{counts['vectors']:,}")
     columns, width = vectors.manifest["columns"], vectors.manifest["width"]
     table.add_row("vectors for each", f"{len(columns)} ({settings.layers}), {width} numbers")
-    for layer, share in enumerate(vectors.manifest["variance_kept"]):
-        table.add_row(f"variance kept, {columns[layer]}", f"{share:.1%}")
+    for column, share in zip(columns, vectors.manifest["variance_kept"], strict=False):
+        table.add_row(f"variance kept, {column}", f"{share:.1%}")
     table.add_row("files", f"{len(vectors.files):,} ({settings.format}, {settings.dtype})")
     table.add_row("size", decimal(vectors.num_bytes))
     return titled(f"Vectors in {vectors.folder}", table)

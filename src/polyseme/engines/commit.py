@@ -32,6 +32,7 @@ from polyseme.files import (
     write_text,
 )
 from polyseme.folders import files_told
+from polyseme.shapes import check_shape
 
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
@@ -131,8 +132,9 @@ def read_receipt(folder: Path, name: str) -> Receipt | None:
         values = json.loads(text)
         del values["seal"]
         files_told(values)
+        check_shape(values["counts"], dict[str, Any])
         receipt = Receipt(**values)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None  # damaged counts as missing: the shard is done again
     return receipt if receipt.name == name and _sealed(receipt) == text else None
 
@@ -147,6 +149,8 @@ def _sealed(receipt: Receipt) -> str:
 
 def portable(error: Exception, shard: ShardInput) -> Exception:
     """The error of a worker as its parent will see it: itself, or its text if it cannot travel."""
+    if isinstance(error, MemoryError):  # Arrow has its own kind
+        error = MemoryError(str(error)).with_traceback(error.__traceback__)
     # Others' errors may want more than their text when they are built again.
     if not isinstance(error, PolysemeError) and type(error).__module__ != "builtins":
         text = f"The work on {shard.name} failed. {type(error).__name__}: {error}"

@@ -31,7 +31,7 @@ class NeighboursConfig(Settings):
     kind: Literal["neighbours"] = "neighbours"
     predicts: Literal["word", "neighbours"] = "word"
     """The word from its neighbours (CBOW), or the neighbours from the word (skip-gram)."""
-    reach: int = Field(5, ge=1)
+    reach: int = Field(5, ge=1, le=1_000)
     """How many words to either side are neighbours."""
     softmax: SoftmaxConfig = SampledSoftmaxConfig()
     """How words are predicted."""

@@ -30,7 +30,7 @@ class SampledSoftmaxConfig(Settings):
     """The right word competes with some drawn by frequency, the same for the whole batch."""
 
     kind: Literal["sampled"] = "sampled"
-    samples: int = Field(8192, ge=1)
+    samples: int = Field(8192, ge=1, le=10_000_000)
     """How many words are drawn at each step."""
     tied: bool = False
     """Whether words are predicted with the very vectors they are read with."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.engines import hold_file
-from polyseme.errors import ConfigError, InputError
+from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.files import scratch_for
 from polyseme.model import preparation_of
 from polyseme.progress import Progress
@@ -59,6 +59,10 @@ class Predictor:
             raise ConfigError(
                 "Nothing says how this task's words are found in running text: it was trained "
                 "without a model. Name one when training: data.words_like."
+            )
+        if "is_on_pairs" not in task.facts:
+            raise ModelError(
+                "This task does not tell whether it is on pairs of texts: train it again."
             )
         self._reader = Reader(preparation_of(model))
 

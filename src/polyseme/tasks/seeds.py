@@ -55,5 +55,6 @@ def trained_in(folder: Path) -> list[Path]:
 
 def best_in(folder: Path) -> Path:
     """The trained task that is best on the development data; of equals, the first."""
-    dev = {path: float(read_manifest(path, KIND)["facts"]["dev"]) for path in trained_in(folder)}
+    found = {path: read_manifest(path, KIND)["facts"] for path in trained_in(folder)}
+    dev = {path: facts.get("dev", 0.0) for path, facts in found.items()}
     return max(dev, key=lambda path: dev[path])

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from polyseme.config import Settings, build, merged, read_toml
 from polyseme.tasks.data import DataConfig
@@ -19,9 +19,9 @@ from polyseme.transfer.known import ModelVectorsConfig
 class TaskTrainingConfig(Settings):
     """How a task is trained."""
 
-    epochs: float = Field(15.0, gt=0)
+    epochs: float = Field(15.0, gt=0, le=1_000_000)
     """Passes over the training data, at most."""
-    batch: int = Field(32, ge=1)
+    batch: int = Field(32, ge=1, le=1_000_000)
     """Examples in each step."""
     learning_rate: float = Field(2e-3, gt=0)
     """The highest learning rate; it falls to zero over the epochs."""
@@ -31,7 +31,7 @@ class TaskTrainingConfig(Settings):
     """How strongly matrices are pulled towards zero."""
     clip_norm: float = Field(5.0, gt=0)
     """Longest gradient allowed."""
-    measure_every: float = Field(1.0, gt=0)
+    measure_every: float = Field(1.0, gt=0, le=1_000_000)
     """Epochs between two measurements on the development data. Raise it where there is much of that
     and little to learn from, or measuring takes more time than learning."""
     patience: int = Field(8, ge=1)
@@ -98,7 +98,7 @@ class TaskFileConfig(Settings):
     """The TOML file that describes the task."""
     out: Path
     """Folder to write to, with a folder in it for each seed; what was stopped goes on there."""
-    seeds: tuple[int, ...] = (1,)
+    seeds: tuple[NonNegativeInt, ...] = (1,)
     """What all chance grows from; a task is trained for each."""
     data: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the file's, as `--set data.share=0.1`."""

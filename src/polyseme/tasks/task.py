@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.stored import read_weights, write_weights
@@ -37,12 +38,31 @@ from polyseme.transfer.known import Known
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
 INCLUDED = "model"
 """Folder of the model, inside that of the task, if it was included."""
+
+
+class _FeedFacts(TypedDict):
+    model: Any
+
+
+class _Facts(TypedDict, total=False):
+    dev: float
+    is_on_pairs: bool
+
+
+class _Manifest(TypedDict):
+    """What is read of it."""
+
+    feed: _FeedFacts
+    facts: _Facts
+
+
 KIND = Kind(
     name="task",
     version=1,
     files=frozenset({WEIGHTS, CONFIG, WORDS}),
     told=("feed", "facts"),
     made_by="polyseme train TASK.toml",
+    shape=_Manifest,
 )
 _BATCH = 64  # examples answered at once
 _WINDOW = 2048  # examples in memory at once

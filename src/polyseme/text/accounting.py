@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_COUNTS = (
+from polyseme.errors import InternalError
+
+_RESTS = "broken-file"  # the reason that stands once for the rest of a file
+COUNTS = (
     "read",
     "blank",
     "quarantined",
@@ -46,7 +49,7 @@ class Accounting:
     def as_json(self) -> dict[str, Any]:
         """Plain values in a stable order."""
         return {
-            **{name: self.counts[name] for name in _COUNTS},
+            **{name: self.counts[name] for name in COUNTS},
             "quarantine_reasons": dict(sorted(self.reasons.items())),
             "sentence_lengths": {str(n): self.lengths[n] for n in sorted(self.lengths)},
         }
@@ -56,7 +59,7 @@ class Accounting:
         """The sum of several, each as `as_json` gave it."""
         total = cls()
         for part in parts:
-            total.counts.update({name: part[name] for name in _COUNTS})
+            total.counts.update({name: part[name] for name in COUNTS})
             total.reasons.update(part["quarantine_reasons"])
             total.lengths.update({int(n): m for n, m in part["sentence_lengths"].items()})
         return total
@@ -64,9 +67,27 @@ class Accounting:
     def check(self) -> None:
         """Fail loudly if anything was lost or counted twice."""
         c = self.counts
-        assert c["read"] == c["blank"] + c["quarantined"] + c["kept"], c
-        assert c["records"] == c["kept"] - c["joined"], c
-        assert c["sentences"] == c["sentences_found"] + c["sentences_added"], c
-        assert c["quarantined"] == self.reasons.total(), (c, self.reasons)
-        assert c["sentences"] == self.lengths.total(), c
-        assert c["words"] == sum(n * m for n, m in self.lengths.items()), c
+        by_length = sum(n * m for n, m in self.lengths.items())
+        sums = [
+            ("read", c["read"], c["blank"] + c["quarantined"] + c["kept"]),
+            ("records", c["records"], c["kept"] - c["joined"]),
+            ("sentences", c["sentences"], c["sentences_found"] + c["sentences_added"]),
+            ("quarantined", c["quarantined"], self.reasons.total()),
+            ("sentences of all lengths", c["sentences"], self.lengths.total()),
+            ("words", c["words"], by_length),
+        ]
+        wrong = [f"{name}: {one:,} and {other:,}" for name, one, other in sums if one != other]
+        if wrong:  # not an `assert`, which python -O would take away
+            raise InternalError(
+                f"Counted twice, in two ways, with two results: {'; '.join(wrong)}. Something was "
+                "lost or counted twice, so this is not called finished. Please report it."
+            )
+
+
+def tell_reasons(reasons: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Why how much was quarantined, for a table; and of what nobody knows how much it is."""
+    rows = [(reason, f"{number:,}") for reason, number in reasons.items()]
+    if files := reasons.get(_RESTS):
+        plural = "s that break" if files > 1 else " that breaks"
+        rows.append((f"and what follows in {files:,} file{plural} off", "unknown"))
+    return rows

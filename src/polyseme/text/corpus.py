@@ -11,16 +11,49 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt
+from typing_extensions import TypedDict
+
 from polyseme.config import build
-from polyseme.errors import CorpusError
+from polyseme.errors import CorpusError, InternalError
 from polyseme.files import is_as_written
 from polyseme.folders import files_told
+from polyseme.shapes import FileFacts, check_shape
+from polyseme.text.accounting import COUNTS, Accounting
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
 VOCABULARY = "vocabulary.parquet"
+
+
+class _Segmenter(TypedDict):
+    name: str
+    version: str
+
+
+class _Preparation(TypedDict):
+    format: int
+    segmenter: _Segmenter
+    script: Any
+
+
+class _Counts(TypedDict):
+    words: NonNegativeInt
+    distinct_words: NonNegativeInt
+    quarantine_reasons: dict[str, NonNegativeInt]
+    sentence_lengths: dict[str, NonNegativeInt]
+
+
+class _Manifest(TypedDict):
+    """What is read of it. The other counts are held against these."""
+
+    preparation: _Preparation
+    settings: dict[str, Any]
+    inputs: dict[str, int]
+    accounting: _Counts
+    files: dict[str, FileFacts]
 
 
 @dataclass(frozen=True)
@@ -43,8 +76,13 @@ class Corpus:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             version = manifest["preparation"]["format"]
-            files_told(manifest)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if version == FORMAT_VERSION:
+                check_shape(manifest, _Manifest)
+                files_told(manifest)
+                counts = manifest["accounting"]
+                check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
+                Accounting.total([counts]).check()
+        except (ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
             raise CorpusError(

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyseme.config import build
-from polyseme.errors import CorpusError, InputError
+from polyseme.errors import CorpusError, InputError, ModelError
+from polyseme.shapes import check_shape
 from polyseme.text.clean import UnfitTextError, clean
 from polyseme.text.corpus import Corpus
 from polyseme.text.prepare import describe_preparation
@@ -27,12 +28,27 @@ def text_settings(corpus: Corpus) -> dict[str, Any]:
     }
 
 
+def check_preparation(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How the text was prepared, if a model tells all that `text_settings` gave it."""
+    try:
+        described: Mapping[str, Any] = settings["preparation"]
+        check_shape(settings["settings"], dict[str, Any])
+        check_shape({part: described[part] for part in _DECIDING}, dict[str, Any])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"This model does not tell how its text was prepared ({error}). Take it anew from "
+            "where it came."
+        ) from error
+    return described
+
+
 class RunningText:
     """Finds sentences and words as they were found for a model's corpus."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        then = check_preparation(settings)
         self._config = build(CorpusConfig, settings["settings"])
-        then, now = settings["preparation"], describe_preparation(self._config)
+        now = describe_preparation(self._config)
         for part in _DECIDING:
             if then[part] != now[part]:
                 raise CorpusError(

@@ -92,10 +92,11 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> Found:
             else:
                 passed_over.append((_as_text(name), source))
     if not sources:
-        reasons = "".join(f"\n  {name}: {reason}" for name, reason in passed_over[:5])
         raise InputError(
-            f"No text was found in: {', '.join(inputs)}.{reasons}\nGive files, folders or globs "
-            f"with names ending in {' '.join(_FORMATS)} (and .gz .bz2 .xz .zst), or say --format."
+            f"No text was found in: {', '.join(inputs)}.",
+            *(f"  {name}: {reason}" for name, reason in passed_over[:5]),
+            f"Give files, folders or globs with names ending in {' '.join(_FORMATS)} "
+            "(and .gz .bz2 .xz .zst), or say --format.",
         )
     twice = [name for name, count in Counter(s.name for s in sources).items() if count > 1]
     if twice:

@@ -106,7 +106,7 @@ class Checkpoints:
             if error.errno not in _UNREADABLE:
                 raise
             raise DamagedCheckpointError(f"{error.filename}: {error.strerror}") from error
-        except (SafetensorError, ValueError, KeyError) as error:
+        except (SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise DamagedCheckpointError(f"it cannot be read: {error}") from error
 
     def load_newest(self, on_refused: Callable[[int, str], None]) -> Checkpoint | None:

@@ -22,7 +22,7 @@ class TrainingConfig(Settings):
     """How strongly matrices are pulled towards zero; vectors, as biases, never are."""
     clip_norm: float = Field(default=1.0, gt=0)
     """Longest gradient allowed, as Euclidean norm over all parameters; longer ones are scaled."""
-    accumulate: int = Field(default=1, ge=1)
+    accumulate: int = Field(default=1, ge=1, le=1_024)
     """Parts each process works through one after the other in a step: less memory, same result."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers used inside the module; parameters are float32 in either case."""
@@ -42,7 +42,7 @@ class TrainingConfig(Settings):
     """What to do when a loss or gradient is not finite, or leaps up: stop, or leave it out."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
-    timeout_minutes: float = Field(default=30.0, gt=0)
+    timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
     """With several processes: how long one may keep the others waiting before the run fails."""
     tensorboard: bool = False
     """Write TensorBoard events beside the run log (extra [tensorboard])."""

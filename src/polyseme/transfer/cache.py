@@ -26,7 +26,7 @@ from torch import Tensor
 from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
 from polyseme.encoders.environment import Environment
-from polyseme.errors import VectorsError
+from polyseme.errors import InternalError, VectorsError
 from polyseme.files import (
     canonical_json,
     disk_faults_explained,
@@ -184,5 +184,9 @@ def _write(path: Path, origin: Origin, vectors: Iterable[Vectors]) -> bytes:
             file.write(layers.data)
         tail = np.array(checksums, "<u4").tobytes()
         file.write(tail)
-    assert path.stat().st_size == origin.num_bytes
+    if path.stat().st_size != origin.num_bytes:
+        raise InternalError(
+            f"{path} has {path.stat().st_size:,} bytes and should have {origin.num_bytes:,}: a "
+            "vector is missing, or is one too many. It is not used. Please report this."
+        )
     return tail

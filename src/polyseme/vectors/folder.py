@@ -11,15 +11,37 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from polyseme.config import build
 from polyseme.errors import VectorsError
 from polyseme.files import is_as_written
 from polyseme.folders import files_told
+from polyseme.shapes import FileFacts, check_shape
 from polyseme.vectors.settings import VectorsConfig
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
+
+
+class _Counts(TypedDict):
+    sentences: int
+    sentences_embedded: int
+    words_read: int
+    vectors: int
+
+
+class _Manifest(TypedDict):
+    """What is read of it."""
+
+    model: str
+    settings: dict[str, Any]
+    columns: list[str]
+    width: int
+    variance_kept: list[float]
+    counts: _Counts
+    files: dict[str, FileFacts]
 
 
 @dataclass(frozen=True)
@@ -42,8 +64,9 @@ class VectorFolder:
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
             version = manifest["vectors_format"]
+            check_shape(manifest, _Manifest)
             files_told(manifest)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise VectorsError(
                 f"{path} does not tell of vectors ({error}). Name a folder made by polyseme embed."
             ) from error

@@ -17,7 +17,7 @@ class VectorsConfig(Settings):
     each layer separated by commas (0.2,0.3,0.5)."""
     words: tuple[str, ...] = ()
     """Only these words, written exactly so; sentences without them are passed over."""
-    width: int | None = Field(None, ge=1)
+    width: int | None = Field(None, ge=1, le=65_536)
     """Fewer numbers per vector: the directions in which a sample of them differs most (PCA)."""
     dtype: Literal["float16", "float32"] = "float16"
     """How numbers are written."""
@@ -27,7 +27,7 @@ class VectorsConfig(Settings):
     """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit."""
     exact: bool = False
     """The same bits for a sentence in whatever company it is embedded, here or alone; slower."""
-    threads: int = Field(1, ge=1)
+    threads: int = Field(1, ge=1, le=1_024)
     """Threads of each worker. Another number of them can change last bits."""
 
     @model_validator(mode="after")

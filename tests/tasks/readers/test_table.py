@@ -101,13 +101,12 @@ def test_json_that_is_none_is_set_aside(tmp_path: Path) -> None:
     }
 
 
-def test_a_quote_that_is_never_closed_is_reported_with_the_lines_it_took(tmp_path: Path) -> None:
-    text = 'text,label\nfine,x\n"open,x\nlost,x\nlost,x\n'
+def test_a_quote_that_is_never_closed_costs_its_own_line_only(tmp_path: Path) -> None:
+    text = 'text,label\nfine,x\n"open,x\nnext,x\nlast,x\n'
     loaded = load(tmp_path, text, reader("table"), "a.csv")
-    assert loaded.examples == [Classified("fine", "x")]
+    assert loaded.examples == [Classified(word, "x") for word in ("fine", "next", "last")]
     assert loaded.account.reasons == {"broken-row": 1}
-    assert "line 3" in loaded.account.faults[0]
-    assert "up to line 5" in loaded.account.faults[0]
+    assert "line 3, read on to line 5" in loaded.account.faults[0]
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_damaged_row_group_is_rejected_by_itself(tmp_path: Path) -> None:
     items = read(path)
     assert texts(items) == values[:10] + values[20:]
     (bad,) = [item for item in items if isinstance(item, Rejected)]
-    assert (bad.reason, bad.units, bad.place) == ("broken-file", 10, 10)
+    assert (bad.reason, bad.units, bad.place) == ("broken-row-group", 10, 10)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 import csv
 import io
+import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import InputError
+from polyseme.text import delimited
 from polyseme.text.formats import table
 from polyseme.text.records import Rejected
 from text.making import (
@@ -39,12 +42,46 @@ def test_a_quoted_field_may_hold_line_ends_commas_and_quotes(tmp_path: Path) -> 
     assert texts(read_all(tmp_path, data, "csv")) == ['one\ntwo, "three"', "four"]
 
 
-def test_an_unclosed_quote_is_rejected_and_the_rows_before_stay(tmp_path: Path) -> None:
-    items = read_all(tmp_path, b'text\none\n"two\nthree\n', "csv")
-    assert texts(items) == ["one"]
-    assert reasons(items) == ["broken-row"]
+def test_an_unclosed_quote_costs_its_own_line_only(tmp_path: Path) -> None:
+    rows = [b"%d,row %d" % (n, n) for n in range(1000)]
+    rows[9] = b'9,"row 9'
+    items = read_all(tmp_path, b"id,text\n" + b"\n".join(rows), "csv")
+    assert texts(items) == [f"row {n}" for n in range(1000) if n != 9]
     (bad,) = [item for item in items if isinstance(item, Rejected)]
-    assert "lines 3 to 4" in bad.detail
+    assert (bad.reason, bad.units, bad.quote) == ("broken-row", 1, '9,"row 9')
+    assert "line 11, read on to line 1001" in bad.detail
+
+
+def test_a_quote_closed_by_that_of_a_later_row_costs_its_own_line_only(tmp_path: Path) -> None:
+    data = b'id,text\n1,"one\n2,two\n3,"three, four"\n4,five\n'
+    items = read_all(tmp_path, data, "csv")
+    assert texts(items) == ["two", "three, four", "five"]
+    assert reasons(items) == ["broken-row"]
+
+
+@pytest.mark.parametrize("line", [b'"a', b'a,"', b'"""a', b'""a', b'5" a', b'"a\n""', b'"a",""b'])
+def test_lines_of_stray_quotes_take_time_in_proportion(tmp_path: Path, line: bytes) -> None:
+    taken = []
+    for number in (2_000, 8_000):
+        began = time.process_time()
+        items = read_all(tmp_path, b"text\n" + (line + b"\n") * number, "csv")
+        taken.append(time.process_time() - began)
+        assert len(items) >= number / 2
+    assert taken[1] < 10 * taken[0] + 0.1, taken
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_two_columns_of_the_name_asked_for_are_an_error_that_names_them(
+    tmp_path: Path, kind: Literal["csv", "tsv"]
+) -> None:
+    header = b"text,id,text\n" if kind == "csv" else b"text\tid\ttext\n"
+    piece = make_piece(make_source(tmp_path, header, kind))
+    with pytest.raises(InputError, match=r"2 columns named 'text' \(columns 1, 3\)"):
+        list(table.read(piece, make_config()))
+
+
+def test_two_columns_of_a_name_nobody_asked_for_do_no_harm(tmp_path: Path) -> None:
+    assert texts(read_all(tmp_path, b"n,text,n\n1,one,2\n", "csv")) == ["one"]
 
 
 def test_a_wrongly_quoted_row_is_rejected_by_itself(tmp_path: Path) -> None:
@@ -56,7 +93,7 @@ def test_a_wrongly_quoted_row_is_rejected_by_itself(tmp_path: Path) -> None:
 def test_a_field_beyond_all_bounds_costs_only_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "LONGEST_LINE", 100)
+    monkeypatch.setattr(delimited, "LONGEST_LINE", 100)
     data = b'text\n"' + b"x\n" * 60 + b"good\n" * 3
     items = read_all(tmp_path, data, "csv")
     assert "broken-row" in reasons(items)

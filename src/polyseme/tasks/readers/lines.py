@@ -6,10 +6,11 @@ here they only get line numbers.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from polyseme.config import build
 from polyseme.errors import InputError
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.pieces import Piece
 from polyseme.text.records import Rejected
@@ -20,13 +21,7 @@ LONGEST_BLOCK = 10_000
 """Lines; more without a blank line is no sentence but a file of another kind."""
 
 
-class Line(NamedTuple):
-    """A line of a file and its number, from 1."""
-
-    number: int
-    text: str
-
-
+Line: TypeAlias = NumberedLine
 Lines: TypeAlias = Iterator[Line | Rejected]
 
 

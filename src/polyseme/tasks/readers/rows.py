@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from polyseme.errors import InputError
 from polyseme.tasks.readers.lines import Lines
+from polyseme.text.delimited import read_rows
 from polyseme.text.records import Rejected, quote
-from polyseme.text.streams import LONGEST_LINE
 
 
 class Row(NamedTuple):
@@ -50,11 +50,14 @@ def delimited(
 ) -> Rows:
     """Rows of CSV or TSV. Every column `asked` for must be there; unnamed ones are 1, 2, 3."""
     columns: list[str] | None = None
-    for row in _fields(lines, separator=separator, is_quoted=is_quoted):
+    quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    for row in read_rows(lines, delimiter=separator, quoting=quoting):
         if isinstance(row, Rejected):
             yield row
             continue
         number, fields = row
+        if not any(field.strip() for field in fields):
+            continue
         if columns is None:
             columns = fields if has_header else [str(n) for n in range(1, len(fields) + 1)]
             _check(columns, asked, f"{name}, line {number}")
@@ -65,59 +68,6 @@ def delimited(
             yield Rejected(number, "wrong-number-of-fields", quote(separator.join(fields)), detail)
         else:
             yield Row(number, dict(zip(columns, fields, strict=True)))
-
-
-def _fields(
-    lines: Lines, *, separator: str, is_quoted: bool
-) -> Iterator[tuple[int, list[str]] | Rejected]:
-    """The fields of every row that is not blank, and the number of the line it ends on."""
-    csv.field_size_limit(LONGEST_LINE)
-    feed = _Feed(lines)
-    reader = csv.reader(
-        feed,
-        delimiter=separator,
-        quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE,
-        strict=True,
-    )
-    while True:
-        first = feed.number + 1
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            # Most often a quote that is never closed, which makes the rest of the file one field.
-            yield Rejected(first, "broken-row", "", f"up to line {feed.number}: {error}")
-            continue
-        yield from feed.take_rejected()
-        if fields is None:
-            return
-        if any(field.strip() for field in fields):
-            yield feed.number, fields
-
-
-class _Feed:
-    """Lines as the CSV reader wants them; what it cannot have is kept for `take_rejected`."""
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-        self._rejected: list[Rejected] = []
-        self.number = 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        for line in self._lines:
-            if isinstance(line, Rejected):
-                self._rejected.append(line)
-            else:
-                self.number = line.number
-                return line.text + "\n"
-        raise StopIteration
-
-    def take_rejected(self) -> list[Rejected]:
-        """What was passed over since the last call."""
-        taken, self._rejected = self._rejected, []
-        return taken
 
 
 def _check(columns: list[str], asked: Sequence[str], place: str) -> None:

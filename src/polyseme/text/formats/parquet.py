@@ -74,7 +74,7 @@ def _read_group(
                 done += 1
     except (pa.ArrowException, OSError) as error:
         left = max(facts.num_rows - done, 1)
-        yield Rejected(number + done, "broken-file", "", str(error), units=left)
+        yield Rejected(number + done, "broken-row-group", "", str(error), units=left)
 
 
 def _rows(batch: Any) -> Iterator[dict[str, Any] | Exception]:

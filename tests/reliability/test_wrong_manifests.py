@@ -1,0 +1,177 @@
+"""Manifests, receipts and checkpoints that are JSON, but not ours: refused in words."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batches.making import make_corpus, numbered_documents
+from transfer.making import save_model
+
+from polyseme.commands import inspect, vectors
+from polyseme.engines.commit import read_receipt
+from polyseme.errors import PolysemeError
+from polyseme.files import canonical_json, describe_file
+from polyseme.folders import _SEAL, _seal
+from polyseme.model import KIND, Model
+from polyseme.tasks.seeds import best_in
+from polyseme.tasks.task import KIND as TASK
+from polyseme.text.corpus import Corpus
+from polyseme.text.running import RunningText
+from polyseme.training.checkpoint import _MANIFEST, Checkpoints, DamagedCheckpointError
+from polyseme.vectors.folder import FORMAT_VERSION, VectorFolder
+
+WRONG: list[Any] = [None, 3, -1, "text", [], {}, [[1]], {"a": 1}, True, 1.5]
+
+
+def broken(good: Any) -> Iterator[Any]:
+    """Everything that differs from a good value in one place: another type there, or nothing."""
+    yield from (wrong for wrong in WRONG if type(wrong) is not type(good))
+    if isinstance(good, dict):
+        for name, value in good.items():
+            yield {key: kept for key, kept in good.items() if key != name}
+            for other in broken(value):
+                yield {**good, name: other}
+
+
+def refused(open_it: Callable[[], object]) -> bool:
+    """True if refused in words, False if taken; anything else is raised."""
+    try:
+        open_it()
+    except PolysemeError:
+        return True
+    return False
+
+
+def test_a_corpus_with_a_wrong_manifest_is_refused_or_shown(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "c", [numbered_documents(4)])
+    path = corpus.folder / "manifest.json"
+    good = json.loads(path.read_text(encoding="utf-8"))
+    (corpus.folder / "config.toml").write_text("", encoding="utf-8")
+
+    def look() -> object:
+        config = inspect.InspectConfig(folder=corpus.folder, verify=True)
+        inspect.show(inspect.run(config))
+        return RunningText({"settings": good["settings"], "preparation": good["preparation"]})
+
+    assert not refused(look)
+    manifests = list(broken(good))
+    count = 0
+    for manifest in manifests:
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        count += refused(look)
+    assert len(manifests) > 200
+    assert count > len(manifests) // 2
+    for text in ("", "[" * 100_000, '{"preparation": {"format": 1}}', "\x1b"):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(PolysemeError):
+            Corpus.open(corpus.folder)
+
+
+def test_vectors_with_a_wrong_manifest_are_refused_or_shown(tmp_path: Path) -> None:
+    good = {
+        "vectors_format": FORMAT_VERSION,
+        "model": "0" * 64,
+        "corpus": "0" * 64,
+        "settings": {},
+        "columns": ["top"],
+        "width": 8,
+        "variance_kept": [0.5],
+        "counts": {"sentences": 1, "sentences_embedded": 1, "words_read": 2, "vectors": 2},
+        "files": {"vectors/a.parquet": {"bytes": 3, "sha256": "0" * 64}},
+    }
+    path = tmp_path / "manifest.json"
+
+    def look() -> object:
+        config = vectors.VectorsCommandConfig(action="info", folder=tmp_path)
+        return vectors.show(vectors.run(config)), VectorFolder.open(tmp_path).damaged()
+
+    path.write_text(json.dumps(good), encoding="utf-8")
+    assert not refused(look)
+    manifests = list(broken(good))
+    count = 0
+    for manifest in manifests:
+        path.write_text(json.dumps(manifest), encoding="utf-8")
+        count += refused(look)
+    assert count > 100
+
+
+def test_a_model_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path: Path) -> None:
+    folder = save_model("elmo", tmp_path / "m")
+    path = folder / "manifest.json"
+    good = json.loads(path.read_text(encoding="utf-8"))
+    count = 0
+    for manifest in broken(good):
+        path.write_text(json.dumps(resealed(manifest, KIND.told)), encoding="utf-8")
+        count += refused(lambda: Model.load(folder))
+    assert count > 50
+
+
+def test_a_task_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path: Path) -> None:
+    good = {
+        "format": 1,
+        "feed": {"model": None},
+        "facts": {"dev": 0.5, "is_on_pairs": False},
+        "files": {},
+    }
+    for name in TASK.files:
+        (tmp_path / name).write_text("", encoding="utf-8")
+        good["files"][name] = describe_file(tmp_path / name)  # type: ignore[index]
+    path = tmp_path / "manifest.json"
+    path.write_text(canonical_json(resealed(good, TASK.told)), encoding="utf-8")
+    assert best_in(tmp_path) == tmp_path
+    count = 0
+    for manifest in broken(good):
+        path.write_text(canonical_json(resealed(manifest, TASK.told)), encoding="utf-8")
+        count += refused(lambda: best_in(tmp_path))
+    assert count > 80
+
+
+def resealed(manifest: Any, told: tuple[str, ...]) -> Any:
+    """As someone would who knows how: the hash of what is told fits again."""
+    if not isinstance(manifest, dict) or not set(told) <= manifest.keys():
+        return manifest
+    return {**manifest, _SEAL: _seal({name: manifest[name] for name in told})}
+
+
+def test_a_receipt_that_is_not_one_counts_as_missing(tmp_path: Path) -> None:
+    good = {"name": "a", "key": "k", "input": "i", "files": {}, "counts": {"words": 1}}
+    path = tmp_path / "receipts" / "a.json"
+    path.parent.mkdir()
+
+    def write(values: Any) -> None:
+        if isinstance(values, dict):
+            seal = hashlib.sha256(canonical_json(values).encode()).hexdigest()
+            values = {**values, "seal": seal}
+        path.write_text(canonical_json(values), encoding="utf-8")
+
+    write(good)
+    assert read_receipt(tmp_path, "a") is not None
+    for values in broken(good):
+        write(values)
+        read_receipt(tmp_path, "a")  # None, or one whose parts have the right types
+    wrong: list[Any] = [[], "x", {"b": 3}, {"b": {"bytes": "3", "sha256": "0"}}, {"b": {}}]
+    for files in wrong:
+        write({**good, "files": files})
+        assert read_receipt(tmp_path, "a") is None, files
+    path.write_text("[" * 100_000, encoding="utf-8")
+    assert read_receipt(tmp_path, "a") is None
+
+
+def test_a_checkpoint_whose_state_is_not_one_is_damaged(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    folder = checkpoints.path(3)
+    folder.mkdir(parents=True)
+    for name in ("weights.safetensors", "optimizer.safetensors"):
+        save_file({}, folder / name)
+    for state in [*WRONG, {"step": "3"}, {"step": None}]:
+        (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        names = ("weights.safetensors", "optimizer.safetensors", "state.json")
+        files = {name: describe_file(folder / name) for name in names}
+        (folder / _MANIFEST).write_text(canonical_json({"format": 1, "files": files}), "utf-8")
+        with pytest.raises(DamagedCheckpointError):
+            checkpoints.load(3)
