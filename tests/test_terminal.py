@@ -81,7 +81,7 @@ def scored(text: str) -> RenderableType:
     from polyseme.pretraining.scores import Part, Score
 
     part = Part((math.log(0.5),), 0.0)
-    return show(Scored([Score((text,), {"forward": part})]), as_json=False)
+    return show(Scored([Score((text,), {"forward": part})], as_json=False))
 
 
 @pytest.mark.parametrize("make", [cells, predicted, scored], ids=["cells", "predict", "score"])
