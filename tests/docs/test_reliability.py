@@ -13,7 +13,9 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 def missing(page: str) -> list[str]:
     """Tests that are named and not there."""
-    return [f"{path}::{name}" for path, name in NAMED.findall(page) if name not in functions_in(path)]
+    return [
+        f"{path}::{name}" for path, name in NAMED.findall(page) if name not in functions_in(path)
+    ]
 
 
 def functions_in(path: str) -> set[str]:

@@ -52,7 +52,8 @@ def english_sentences(number: int) -> list[list[str]]:
 def top_layer(embedder: Embedder, sentences: list[list[str]]) -> Array:
     """The vectors of all words, each of length one. (words, D)"""
     vectors = np.concatenate([found[0] for found in embedder.stream(sentences, layers="top")])
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Array = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def neighbours(vectors: Array, asked: Array) -> list[set[int]]:
@@ -174,9 +175,9 @@ def poison(module: nn.Module, value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_model_with_weights_that_are_not_finite_is_not_stored(
-    case: Case, tmp_path: Path, value: float, dtype: torch.dtype | None
+    case: Case, tmp_path: Path, value: float, dtype: torch.dtype
 ) -> None:
     model = Model.load(case.model)
     poison(model.network, value)
