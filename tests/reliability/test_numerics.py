@@ -52,8 +52,8 @@ def english_sentences(number: int) -> list[list[str]]:
 def top_layer(embedder: Embedder, sentences: list[list[str]]) -> Array:
     """The vectors of all words, each of length one. (words, D)"""
     vectors = np.concatenate([found[0] for found in embedder.stream(sentences, layers="top")])
-    lengths: Array = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / lengths
+    unit: Array = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit
 
 
 def neighbours(vectors: Array, asked: Array) -> list[set[int]]:
