@@ -271,3 +271,18 @@ def test_training_leaves_a_frozen_model_as_it_was(models: dict[str, Path], tmp_p
     assert not network.training
     assert {path: path.read_bytes() for path in files} == files
     assert not any("encoder" in name for name in feed.state_dict())
+
+
+def test_words_order_and_ends_of_sentences_are_all_hashed() -> None:
+    """The letters are always the same."""
+    sets = [
+        [["a", "b"], ["c", "d"]],
+        [["a"], ["b", "c", "d"]],
+        [["a", "b", "c", "d"]],
+        [["ab"], ["cd"]],
+        [["ab", "cd"]],
+        [["a", "bcd"]],
+        [["c", "d"], ["a", "b"]],
+        [["a", "b"], [], ["c", "d"]],
+    ]
+    assert len({caching.hash_words(sentences) for sentences in sets}) == len(sets)
