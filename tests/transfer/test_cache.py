@@ -359,3 +359,18 @@ def test_a_manifest_that_is_another_file_too_keeps_its_time(
     os.utime(other, (1e9, 1e9))
     source(frozen(tmp_path / "cache", models["elmo"]))
     assert other.stat().st_mtime == 1e9
+
+
+def test_words_order_and_ends_of_sentences_are_all_hashed() -> None:
+    """The letters are always the same."""
+    sets = [
+        [["a", "b"], ["c", "d"]],
+        [["a"], ["b", "c", "d"]],
+        [["a", "b", "c", "d"]],
+        [["ab"], ["cd"]],
+        [["ab", "cd"]],
+        [["a", "bcd"]],
+        [["c", "d"], ["a", "b"]],
+        [["a", "b"], [], ["c", "d"]],
+    ]
+    assert len({caching.hash_words(sentences) for sentences in sets}) == len(sets)
