@@ -184,7 +184,7 @@ TABLE_KINDS: dict[str, Callable[[], Kind]] = {
         2,
         "parquet",
     ),
-    "CSV with an unclosed quote": lambda: Kind(b'text\none\n"two\nthree\n', 2, 1, "csv"),
+    "CSV with an unclosed quote": lambda: Kind(b'text\none\n"two\nthree\n', 3, 2, "csv"),
     "CSV with wrong numbers of fields": lambda: Kind(
         b"id,text\n1,one\n2\n3,three,more\n4,four\n", 4, 2, "csv"
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from batches.making import make_corpus, numbered_documents
+from text.making import make_config
 from transfer.making import save_model
 
 from polyseme.commands import inspect, vectors
@@ -19,6 +20,7 @@ from polyseme.model import KIND, Model
 from polyseme.tasks.seeds import best_in
 from polyseme.tasks.task import KIND as TASK
 from polyseme.text.corpus import Corpus
+from polyseme.text.prepare import describe_preparation
 from polyseme.text.running import RunningText
 from polyseme.training.checkpoint import _MANIFEST, Checkpoints, DamagedCheckpointError
 from polyseme.vectors.folder import FORMAT_VERSION, VectorFolder
@@ -107,6 +109,18 @@ def test_a_model_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path:
         path.write_text(json.dumps(resealed(manifest, KIND.told)), encoding="utf-8")
         count += refused(lambda: Model.load(folder))
     assert count > 50
+
+
+def test_a_model_that_does_not_tell_how_its_text_was_prepared_is_refused() -> None:
+    config = make_config()
+    good = {
+        "settings": config.model_dump(mode="json"),
+        "preparation": describe_preparation(config),
+    }
+    assert not refused(lambda: RunningText(good))
+    assert all(refused(lambda: RunningText(wrong)) for wrong in WRONG)  # noqa: B023
+    count = sum(refused(lambda: RunningText(wrong)) for wrong in broken(good))  # noqa: B023
+    assert count > 100
 
 
 def test_a_task_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path: Path) -> None:
