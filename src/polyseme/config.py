@@ -5,7 +5,6 @@ silently train the wrong model.
 """
 
 import difflib
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from polyseme.errors import ConfigError
+from polyseme.limits import TOML_BYTES, TOML_PARTS, LimitError, check_size, parse_toml, read_text
 
 
 class Settings(BaseModel):
@@ -38,10 +38,10 @@ def build(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
 def read_toml(path: Path) -> dict[str, Any]:
     """The values of a TOML file, not yet checked."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(read_text(path, TOML_BYTES))
     except FileNotFoundError as error:
         raise ConfigError(f"There is no settings file at {path}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
 
@@ -53,7 +53,12 @@ def to_toml(**parts: Settings) -> str:
     import tomli_w
 
     tables = {name: part.model_dump(mode="json", exclude_none=True) for name, part in parts.items()}
-    return tomli_w.dumps(tables)
+    text = tomli_w.dumps(tables)
+    try:
+        check_size("the file of settings", len(text.encode()), TOML_BYTES)
+    except LimitError as error:
+        raise ConfigError(f"These settings cannot be kept: {error}. Name fewer words.") from error
+    return text
 
 
 def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
@@ -62,10 +67,14 @@ def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
     if not separator:
         raise ConfigError(f"--set {assignment!r} has no '='. Write it as part.setting=value.")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")["value"]
+    except LimitError as error:
+        raise ConfigError(f"--set {path.strip()[:80]} cannot be read: {error}.") from error
+    except ValueError:
         value = text  # an unquoted word, as people type it in a shell
     *parents, name = path.strip().split(".")
+    if len(parents) >= TOML_PARTS:
+        raise ConfigError(f"--set {path[:80]} names no setting: it has {len(parents) + 1:,} parts.")
     result = dict(values)
     level = result
     for parent in parents:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyseme.limits import LONGEST_LINE
 from polyseme.text import streams
 from polyseme.text.sources import Compression
 from polyseme.text.streams import BrokenStreamError, Line, read_blocks, split_lines
@@ -186,4 +187,4 @@ def test_an_overlong_line_is_passed_over_in_bounded_memory() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4 * streams.LONGEST_LINE
+    assert peak < 4 * LONGEST_LINE

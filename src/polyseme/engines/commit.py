@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from polyseme.engines.watch import LeaveWord, Report
 from polyseme.errors import EngineError, PolysemeError
 from polyseme.files import WORK, canonical_json, publish, sha256_of, write_text
+from polyseme.limits import JSON_BYTES, parse_json, read_text
 
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
@@ -114,8 +115,8 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
 def read_receipt(folder: Path, name: str) -> Receipt | None:
     """The receipt of a shard, or None if there is none or any of its bytes is not as written."""
     try:
-        text = (folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8")
-        values = json.loads(text)
+        text = read_text(folder / RECEIPTS / f"{name}.json", JSON_BYTES)
+        values = parse_json(text)
         del values["seal"]
         receipt = Receipt(**values)
     except (FileNotFoundError, ValueError, KeyError, TypeError):

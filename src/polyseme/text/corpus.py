@@ -4,16 +4,19 @@ A corpus is finished when `manifest.json` is there; it is written last. What it 
 settings and outputs is the same however the corpus was made: no times, no paths of a machine.
 """
 
-import json
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from polyseme.config import build
 from polyseme.errors import CorpusError
 from polyseme.files import is_as_written
+from polyseme.limits import check_parts, read_json
 from polyseme.text.prepare import FORMAT_VERSION
 from polyseme.text.settings import CorpusConfig
 
@@ -40,9 +43,10 @@ class Corpus:
                 f"polyseme prepare TEXTS --language CODE --out {folder}"
             )
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = read_json(path)
+            check_parts(manifest, preparation=dict, settings=dict, accounting=dict, files=dict)
             version = manifest["preparation"]["format"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
             raise CorpusError(
@@ -80,3 +84,15 @@ class Corpus:
                 damaged.append(name)
             on_file(number)
         return damaged
+
+
+@contextlib.contextmanager
+def damage_explained(path: Path) -> Iterator[None]:
+    """Turn what is wrong with a file of a corpus into a CorpusError that says what to do."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        raise CorpusError(
+            f"{path} is missing or damaged: {error}. Run the same prepare command again: it mends "
+            "the corpus."
+        ) from error

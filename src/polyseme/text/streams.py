@@ -17,15 +17,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
+from polyseme.limits import LARGEST_RATIO, LONGEST_LINE
 from polyseme.text.records import QUOTE
 from polyseme.text.sources import Source, nobody
 
-LONGEST_LINE = 8 << 20
-"""A longer line is set aside: no sentence is that long, and memory is bounded by it."""
 _BLOCK = 1 << 18
-# Text packs 3 to 20 times smaller; zeros pack 1,000 times smaller. Raw bytes are fed in small
-# bites, so that the ratio is known before much has come out.
-_LARGEST_RATIO = 250
+# Raw bytes are fed in small bites, so that the ratio is known before much has come out.
 _BITE = 4096
 _UNPACKED = 1 << 16
 _FREE_BYTES = 1 << 20
@@ -91,8 +88,8 @@ def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
     out = 0
     for block in _unpacked(bites, source):
         out += len(block)
-        if out > max(_FREE_BYTES, bites.taken * _LARGEST_RATIO):
-            raise BrokenStreamError(f"unpacks to over {_LARGEST_RATIO} times its size")
+        if out > max(_FREE_BYTES, bites.taken * LARGEST_RATIO):
+            raise BrokenStreamError(f"unpacks to over {LARGEST_RATIO} times its size")
         yield block
 
 

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
 from polyseme.files import WORK, canonical_json, describe_file, publish_folder
+from polyseme.limits import JSON_BYTES, read_bytes, read_json
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
@@ -85,9 +86,9 @@ class Checkpoints:
         """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
         folder = self.path(step)
         try:
-            if (folder / _MANIFEST).read_bytes() != _describe(folder):
+            if read_bytes(folder / _MANIFEST, JSON_BYTES) != _describe(folder):
                 raise DamagedCheckpointError("its files are not those its manifest names")
-            state = json.loads((folder / _STATE).read_bytes())
+            state = read_json(folder / _STATE)
             if state["step"] != step:
                 raise DamagedCheckpointError(f"it is of step {state['step']:,}")
             return Checkpoint(load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), state)
@@ -95,7 +96,7 @@ class Checkpoints:
             if error.errno not in _UNREADABLE:
                 raise
             raise DamagedCheckpointError(f"{error.filename}: {error.strerror}") from error
-        except (SafetensorError, ValueError, KeyError) as error:
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
             raise DamagedCheckpointError(f"it cannot be read: {error}") from error
 
     def load_newest(self, on_refused: Callable[[int, str], None]) -> Checkpoint | None:

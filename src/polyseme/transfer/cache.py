@@ -30,6 +30,7 @@ from polyseme.batches.alphabet import Integers
 from polyseme.config import Settings
 from polyseme.errors import VectorsError
 from polyseme.files import WORK, canonical_json, disk_faults_explained, publish_folder, sha256_of
+from polyseme.limits import read_json
 from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room
 from polyseme.vectors.embedded import Vectors
 
@@ -133,7 +134,7 @@ def open_cache(folder: Path, origin: Origin, lengths: Integers) -> LayerCache | 
     """The cache of this origin, if there is a sound one. Looks at the manifest and the size."""
     path = folder / origin.key
     try:
-        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+        manifest = read_json(path / MANIFEST)
         is_same = manifest["origin"] == asdict(origin)
         file = path / LAYERS
         if not is_same or file.stat().st_size != origin.num_bytes:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyseme.errors import InputError
+from polyseme.limits import LONGEST_LINE
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
 from polyseme.text.records import BLANK, Items, Rejected, quote
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.streams import LONGEST_LINE
 
 
 def read(piece: Piece, config: CorpusConfig) -> Items:

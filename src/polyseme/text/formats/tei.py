@@ -9,11 +9,12 @@ import html
 from collections import Counter
 from xml.parsers import expat
 
+from polyseme.limits import LONGEST_LINE
 from polyseme.text.formats.lines import join_lines
 from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Item, Items, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.streams import LONGEST_LINE, BrokenStreamError, read_blocks
+from polyseme.text.streams import BrokenStreamError, read_blocks
 
 _RECORDS = {"p", "l", "head", "ab", "u", "s", "title"}
 _LEFT_OUT = {"note", "figDesc", "fw", "teiHeader"}
