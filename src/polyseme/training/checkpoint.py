@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
 from polyseme.files import WORK, canonical_json, describe_file, publish_folder
-from polyseme.limits import JSON_BYTES, read_bytes, read_json
+from polyseme.limits import JSON_BYTES, WEIGHTS_BYTES, check_size, read_bytes, read_json
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
@@ -86,6 +86,8 @@ class Checkpoints:
         """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
         folder = self.path(step)
         try:
+            for name in (_WEIGHTS, _OPTIMIZER):
+                check_size(name, (folder / name).stat().st_size, WEIGHTS_BYTES)
             if read_bytes(folder / _MANIFEST, JSON_BYTES) != _describe(folder):
                 raise DamagedCheckpointError("its files are not those its manifest names")
             state = read_json(folder / _STATE)

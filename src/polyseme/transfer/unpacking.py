@@ -32,7 +32,7 @@ class _Measured(io.RawIOBase):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path, self._packed = path, path.stat().st_size
-        self._stream = gzip.open(path, "rb")
+        self._stream = gzip.GzipFile(path, "rb")
 
     def readable(self) -> bool:
         return True

@@ -19,7 +19,7 @@ from polyseme.text.streams import BrokenStreamError, read_blocks
 _RECORDS = {"p", "l", "head", "ab", "u", "s", "title"}
 _LEFT_OUT = {"note", "figDesc", "fw", "teiHeader"}
 # The parser remembers every open element; no text is nested so deep.
-_DEEPEST = 1000
+DEEPEST = 1000
 
 
 class _Reader:
@@ -49,8 +49,8 @@ class _Reader:
         tag = tag.rpartition("}")[2]
         self._open[tag] += 1
         self._level += 1
-        if self._level > _DEEPEST:
-            raise BrokenStreamError(f"elements nested over {_DEEPEST:,} deep")
+        if self._level > DEEPEST:
+            raise BrokenStreamError(f"elements nested over {DEEPEST:,} deep")
         own = next((v for k, v in attributes.items() if k.rpartition("}")[2] == "id"), None)
         if self._open["teiHeader"]:
             self._start_in_header(tag, attributes)
