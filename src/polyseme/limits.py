@@ -15,7 +15,7 @@ import stat
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 JSON_BYTES = 64 << 20
 """Manifests, words.json, receipts, state.json. A corpus of 400,000 files has 60 MB."""
@@ -49,23 +49,22 @@ class LimitError(ValueError):
     """
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """A file to be read in parts; not a pipe, which could hold us up for good, nor a device."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise LimitError(f"{path.name} is no regular file")
+    return os.fdopen(handle, "rb")
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """All of a small file."""
-    # Not blocking: otherwise a pipe without a writer would hold us up for good.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        told = os.fstat(handle)
-        if not stat.S_ISREG(told.st_mode):
-            raise LimitError(f"{path.name} is no regular file")
-        check_size(path.name, told.st_size, limit)
-        parts, left = [], limit + 1
-        while left and (part := os.read(handle, min(left, 1 << 20))):
-            parts.append(part)
-            left -= len(part)
-    finally:
-        os.close(handle)
-    check_size(path.name, limit + 1 - left, limit)
-    return b"".join(parts)
+    with open_regular(path) as stream:
+        check_size(path.name, os.fstat(stream.fileno()).st_size, limit)
+        content = stream.read(limit + 1)
+    check_size(path.name, len(content), limit)
+    return content
 
 
 def read_text(path: Path, limit: int) -> str:
@@ -80,7 +79,7 @@ def read_json(path: Path, limit: int = JSON_BYTES) -> Any:
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of a log, each with its end; one that is too long comes in parts."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         while line := stream.readline(LONGEST_LINE):
             yield line
 

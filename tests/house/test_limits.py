@@ -23,9 +23,9 @@ CALLS = {
 OPENS = {"rb", "r", "r+", "rb+"}
 MAY = {
     "cli.py": {"file.read_bytes"},  # our own source, for its docstrings
-    "limits.py": {"os.open", "path.open", "json.loads", "tomllib.loads"},  # the bounded readers
+    "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
     "parquet/reader.py": {
-        "path.open", "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
+        "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
     },  # the bounded reader of Parquet
     "vectors/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
     "vectors/narrowing.py": {"safe_open"},  # after its size was looked at

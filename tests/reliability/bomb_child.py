@@ -2,12 +2,13 @@
 
 The limit is RLIMIT_AS, above what the process has mapped once everything is imported and an honest
 folder of each kind was opened: torch maps gigabytes of code and pools, which no limit of a round
-number could tell from a bomb's. Unlike RLIMIT_DATA it also counts files that are mapped. A bomb that
-goes off is a MemoryError or a death, not a slow machine.
+number could tell from a bomb's. Unlike RLIMIT_DATA it also counts files that are mapped. A bomb
+that goes off is a MemoryError or a death, not a slow machine.
 """
 
 import json
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -28,6 +29,7 @@ from polyseme.vectors.corpus_parts import parts_of
 from polyseme.vectors.folder import VectorFolder
 
 MEMORY = 3 << 29  # 1.5 GB
+PATIENCE = 20  # seconds, for what waits instead of working
 
 
 def open_corpus(folder: Path) -> None:
@@ -70,6 +72,10 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
 
 
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"not done in {PATIENCE} s")
+
+
 def main(honest: str, cases: str) -> None:
     """`honest`: folders by kind; `cases`: kind and folder of each bomb. A line of JSON for each."""
     torch.set_num_threads(1)
@@ -78,6 +84,7 @@ def main(honest: str, cases: str) -> None:
     for kind, folder in json.loads(honest).items():
         OPEN[kind](Path(folder))
     limit_memory()
+    signal.signal(signal.SIGALRM, _give_up)
     for kind, folder in json.loads(cases):
         print(json.dumps(watch(kind, Path(folder))), flush=True)
 
@@ -87,13 +94,15 @@ def watch(kind: str, folder: Path) -> dict[str, Any]:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     started = time.process_time()
     told = ""
+    signal.alarm(PATIENCE)
     try:
         OPEN[kind](folder)
         ended = "opened"
     except PolysemeError as error:
         ended, told = "refused", str(error)[:300]
-    except BaseException:  # what a user would see as a traceback
+    except BaseException:  # noqa: BLE001 - what a user would see as a traceback
         ended, told = "traceback", traceback.format_exc()[-1500:]
+    signal.alarm(0)
     seconds = time.process_time() - started
     return {"ended": ended, "told": told, "seconds": seconds, "bytes": status("VmHWM") - before}
 

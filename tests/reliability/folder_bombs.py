@@ -99,7 +99,7 @@ def _vocabulary(word: str, number: int) -> Harm:
         words = pa.array([word]).take(pa.array(same))
         part = pa.table([words, pa.array(same.astype(np.int64) + 9)], schema=schema)
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for _ in range(-(-number // rows)):
+            for _part in range(-(-number // rows)):
                 writer.write_table(part)
 
     return harm
@@ -199,7 +199,9 @@ def _any_manifest(folder: Path, chance: random.Random) -> None:
     places = [path for path in _places(values) if path]
     for _ in range(chance.randint(1, 3)):
         path = chance.choice(places)
-        value = chance.choice([*SIZES, "x" * 10**6, None, [], {}, [[[]]] * 1000, 1e308, "../x"])
+        value: Any = chance.choice(
+            [*SIZES, "x" * 10**6, None, [], {}, [[[]]] * 1000, 1e308, "../x"]
+        )
         part = values
         try:
             for key in path[:-1]:
@@ -237,7 +239,8 @@ def _any_toml(folder: Path, chance: random.Random) -> None:
     deep = chance.choice(["[" * number, "{a=" * number, '"' + "x" * 10 * number, "1" * number,
                           "[" + "{}," * number + "]", "0." * number])  # fmt: skip
     text = chance.choice([dotted(number), f"x = {deep}\n", f"[{dotted(number)[:-5]}]\n",
-                          f'"a" . {dotted(number)}', f"x = {{ {dotted(number)[:-1]} }}\n"])  # fmt: skip
+                          f'"a" . {dotted(number)}',
+                          f"x = {{ {dotted(number)[:-1]} }}\n"])  # fmt: skip
     _append("config.toml", text)(folder, chance)
 
 
@@ -245,7 +248,8 @@ def _any_json(folder: Path, chance: random.Random) -> None:
     number = chance.choice([1_000, 100_000, 3_000_000])
     name = chance.choice([path.name for path in folder.glob("*.json")])
     text = chance.choice(["[" * number, '{"a":' * number, "[" + "[]," * number + "[]]",
-                          "9" * number, '"' + "\\u0000" * number + '"', "[1e5" + ",1e5" * number + "]"])  # fmt: skip
+                          "9" * number, '"' + "\\u0000" * number + '"',
+                          "[1e5" + ",1e5" * number + "]"])  # fmt: skip
     (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -331,7 +335,7 @@ def _any_file(folder: Path, chance: random.Random) -> None:
     """A file that is none, or is longer than it is."""
     name = chance.choice([path.name for path in sorted(folder.iterdir()) if path.is_file()])
     harm = chance.choice(
-        [sparse(name, 1 << 26), sparse(name, HUGE), sparse(name, 1 << 44), pipe(name)]
+        [sparse(name, 1 << 26), sparse(name, HUGE), sparse(name, 1 << 40), pipe(name)]
     )
     harm(folder, chance)
 

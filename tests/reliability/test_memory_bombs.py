@@ -86,7 +86,7 @@ def check_any(honest: Honest, folder: Path, number: int, seed: int) -> None:
     print(number, dict(ended), f"slowest {max(each['seconds'] for each in found):.2f} s,",
           f"largest {max(each['bytes'] for each in found) >> 20} MB")  # fmt: skip
     # Some changes do no harm: a description that is longer, a width that is the same.
-    assert ended["refused"] > 0.75 * number
+    assert ended["refused"] > 0.6 * number
 
 
 def test_honest_folders_are_opened_in_as_little_memory(honest: Honest) -> None:

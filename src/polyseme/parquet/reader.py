@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size
+from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size, open_regular
 from polyseme.parquet.pages import Page, scan_pages
 
 FOOTER_BYTES = 16 << 20
@@ -46,7 +46,7 @@ class ParquetReader:
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
         self.path, self._columns = path, columns
-        self._stream = path.open("rb")
+        self._stream = open_regular(path)
         try:
             self._bytes = os.fstat(self._stream.fileno()).st_size
             self._check_footer()
@@ -113,7 +113,7 @@ class ParquetReader:
         """
         facts = self.metadata.row_group(group)
         largest = 0.0
-        for number in range(facts.num_columns):
+        for number in range(facts.num_columns if facts.num_rows else 0):  # or none is read
             column = facts.column(number)
             if self._columns and column.path_in_schema.split(".")[0] not in self._columns:
                 continue
