@@ -12,6 +12,7 @@ import pyarrow as pa
 from text.making import make_config
 
 from polyseme.batches import END, START, Batch, BatchConfig, Lexicon, LexiconConfig
+from polyseme.files import describe_file
 from polyseme.text import shards
 from polyseme.text.corpus import MANIFEST, Corpus
 from polyseme.text.prepare import FORMAT_VERSION
@@ -48,7 +49,7 @@ def make_corpus(
         "preparation": {"format": FORMAT_VERSION},
         "settings": make_config().model_dump(mode="json"),
         "accounting": _account(documents),
-        "files": {path.relative_to(folder).as_posix(): {} for path in paths},
+        "files": {path.relative_to(folder).as_posix(): describe_file(path) for path in paths},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return Corpus.open(folder)
