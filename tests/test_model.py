@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import sha256_of
+from polyseme.files import describe_file
 from polyseme.model import Model, ModelConfig, count_parameters
 
 CASE = make("lstm", "apart", "bidirectional", "fused", "tied")
@@ -201,7 +201,7 @@ def change(folder: Path, **values: Any) -> None:
     """Write other values into the manifest, and the hashes that are right for the files."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     for name, told in manifest["files"].items():
-        told["sha256"] = sha256_of(folder / name)
+        told.update(describe_file(folder / name))
     (folder / "manifest.json").write_text(json.dumps({**manifest, **values}), encoding="utf-8")
 
 

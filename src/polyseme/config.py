@@ -5,7 +5,6 @@ silently train the wrong model.
 """
 
 import difflib
-import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from polyseme.errors import ConfigError
+from polyseme.limits import TOML_BYTES, TOML_PARTS, LimitError, check_size, parse_toml, read_text
 
 LARGEST_NUMBER = 2**53
 """Of any setting, either way: whole numbers are exact up to it in JSON, and far from overflow."""
-_DEEPEST = 16  # parts of a setting's full name
 
 
 class Settings(BaseModel):
@@ -62,10 +61,14 @@ def build(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
 def read_toml(path: Path) -> dict[str, Any]:
     """The values of a TOML file, not yet checked."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(read_text(path, TOML_BYTES))
     except FileNotFoundError as error:
         raise ConfigError(f"There is no settings file at {path}.") from error
-    except (ValueError, RecursionError) as error:  # its syntax, its bytes, a number of 5,000 digits
+    except (
+        OSError,
+        ValueError,
+        RecursionError,
+    ) as error:  # its syntax, its bytes, a number of 5,000 digits
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
 
@@ -79,11 +82,13 @@ def to_toml(**parts: Settings) -> str:
     tables = {name: part.model_dump(mode="json", exclude_none=True) for name, part in parts.items()}
     text = tomli_w.dumps(tables)
     try:
-        text.encode()
+        check_size("the file of settings", len(text.encode()), TOML_BYTES)
     except UnicodeEncodeError as error:
         raise ConfigError(
             f"A setting holds {error.object[error.start]!a}, no character."
         ) from error
+    except LimitError as error:
+        raise ConfigError(f"These settings cannot be kept: {error}. Name fewer words.") from error
     return text
 
 
@@ -93,17 +98,17 @@ def overlay(values: dict[str, Any], assignment: str) -> dict[str, Any]:
     if not separator:
         raise ConfigError(f"--set {assignment!r} has no '='. Write it as part.setting=value.")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = parse_toml(f"value = {text}")["value"]
+    except LimitError as error:
+        raise ConfigError(f"--set {path.strip()[:80]} cannot be read: {error}.") from error
     except ValueError:
         value = text  # an unquoted word, as people type it in a shell
-    except RecursionError as error:
-        raise ConfigError(f"--set {path}: its value is nested too deep.") from error
     return put(values, path.strip().split("."), value)
 
 
 def put(values: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     """`values` with one nested value set."""
-    if len(path) > _DEEPEST:
+    if len(path) > TOML_PARTS:
         raise ConfigError(f"{'.'.join(path[:4])}... is not a setting: none has so long a name.")
     head, *rest = path
     before = values.get(head, {})

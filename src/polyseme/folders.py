@@ -8,15 +8,15 @@ out of the folder.
 """
 
 import hashlib
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ModelError
 from polyseme.files import canonical_json, describe_file, is_as_written, write_text
+from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, read_json
 from polyseme.shapes import FileFacts, check_shape
 
 MANIFEST = "manifest.json"
@@ -74,9 +74,16 @@ def seal_folder(folder: Path, kind: Kind, files: Iterable[str], **told: Any) -> 
     write_text(folder / MANIFEST, canonical_json(manifest))
 
 
-def open_sealed(folder: Path, kind: Kind) -> dict[str, Any]:
-    """What is told of the files in a finished folder, each held against its hash."""
+def open_sealed(folder: Path, kind: Kind, weights: Callable[[Path], Any]) -> dict[str, Any]:
+    """What is told of the files in a finished folder, each held against its hash.
+
+    `weights` looks at a file of weights first: hashing takes as long as a file says it is.
+    """
     manifest = read_manifest(folder, kind)
+    for name, described in manifest["files"].items():
+        _check_size(folder / name, described)
+        if name.endswith(".safetensors"):
+            weights(folder / name)
     for name, described in manifest["files"].items():
         if not is_as_written(folder / name, described):
             raise ModelError(
@@ -95,12 +102,12 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
             f"{kind.made_by} --out {folder}"
         )
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = read_json(path)
         version = manifest["format"]
         files = files_told(manifest)
         check_shape(manifest, kind.shape)
         is_whole = manifest[_SEAL] == _seal({name: manifest[name] for name in kind.told})
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f"{path} is damaged, or is not that of a {kind.name}: {error}. Take the folder anew."
         ) from error
@@ -115,6 +122,17 @@ def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
             f"{path} does not tell of a {kind.name}'s own files. Take the folder anew."
         )
     return manifest
+
+
+def _check_size(path: Path, described: Mapping[str, Any]) -> None:
+    limit = WEIGHTS_BYTES if path.suffix == ".safetensors" else FILE_BYTES
+    size = path.stat().st_size if path.is_file() else None
+    if size is None or size != described.get("bytes", size) or size > limit:
+        raise ModelError(
+            f"{path} is missing or not as it was written: {size or 0:,} bytes, {MANIFEST} tells of "
+            f"{described.get('bytes')}, at most {limit:,} are read. Take the whole folder anew "
+            "from where it came."
+        )
 
 
 def _seal(told: dict[str, Any]) -> str:

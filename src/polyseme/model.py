@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
-from polyseme.encoders.stored import check_room, read_weights, write_weights
+from polyseme.encoders.stored import check_shapes, read_shapes, read_weights, write_weights
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import write_text
 from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
@@ -182,13 +182,13 @@ class Model:
     @classmethod
     def load(cls, folder: Path) -> "Model":
         """The model in this folder, every file checked against the manifest."""
-        told = open_sealed(folder, KIND)
+        told = open_sealed(folder, KIND, weights=read_shapes)
         try:
             config = build(ModelConfig, read_toml(folder / CONFIG).get("model", {}))
-        except (ConfigError, RecursionError) as error:
+        except ConfigError as error:
             raise ModelError(f"The weights in {folder} do not fit its settings: {error}") from error
-        check_room(folder / WEIGHTS, config.encoder)
         lexicon = Lexicon.load(folder)
+        check_shapes(folder / WEIGHTS, lambda: build_network(config, lexicon))
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             network = build_network(config, lexicon)
         network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)

@@ -113,7 +113,7 @@ def test_a_bomb_of_ten_gigabytes_is_refused(
 def test_without_the_limit_the_bomb_would_go_off(
     tmp_path: Path, compression: Compression, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_LARGEST_RATIO", 1 << 40)
+    monkeypatch.setattr(streams, "LARGEST_RATIO", 1 << 40)
     source = make_bomb(tmp_path / "bomb", compression, "zeros", 32 << 20)
     blocks = streams.read_blocks(source, 0, source.bytes)
     assert sum(len(block) for block in blocks) >= 32 << 20

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyseme.limits import LONGEST_LINE
 from polyseme.text import streams
 from polyseme.text.sources import Compression
 from polyseme.text.streams import BrokenStreamError, Line, read_blocks, split_lines
@@ -104,7 +105,7 @@ def test_garbage_under_a_compressed_name_is_told(tmp_path: Path, compression: Co
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_bomb_is_cut_before_it_is_large(tmp_path: Path, compression: Compression) -> None:
     out = unpack_until_broken(tmp_path, pack(bytes(50_000_000), compression), compression)
-    assert len(out) <= 4 * streams._FREE_BYTES
+    assert len(out) <= 4 * streams.FREE_BYTES
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
@@ -186,4 +187,4 @@ def test_an_overlong_line_is_passed_over_in_bounded_memory() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4 * streams.LONGEST_LINE
+    assert peak < 4 * LONGEST_LINE

@@ -12,7 +12,7 @@ from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
 from polyseme.files import canonical_json
 from polyseme.transfer.fed import Fed
-from polyseme.transfer.feed import Feed, FeedConfig
+from polyseme.transfer.feed import Feed, FeedConfig, load_model
 from polyseme.transfer.known import Known
 from polyseme.transfer.mix import LayerMix
 from transfer.making import FEEDS, SENTENCES, feed_of, feed_one
@@ -130,7 +130,7 @@ def test_saved_then_loaded_feeds_the_same(values: Any, models: Models, tmp_path:
     train_a_little(feed)
     state = {name: weight.contiguous() for name, weight in feed.state_dict().items()}
     known = Known.from_json(feed.known.as_json())
-    again = Feed.of(feed.config, known, device="cpu").eval()
+    again = Feed.of(feed.config, known, load_model(feed.config, "cpu")).eval()
     again.load_state_dict(load(save(state)))
     for name, part in parts(feed_all(feed)).items():
         assert torch.equal(part, parts(feed_all(again))[name])

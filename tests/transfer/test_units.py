@@ -13,7 +13,7 @@ from vectors.bulk_cases import Case, make_case
 from polyseme.config import build
 from polyseme.errors import ModelError
 from polyseme.files import canonical_json
-from polyseme.transfer.feed import Feed, FeedConfig
+from polyseme.transfer.feed import Feed, FeedConfig, load_model
 from polyseme.transfer.sentences import Sentences
 from polyseme.transfer.units import UnitsConfig, WordFinder
 
@@ -95,7 +95,7 @@ def test_a_share_of_a_batch_is_as_if_gathered_alone(case: Case, tmp_path: Path) 
 
 def test_what_is_kept_rebuilds_the_table_of_characters(case: Case, tmp_path: Path) -> None:
     feed = feed_of(case, tmp_path, "frozen")
-    again = Feed.of(feed.config, feed.known, device="cpu")
+    again = Feed.of(feed.config, feed.known, load_model(feed.config, "cpu"))
     again.load_state_dict(feed.state_dict())
     with torch.no_grad():
         fed = [each.eval()(each.prepare(UNITS).gather([0])) for each in (feed, again)]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from polyseme.batches.alphabet import CODE_POINTS, as_strings, code_points, utf8_of
-from polyseme.errors import CorpusError
+from polyseme.parquet import read_batches
+from polyseme.text.corpus import damage_explained
 
 # Spellings looked at together, some 20 MB.
 _PIECE = 1 << 18
@@ -45,13 +45,8 @@ def frequent_characters(vocabulary: Path, min_count: int) -> str:
 
 def training_counts(vocabulary: Path) -> Any:
     """Tables of (word, count in the training part), words of held-out text alone left out."""
-    try:
-        for piece in pq.ParquetFile(vocabulary).iter_batches(_PIECE):
+    with damage_explained(vocabulary):
+        for piece in read_batches(vocabulary, ["word", "count", "held_out"], _PIECE):
             counts = pc.subtract(piece["count"], piece["held_out"])
             table = pa.Table.from_arrays([piece["word"], counts], schema=_SCHEMA)
             yield table.filter(pc.greater(counts, 0))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise CorpusError(
-            f"{vocabulary} is missing or damaged: {error}. Run the same prepare command again: "
-            "it mends the corpus."
-        ) from error

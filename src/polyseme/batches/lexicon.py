@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from polyseme.batches.alphabet import (
+    CODE_POINTS,
     Alphabet,
     CharacterKind,
     Integers,
@@ -31,8 +32,10 @@ from polyseme.batches.counting import frequent_characters, frequent_words
 from polyseme.batches.marks import FIRST_WORD, UNKNOWN
 from polyseme.batches.table import FIRST_ROW, WordTable, pad, with_marks
 from polyseme.config import Settings, build
-from polyseme.errors import CorpusError
+from polyseme.errors import ConfigError, CorpusError
 from polyseme.files import scratch_for
+from polyseme.limits import LimitError, parse_json
+from polyseme.parquet import read_table
 from polyseme.text.corpus import VOCABULARY, Corpus
 
 CHARACTERS = "characters.parquet"
@@ -147,18 +150,36 @@ class Lexicon:
         """The lexicon that was saved into a folder."""
         path = folder / VOCABULARY
         try:
-            table = pq.read_table(path)
-            config = build(LexiconConfig, json.loads(table.schema.metadata[_SETTINGS]))
+            table = read_table(path, ["word", "count"])
+            settings = (table.schema.metadata or {})[_SETTINGS]
+            config = build(LexiconConfig, parse_json(settings.decode()))
+            words, counts = as_strings(table["word"]), table["count"].to_numpy()
+            _check_vocabulary(words, counts)
             characters = ""
             if config.characters == "unicode":
                 path = folder / CHARACTERS
-                characters = "".join(pq.read_table(path)["character"].to_pylist())
-        except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
+                characters = _read_characters(path)
+        except (OSError, pa.ArrowException, ConfigError, KeyError, TypeError, ValueError) as error:
             raise CorpusError(
                 f"{path} is missing or not what a model's folder holds: {error}. "
                 "Take the whole folder from where it was trained."
             ) from error
-        return cls(config, as_strings(table["word"]), table["count"].to_numpy(), characters)
+        return cls(config, words, counts, characters)
+
+
+def _check_vocabulary(words: Any, counts: Any) -> None:
+    """What an honest one always is: words once each, none of them empty, and whole numbers."""
+    if words.null_count or len(pc.unique(words)) != len(words):
+        raise LimitError(f"of {len(words):,} words some are missing or there twice")
+    if counts.dtype != np.int64:
+        raise LimitError(f"counts are {counts.dtype}, not int64")
+
+
+def _read_characters(path: Path) -> str:
+    found = read_table(path, ["character"])["character"]
+    if len(found) > CODE_POINTS or pc.max(pc.utf8_length(found)).as_py() != 1:
+        raise LimitError(f"its {len(found):,} rows are not one character each")
+    return "".join(found.to_pylist())
 
 
 def _write(table: Any, final: Path) -> None:

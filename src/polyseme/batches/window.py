@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from polyseme.batches.alphabet import Integers
 from polyseme.batches.batch import Batch
 from polyseme.batches.lexicon import Lexicon
 from polyseme.batches.table import FIRST_ROW, Pairs, WordTable, pad, with_marks
-from polyseme.errors import CorpusError
+from polyseme.parquet import ParquetReader
+from polyseme.text.corpus import damage_explained
 
 RowGroup = tuple[Path, int]
 Codes = npt.NDArray[np.int32]
@@ -62,7 +62,11 @@ class Window:
 
 def row_groups(shards: Sequence[Path]) -> list[RowGroup]:
     """Every row group of these shards, in order."""
-    return [(path, n) for path in shards for n in range(_open(path).num_row_groups)]
+    groups: list[RowGroup] = []
+    for path in shards:
+        with damage_explained(path), ParquetReader(path) as reader:
+            groups += [(path, number) for number in range(reader.num_row_groups)]
+    return groups
 
 
 def read_window(
@@ -70,7 +74,7 @@ def read_window(
 ) -> Window:
     """The training or the held-out sentences of these row groups."""
     columns = ["words", "held_out", *(["document"] if with_documents else [])]
-    tables = [_open(path).read(number, columns) for path, number in groups]
+    tables = [_read(path, number, columns) for path, number in groups]
     lists = [chunk for table in tables for chunk in table["words"].chunks]
     sizes = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists])
     words = pa.chunked_array([chunk.flatten() for chunk in lists]).unify_dictionaries()
@@ -110,34 +114,6 @@ def _documents(tables: Sequence[Any]) -> Codes:
     return np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
 
 
-@dataclass(frozen=True)
-class _Shard:
-    """A shard that can be read, or a CorpusError that says which cannot."""
-
-    path: Path
-    file: Any
-
-    @property
-    def num_row_groups(self) -> int:
-        return int(self.file.metadata.num_row_groups)
-
-    def read(self, number: int, columns: list[str]) -> Any:
-        try:
-            # One thread: the others belong to the model that learns meanwhile.
-            return self.file.read_row_group(number, columns, use_threads=False)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise _damaged(self.path, error) from error
-
-
-def _open(path: Path) -> _Shard:
-    try:
-        return _Shard(path, pq.ParquetFile(path, read_dictionary=["words.list.element"]))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> CorpusError:
-    return CorpusError(
-        f"{path} is missing or damaged: {error}. Run the same prepare command again: it mends "
-        "the corpus."
-    )
+def _read(path: Path, number: int, columns: list[str]) -> Any:
+    with damage_explained(path), ParquetReader(path, columns) as reader:
+        return reader.read_group(number)

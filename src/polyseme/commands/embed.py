@@ -35,6 +35,7 @@ from polyseme.files import (
     write_text,
 )
 from polyseme.folders import MANIFEST as MODEL_MANIFEST
+from polyseme.limits import TOML_BYTES, read_text
 from polyseme.model import Model
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
@@ -138,8 +139,8 @@ def _with_words_file(config: EmbedConfig) -> VectorsConfig:
     words = set(config.vectors.words)
     if config.words_file is not None:
         try:
-            text = config.words_file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = read_text(config.words_file, TOML_BYTES)
+        except (OSError, ValueError) as error:
             raise InputError(f"{config.words_file} cannot be read: {error}.") from error
         words |= {line.strip() for line in text.splitlines() if line.strip()}
         if not words:

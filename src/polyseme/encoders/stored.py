@@ -1,14 +1,16 @@
-"""A stranger's file of weights: what it says it holds, before anything is built or taken from it.
+"""An untrusted file of weights: what it says it holds, before anything is built or taken from it.
 
     in   a safetensors file, and settings that may have been written to harm
     out  its weights in float32, or a ModelError
 
 Settings are a few bytes and can ask for any size; weights cannot lie about theirs, since the file
-would have to be as long. So the settings are held against the file first, by arithmetic alone.
+would have to be as long. So the network is first built without memory (on torch's meta device),
+and its shapes are held against those that the file begins with.
 """
 
-import json
+import math
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +18,94 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from polyseme.encoders.characters import CharactersConfig
-from polyseme.encoders.encoder import EncoderConfig
-from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig
-from polyseme.encoders.lstm import LstmConfig
-from polyseme.encoders.transformer import TransformerConfig
-from polyseme.errors import ModelError
+from polyseme.errors import ModelError, PolysemeError
 from polyseme.files import scratch_for
+from polyseme.limits import WEIGHTS_BYTES, LimitError, check_size, parse_json
 
-_LONGEST_HEADER = 1 << 22  # a model of 256 layers, the most there may be, has a tenth
-_DTYPES = {"F32", "F16", "BF16"}
-_FEWEST_BYTES = 2  # of a weight
+LONGEST_HEADER = 1 << 22
+"""Bytes of the names and shapes in a file of weights. 256 layers, the most there may be, have a
+tenth."""
+LARGEST_WEIGHT = 1e8
+"""Training gives weights below 1,000; sums of larger ones than this overflow."""
+_DTYPES = {"F32": 4, "F16": 2, "BF16": 2}
+_Shapes = dict[str, tuple[int, ...]]
 
 
-def check_room(path: Path, config: EncoderConfig) -> None:
-    """Refuse settings that need more weights than the file can hold, without building anything."""
+def check_shapes(path: Path, build: Callable[[], nn.Module]) -> None:
+    """Refuse a network that has not the very tensors of the file; takes no memory for weights."""
+    found = read_shapes(path)
+    try:
+        # Most tensors become weights; a few are made on the way.
+        with torch.device("meta"), _Outline(most=2 * len(found) + 64):
+            wanted = _shapes_of(build())
+    except _TooManyError as error:
+        raise _misfit(path, f"those need more tensors than the {len(found):,} it has") from error
+    except PolysemeError:
+        raise
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # sizes beyond numbers
+        raise _misfit(path, f"they cannot be built: {str(error)[:200]}") from error
+    _compare(path, wanted, found)
+
+
+def read_shapes(path: Path) -> _Shapes:
+    """The names and shapes in a safetensors file, if it is as long as they say."""
     header = _read_header(path)
-    types = {told.get("dtype") if isinstance(told, dict) else None for told in header.values()}
-    if not types <= _DTYPES:
-        raise ModelError(f"{path} holds no weights: {sorted(map(str, types - _DTYPES))[:3]}.")
-    numbers, parts = least_weights(config)
-    if numbers * _FEWEST_BYTES > path.stat().st_size or parts > len(header):
-        raise _misfit(
-            path,
-            f"those need {numbers:,} numbers or more in {parts:,} tensors, and {path.name} has "
-            f"{path.stat().st_size:,} bytes in {len(header):,}",
+    shapes, numbers = {}, 0
+    for name, told in header.items():
+        try:
+            shape = tuple(int(size) for size in told["shape"])
+            size = _DTYPES[told["dtype"]] * math.prod(shape)
+            is_sound = min(shape, default=0) >= 0 and len(shape) <= 8
+            is_sound = is_sound and told["data_offsets"][1] - told["data_offsets"][0] == size
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise ModelError(f"{path} holds no weights: {name[:80]} is {error}.") from error
+        if not is_sound:
+            raise ModelError(f"{path} holds no weights: {name[:80]} is of an impossible size.")
+        shapes[name] = shape
+        numbers += size
+    with path.open("rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+    if 8 + length + numbers != path.stat().st_size:
+        raise ModelError(
+            f"{path} holds no weights: it has {path.stat().st_size:,} bytes, and its header speaks "
+            f"of {8 + length + numbers:,}."
         )
+    return shapes
+
+
+class _TooManyError(Exception):
+    """More tensors are built than there are weights."""
+
+
+class _Outline(TorchFunctionMode):
+    """Makes tensors and leaves them unfilled; counts them.
+
+    Filling meta tensors does nothing, but takes a second of imports the first time.
+    """
+
+    _FILLS = frozenset(
+        ("normal_", "uniform_", "fill_", "zero_", "zeros_", "ones_", "constant_", "copy_")
+    ) | {"trunc_normal_", "kaiming_uniform_", "xavier_uniform_", "mul"}
+    _MAKES = frozenset(["empty", "zeros", "ones", "full", "randn", "rand"])
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__()
+        self._left = most
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in self._FILLS:
+            return args[0] if args else kwargs["tensor"]
+        if name in self._MAKES:
+            self._left -= 1
+            if self._left < 0:
+                raise _TooManyError
+            func = torch.empty if name.startswith("rand") else func
+        return func(*args, **kwargs)
 
 
 def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = None) -> None:
@@ -67,22 +130,30 @@ def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:
         weights = load_file(path)
     except SafetensorError as error:
         raise ModelError(f"{path} holds no weights: {error}.") from error
-    wanted = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
-    found = {name: tuple(weight.shape) for name, weight in weights.items()}
-    if wanted != found:
-        differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
-        raise _misfit(path, f"{differing} differ")
-    if (name := _first_not_finite(weights)) is not None:
-        raise ModelError(
-            f"{path} holds no weights that can be used: {name} has values that are not "
-            "finite numbers. Take the whole folder anew from where it came."
-        )
+    _compare(path, _shapes_of(network), {name: tuple(w.shape) for name, w in weights.items()})
+    for name, weight in weights.items():
+        if weight.numel() and not weight.abs().amax() <= LARGEST_WEIGHT:  # not: NaN is neither
+            raise ModelError(
+                f"{path} holds no weights that can be used: {name} has values that are not "
+                f"finite numbers up to {LARGEST_WEIGHT:g}. Take the whole folder anew from where "
+                "it came."
+            )
     return {name: weight.float() for name, weight in weights.items()}
 
 
 def _first_not_finite(weights: dict[str, Tensor]) -> str | None:
     """The name of a tensor with NaN or infinity in it."""
     return next((name for name, weight in weights.items() if not weight.isfinite().all()), None)
+
+
+def _shapes_of(network: nn.Module) -> _Shapes:
+    return {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+
+
+def _compare(path: Path, wanted: _Shapes, found: _Shapes) -> None:
+    if wanted != found:
+        differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
+        raise _misfit(path, f"{str(differing)[:400]} differ")
 
 
 def _misfit(path: Path, how: str) -> ModelError:
@@ -92,51 +163,18 @@ def _misfit(path: Path, how: str) -> ModelError:
     )
 
 
-def least_weights(config: EncoderConfig) -> tuple[int, int]:
-    """The fewest numbers, and the fewest tensors, that an encoder of these settings has."""
-    context, stacks = config.context, 1 if config.direction == "forward" else 2
-    numbers = parts = 0
-    match context:
-        case LstmConfig():
-            width = context.width // 2 if config.direction == "together" else context.width
-            cells = context.cells or width
-            numbers = context.layers * stacks * (context.width + width) * 4 * cells
-            parts = context.layers * 3
-        case TransformerConfig():
-            stacks = 2 if config.direction == "apart" else 1
-            block = 4 * context.width**2 + 2 * context.width * context.inner
-            numbers = context.layers * stacks * block
-            if context.positions == "learned":
-                numbers += stacks * context.longest * context.width
-            parts = context.layers * stacks * 12
-    match config.input:
-        case CharacterInputConfig():
-            more = _of_characters(config.input)
-        case FusedInputConfig():
-            more = _of_characters(config.input.characters)
-        case _:
-            more = (0, 0)
-    return numbers + config.table_width + more[0], parts + more[1]
-
-
-def _of_characters(config: CharactersConfig) -> tuple[int, int]:
-    features = config.features
-    numbers = sum(one.number * one.width * config.character_width for one in config.filters)
-    numbers += config.highways * 2 * features**2
-    numbers += features * config.width if config.projected else 0
-    return numbers, 2 * (len(config.filters) + config.highways)
-
-
 def _read_header(path: Path) -> dict[str, Any]:
     """The names, types and shapes at the start of a safetensors file, kept short."""
-    with path.open("rb") as stream:
-        length = struct.unpack("<Q", stream.read(8).ljust(8, b"\xff"))[0]
-        if length > min(_LONGEST_HEADER, path.stat().st_size):
-            raise ModelError(f"{path} holds no weights: its header has {length:,} bytes.")
-        try:
-            header = json.loads(stream.read(length))
-        except (ValueError, RecursionError) as error:
-            raise ModelError(f"{path} holds no weights: {error}.") from error
+    size = path.stat().st_size
+    try:
+        check_size(path.name, size, WEIGHTS_BYTES)
+        with path.open("rb") as stream:
+            length = struct.unpack("<Q", stream.read(8).ljust(8, b"\xff"))[0]
+            if length > min(LONGEST_HEADER, size):
+                raise LimitError(f"its header has {length:,} bytes")
+            header = parse_json(stream.read(length).decode("utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{path} holds no weights: {error}.") from error
     if not isinstance(header, dict):
         raise ModelError(f"{path} holds no weights: its header is no table.")
     header.pop("__metadata__", None)

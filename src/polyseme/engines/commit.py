@@ -32,6 +32,7 @@ from polyseme.files import (
     write_text,
 )
 from polyseme.folders import files_told
+from polyseme.limits import JSON_BYTES, parse_json, read_text
 from polyseme.shapes import check_shape
 
 RECEIPTS = "receipts"
@@ -128,8 +129,8 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
 def read_receipt(folder: Path, name: str) -> Receipt | None:
     """The receipt of a shard, or None if there is none or any of its bytes is not as written."""
     try:
-        text = (folder / RECEIPTS / f"{name}.json").read_text(encoding="utf-8")
-        values = json.loads(text)
+        text = read_text(folder / RECEIPTS / f"{name}.json", JSON_BYTES)
+        values = parse_json(text)
         del values["seal"]
         files_told(values)
         check_shape(values["counts"], dict[str, Any])

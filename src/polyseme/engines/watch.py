@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from polyseme.limits import read_text
+
 PROGRESS = "progress"
 """Name of the file in a shard's scratch folder."""
 _EVERY = 0.5
+_LONGEST_NUMBER = 20  # digits
 
 Report = Callable[[int], None]
 """Called by the work on a shard: so much more of `shard.size` is done."""
@@ -67,6 +70,6 @@ class Watch:
 
 def _read(path: Path) -> int:
     try:
-        return int(path.read_text())
+        return int(read_text(path, _LONGEST_NUMBER))
     except (OSError, ValueError):
         return 0

@@ -18,9 +18,9 @@ from polyseme.errors import ModelError
 from polyseme.files import scratch_for
 
 MAX_MEMBERS = 1_000
-_LONGEST_INDEX = 1 << 20
+LONGEST_INDEX = 1 << 20
 _PIECE = 1 << 20
-_STEEPEST = 200
+STEEPEST = 200
 """Bytes that may come out for each that is stored; weights shrink hardly at all, texts tenfold."""
 _END, _LARGE = b"PK\x05\x06", b"PK\x06\x07"
 
@@ -49,7 +49,7 @@ def _pieces(archive: Path, name: str, limit: int) -> Iterator[bytes]:
                 length = 0
                 while piece := member.read(_PIECE):
                     length += len(piece)
-                    if length > min(limit, _PIECE + _STEEPEST * told.compress_size):
+                    if length > min(limit, _PIECE + STEEPEST * told.compress_size):
                         raise _refusal(archive, f"{name} unpacks to far more than is stored")
                     yield piece
     except FileNotFoundError as error:
@@ -88,7 +88,7 @@ def _check_index(archive: Path) -> None:
     if tail[max(0, at - 20) : at].startswith(_LARGE):
         raise _refusal(archive, "it has the index of an archive over 4 GB")
     members, length = struct.unpack("<HI", tail[at + 10 : at + 16])
-    if members > MAX_MEMBERS or length > _LONGEST_INDEX:
+    if members > MAX_MEMBERS or length > LONGEST_INDEX:
         raise _refusal(archive, f"its index tells of {members:,} members in {length:,} bytes")
 
 

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from polyseme.errors import ModelError
 from polyseme.legacy.options import ManyLangsOptions, parse, read_json
+from polyseme.limits import read_text
 
 CONFIG = "config.json"
 CHARACTER_MARKS = ("<pad>", "<eow>", "<bow>", "<bos>", "<eos>", "<oov>", "<oov>")
@@ -12,7 +13,8 @@ CHARACTER_MARKS = ("<pad>", "<eow>", "<bow>", "<bos>", "<eos>", "<oov>", "<oov>"
 WORD_MARKS = ("<pad>", "<bos>", "<eos>", "<oov>", "<oov>")
 """The words whose rows our padding, <S>, </S>, unknown and hidden word read."""
 _IDEOGRAPHIC_SPACE = "\u3000"
-_LARGEST_DICTIONARY = 256 << 20
+LARGEST_DICTIONARY = 32 << 20
+"""Bytes of word.dic and char.dic; those of published models have up to 12 MB."""
 _PUBLISHED = {
     "encoder": {
         "name": "elmo",
@@ -98,11 +100,9 @@ def _numbered(path: Path) -> dict[str, int]:
     """Each entry with its number, read exactly as that program does."""
     if not path.is_file():
         raise ModelError(f"There is no {path}. Take the whole folder.")
-    if path.stat().st_size > _LARGEST_DICTIONARY:
-        raise ModelError(f"{path} is {path.stat().st_size:,} bytes, too many for a dictionary.")
     ids = {}
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in read_text(path, LARGEST_DICTIONARY).splitlines():
             fields = line.strip().split("\t")
             # Its strip also takes a space that is itself the entry: the ideographic one.
             entry, number = fields if len(fields) > 1 else (_IDEOGRAPHIC_SPACE, fields[0])

@@ -27,13 +27,16 @@ from polyseme.legacy.manylangs_files import (
 from polyseme.legacy.old import OldModel
 from polyseme.legacy.options import BilmOptions, parse, read_json
 from polyseme.legacy.reading import extract_member, read_hdf5, read_state_dict
+from polyseme.limits import read_text
 
 OPTIONS, WEIGHTS, WORDS = "options.json", "model.hdf5", "vocab.txt"
 """The files of a bilm model as simple_elmo names them."""
 _CHARACTERS_DIC, _WORDS_DIC = "char.dic", "word.dic"
 _EMBEDDER, _ENCODER = "token_embedder.pkl", "encoder.pkl"
-_LARGEST_MEMBER = (1 << 32) - 1
-_LARGEST_LIST = 256 << 20
+LARGEST_MEMBER = (1 << 32) - 1
+"""Bytes of a file in an archive, unpacked."""
+LARGEST_LIST = 32 << 20
+"""Bytes of a list of words or of options; published ones have 8 MB."""
 _NO_WORDS = {"<S>", "</S>", "<UNK>", "!!!MAXTERMID", ""}
 
 Described = dict[str, dict[str, Any]]
@@ -59,10 +62,10 @@ def _copy_out(archive: Path, folder: Path) -> None:
     """Copy what is needed of an archive, whichever kind of model it holds."""
     names = [WEIGHTS, WORDS]
     try:
-        extract_member(archive, OPTIONS, folder / OPTIONS, limit=_LARGEST_LIST)
+        extract_member(archive, OPTIONS, folder / OPTIONS, limit=LARGEST_LIST)
     except ModelError as error:
         try:
-            extract_member(archive, CONFIG, folder / CONFIG, limit=_LARGEST_LIST)
+            extract_member(archive, CONFIG, folder / CONFIG, limit=LARGEST_LIST)
         except ModelError:
             raise error from None
         architecture, _ = architecture_file(folder)
@@ -70,7 +73,7 @@ def _copy_out(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as opened:  # its index was found sound just now
         there = set(opened.namelist())
     for name in there.intersection(names):
-        extract_member(archive, name, folder / name, limit=_LARGEST_MEMBER)
+        extract_member(archive, name, folder / name, limit=LARGEST_MEMBER)
 
 
 def _read_folder(folder: Path, options: Path | None) -> tuple[OldModel, Described]:
@@ -104,12 +107,10 @@ def _read_bilm(weights: Path, options: Path) -> tuple[OldModel, Described]:
 
 def _read_words(path: Path) -> list[str]:
     """A list of words, one a line, each once and without marks."""
-    if path.stat().st_size > _LARGEST_LIST:
-        raise ModelError(f"{path} is {path.stat().st_size:,} bytes, too many for a list of words.")
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8: {error}. Mend it or put it elsewhere.") from error
+        lines = read_text(path, LARGEST_LIST).split("\n")
+    except ValueError as error:
+        raise ModelError(f"{path} is no list of words: {error}. Mend it or remove it.") from error
     words = dict.fromkeys(line.strip() for line in lines)
     return [word for word in words if word not in _NO_WORDS]
 

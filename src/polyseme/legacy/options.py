@@ -8,7 +8,6 @@ and published files carry many. Whether they changed the model, its tensors tell
 has is refused.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +16,10 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from polyseme.config import AnySettings, Settings, build
 from polyseme.errors import ConfigError, ModelError
+from polyseme.limits import parse_json, read_text
 
-_LARGEST_FILE = 1 << 20
+LARGEST_FILE = 1 << 20
+"""Bytes of options.json or an architecture file."""
 _MANY = 64  # layers, highways or kinds of filters: far beyond any model there is
 _WIDE = 1 << 16
 _TRAINING_KEYS = {
@@ -154,13 +155,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object a small JSON file holds."""
     if not path.is_file():
         raise ModelError(f"There is no {path}. Put it beside the weights, or name it.")
-    if path.stat().st_size > _LARGEST_FILE:
-        raise ModelError(
-            f"{path} is {path.stat().st_size:,} bytes, too many for a file of options."
-        )
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        values = parse_json(read_text(path, LARGEST_FILE))
+    except ValueError as error:
         raise ModelError(f"{path} is not JSON: {error}. Take it anew.") from error
     if not isinstance(values, dict):
         raise ModelError(f"{path} holds no options but a {type(values).__name__}.")

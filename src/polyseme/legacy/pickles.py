@@ -17,7 +17,7 @@ from polyseme.legacy.descriptions import KNOWN, Mapping, Name, describe_call, de
 
 MAX_BYTES = 1 << 22
 """Of one file's pickles together. Those of published models have a few thousand."""
-_MAX_THINGS = 50_000
+MAX_THINGS = 50_000
 _MAX_TEXT = 10_000
 _MAX_NAME = 100
 _MARK = object()
@@ -42,7 +42,7 @@ class Reader:
             if instruction is None:
                 raise RefusedError(f"its pickle has the instruction {code!r}, which weights lack")
             instruction(self)
-            if len(self._pile) > _MAX_THINGS or len(self._memory) > _MAX_THINGS:
+            if len(self._pile) > MAX_THINGS or len(self._memory) > MAX_THINGS:
                 raise RefusedError("its pickle piles up more things than weights need")
         value = self.pop()
         if self._pile:

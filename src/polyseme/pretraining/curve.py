@@ -1,16 +1,22 @@
 """The run log in, a picture of learning out: loss and held-out perplexity over words read."""
 
-import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from polyseme.drawing import load_matplotlib
+from polyseme.errors import TrainingError
 from polyseme.files import scratch_for
+from polyseme.limits import LOG_LINES, parse_json, read_lines
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a run log."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    """The lines of a run log, up to `LOG_LINES` of them."""
+    try:
+        lines = islice(read_lines(path), LOG_LINES)
+        return [parse_json(line.decode()) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise TrainingError(f"{path} is no run log that can be drawn: {error}.") from error
 
 
 def draw_curve(

@@ -37,6 +37,7 @@ _FAMILIES: dict[str, tuple[type, ...]] = {
     "joined": (Classified, Paired),
 }
 _DEV_EVERY = 10  # without development data, so many training examples give one for it
+_PLACES = 1 << 15  # words answered at once, padding counted
 _POOL = 30  # batches among which examples are sorted by length
 
 
@@ -208,8 +209,13 @@ class DataSet:
 
     def in_order(self, size: int) -> Iterator[Integers]:
         """All examples, those of like length together, so that little is padding."""
-        order = np.argsort(-self.lengths, kind="stable")
-        yield from (order[begin : begin + size] for begin in range(0, len(order), size))
+        lengths = self.lengths
+        order = np.argsort(-lengths, kind="stable")
+        begin = 0
+        while begin < len(order):  # of long ones fewer, so that they fit in memory
+            fitting = max(1, min(size, _PLACES // max(1, int(lengths[order[begin]]))))
+            yield order[begin : begin + fitting]
+            begin += fitting
 
     def shuffled(self, size: int, random: np.random.Generator) -> list[Integers]:
         """All examples in batches by chance, of like length within each."""

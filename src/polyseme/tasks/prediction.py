@@ -22,9 +22,16 @@ from polyseme.tasks.readers.lines import numbered_lines
 from polyseme.tasks.spans import OUTSIDE
 from polyseme.tasks.task import Task
 from polyseme.text.records import Rejected
+from polyseme.text.sentences import cut_long
 from polyseme.vectors.reading import Reader
 
 _MARK = "*"
+LONGEST_LINE_LABELLED = 1 << 20
+"""Characters of a text; it takes about five seconds to tag the words of half of it."""
+LONGEST_TEXT = 20_000
+"""Words of a text that has one label: its vectors are in memory together."""
+LONGEST_OF_PAIR = 4_096
+"""Words of each of two texts: every word of one is compared with every word of the other."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Predictor:
 
     def given(self, texts: Sequence[str]) -> Iterator[Example]:
         """Texts as examples without a right answer."""
-        if self.task.facts["is_on_pairs"]:
+        if self.task.facts.get("is_on_pairs", False):
             if len(texts) % 2:
                 raise InputError(
                     f"This task compares two texts; {len(texts)} cannot be paired. Quote each."
@@ -129,7 +136,7 @@ class Predictor:
             yield from examples
 
     def _of_line(self, text: str) -> list[Example]:
-        if not self.task.facts["is_on_pairs"]:
+        if not self.task.facts.get("is_on_pairs", False):
             return list(self._examples(text))
         first, tab, second = text.partition("\t")
         if not tab:
@@ -137,29 +144,45 @@ class Predictor:
         return [self._pair(first, second)]
 
     def _pair(self, first: str, second: str) -> Paired:
-        return Paired(self._words(first), self._words(second), "")
+        return Paired(self._words(first, LONGEST_OF_PAIR), self._words(second, LONGEST_OF_PAIR), "")
 
-    def _words(self, text: str) -> Words:
+    def _words(self, text: str, longest: int) -> Words:
+        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
         words = self._reader.words(text)
+        _check_length(len(words), longest, "words")
         if not words:
             raise InputError(f"There is no word in {text[:60]!r}.")
         return words
+
+    def _sentences(self, text: str) -> Iterator[Words]:
+        """Sentences to be tagged; those that a corpus would have cut are cut alike."""
+        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        for found in self._reader.read([text]):
+            for begin, end in cut_long(0, len(found.words), self._reader.max_words):
+                yield tuple(found.words[begin:end])
 
     def _examples(self, text: str) -> Iterator[Example]:
         """Sentences to be tagged, or the text to be classified."""
         network = self.task.config.network
         is_marked = getattr(network, "is_marked", False)
         if not isinstance(network, TaggingConfig):
-            words = self._words(text)
+            words = self._words(text, LONGEST_TEXT)
             marked, words = _find_mark(words) if is_marked else (None, words)
             yield Classified(words, "", marked)
             return
-        for found in self._reader.read([text]):
-            words = tuple(found.words)
-            if self.task.config.feed.units is not None:
-                words = tuple("".join(words))  # labels stand at characters
+        at_characters = self.task.config.feed.units is not None
+        for found in self._sentences(text):
+            words = tuple("".join(found)) if at_characters else found
             marked, words = _find_mark(words) if is_marked else (None, words)
             yield Tagged(words, (OUTSIDE,) * len(words), marked)
+
+
+def _check_length(number: int, longest: int, what: str) -> None:
+    if number > longest:
+        raise InputError(
+            f"A text has {number:,} {what}; up to {longest:,} are labelled at once. Cut it into "
+            "parts, one a line."
+        )
 
 
 def _find_mark(words: Words) -> tuple[int, Words]:

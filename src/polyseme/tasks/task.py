@@ -9,7 +9,6 @@ A frozen model is not in the folder, unless it was put there (`include_model`): 
 its hash, and no other is accepted. It is looked for inside the folder, where it was, and beside it.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,19 +19,21 @@ import torch
 from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.encoders.stored import read_weights, write_weights
-from polyseme.errors import ConfigError, ModelError
+from polyseme.encoders.stored import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.files import canonical_json, copy_file, sha256_of, write_text
 from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
+from polyseme.limits import JSON_BYTES, read_json
 from polyseme.model import KIND as MODEL
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.examples import Example
 from polyseme.tasks.labels import Labels, due
 from polyseme.tasks.measures import Tally, tally_spans, tally_words
 from polyseme.tasks.module import TaskModule
+from polyseme.tasks.networks import NetworkConfig
 from polyseme.tasks.networks.tagging import TaggingConfig
 from polyseme.tasks.settings import TaskConfig
-from polyseme.transfer.feed import Feed
+from polyseme.transfer.feed import Feed, load_model
 from polyseme.transfer.known import Known
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
@@ -130,7 +131,13 @@ class Task:
         write_weights(folder / WEIGHTS, self.module)
         feed = self.module.feed
         told = {"labels": list(self.labels.names), "known": feed.known.as_json()}
-        write_text(folder / WORDS, canonical_json(told))
+        words = canonical_json(told)
+        if len(words.encode()) > JSON_BYTES:
+            raise ModelError(
+                f"{WORDS} would have more than {JSON_BYTES:,} bytes, and not be read again. Keep "
+                "fewer words: set feed.words.vectors.common lower."
+            )
+        write_text(folder / WORDS, words)
         parts = {name: getattr(self.config, name) for name in ("data", "feed", "network")}
         text = to_toml(**parts, training=self.config.training)
         write_text(folder / CONFIG, _with_measure(text, self.config))
@@ -145,20 +152,30 @@ class Task:
     @classmethod
     def load(cls, folder: Path, *, model: Path | None = None) -> "Task":
         """The trained task in a folder. `model`: where its model lies now, if it has moved."""
-        told = open_sealed(folder, KIND)
-        values = read_toml(folder / CONFIG)
-        try:
-            words = json.loads((folder / WORDS).read_text(encoding="utf-8"))
-            config = build(TaskConfig, values)
-            labels, known = Labels(tuple(words["labels"])), Known.from_json(words["known"])
-        except (ConfigError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ModelError(f"{folder} holds no task that can be read: {error}") from error
-        config = _with_model(config, folder, told["feed"]["model"], model)
+        told = open_sealed(folder, KIND, weights=read_shapes)
+        config, labels, known = _read_small(folder)
+        config = _with_model(config, folder, told["feed"].get("model"), model)
+        layers = load_model(config.feed)
+
+        def new(network: NetworkConfig) -> TaskModule:
+            return TaskModule(Feed.of(config.feed, known, layers), network, labels)
+
+        check_shapes(folder / WEIGHTS, lambda: new(_without_rules(config.network)))
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            feed = Feed.of(config.feed, known)
-            module = TaskModule(feed, config.network, labels)
+            module = new(config.network)
         module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
         return cls(config, labels, module.eval(), told["facts"])
+
+
+def _read_small(folder: Path) -> tuple[TaskConfig, Labels, Known]:
+    """All of a task but its weights."""
+    try:
+        words = read_json(folder / WORDS)
+        config = build(TaskConfig, read_toml(folder / CONFIG))
+        labels = Labels.from_json(words["labels"], config.network)
+        return config, labels, Known.from_json(words["known"])
+    except (ConfigError, InputError, OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{folder} holds no task that can be read: {error}") from error
 
 
 def _moved(config: TaskConfig, model: Path) -> TaskConfig:
@@ -178,6 +195,13 @@ def _moved(config: TaskConfig, model: Path) -> TaskConfig:
     }
     data = with_folder(config.data, "words_like")
     return config.model_copy(update={"feed": feed.model_copy(update=parts), "data": data})
+
+
+def _without_rules(network: NetworkConfig) -> NetworkConfig:
+    """The same weights; which labels may follow which is not worked out, pair by pair."""
+    if not isinstance(network, TaggingConfig):
+        return network
+    return network.model_copy(update={"scheme": "none"})
 
 
 def include_model(config: TaskConfig, out: Path) -> None:

@@ -4,13 +4,14 @@ A corpus is finished when `manifest.json` is there; it is written last. What it 
 settings and outputs is the same however the corpus was made: no times, no paths of a machine.
 """
 
-import json
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pydantic import NonNegativeInt
 from typing_extensions import TypedDict
 
@@ -18,6 +19,7 @@ from polyseme.config import build
 from polyseme.errors import CorpusError, InternalError
 from polyseme.files import is_as_written
 from polyseme.folders import files_told
+from polyseme.limits import read_json
 from polyseme.shapes import FileFacts, check_shape
 from polyseme.text.accounting import COUNTS, Accounting
 from polyseme.text.prepare import FORMAT_VERSION
@@ -74,7 +76,7 @@ class Corpus:
                 f"polyseme prepare TEXTS --language CODE --out {folder}"
             )
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = read_json(path)
             version = manifest["preparation"]["format"]
             if version == FORMAT_VERSION:
                 check_shape(manifest, _Manifest)
@@ -82,7 +84,7 @@ class Corpus:
                 counts = manifest["accounting"]
                 check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
                 Accounting.total([counts]).check()
-        except (ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
             raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
         if version != FORMAT_VERSION:
             raise CorpusError(
@@ -120,3 +122,15 @@ class Corpus:
                 damaged.append(name)
             on_file(number)
         return damaged
+
+
+@contextlib.contextmanager
+def damage_explained(path: Path) -> Iterator[None]:
+    """Turn what is wrong with a file of a corpus into a CorpusError that says what to do."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        raise CorpusError(
+            f"{path} is missing or damaged: {error}. Run the same prepare command again: it mends "
+            "the corpus."
+        ) from error

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from polyseme.limits import LONGEST_LINE
 from polyseme.text.records import Rejected, quote
-from polyseme.text.streams import LONGEST_LINE
 
 
 class NumberedLine(NamedTuple):

@@ -22,14 +22,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.files import disk_faults_explained
+from polyseme.parquet import ParquetReader
 from polyseme.progress import Progress, Silence
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.kneser_ney import Discounts, smooth
 
 
@@ -196,9 +196,9 @@ class _Source:
         shards = self.corpus.shards
         self.progress.begin(f"n-grams {'held out' if held_out else 'to train on'}", len(shards))
         for done, path in enumerate(shards, start=1):
-            with pq.ParquetFile(path) as file:
+            with damage_explained(path), ParquetReader(path, ["words", "held_out"]) as file:
                 for group in range(file.num_row_groups):
-                    table = file.read_row_group(group, columns=["words", "held_out"])
+                    table = file.read_group(group)
                     for batch in table.to_batches():
                         (places,) = np.nonzero(batch["held_out"].to_numpy(False) == held_out)
                         wanted = (np.arange(len(places)) + seen) % every == 0

@@ -50,9 +50,10 @@ class RunningText:
         self._config = build(CorpusConfig, settings["settings"])
         now = describe_preparation(self._config)
         for part in _DECIDING:
-            if then[part] != now[part]:
+            before = then.get(part) if isinstance(then, Mapping) else None
+            if before != now[part]:
                 raise CorpusError(
-                    f"The model's text was prepared with {then[part]}; installed is {now[part]}. "
+                    f"The model's text was prepared with {before}; installed is {now[part]}. "
                     "Install those versions, or train a model with these."
                 )
         self._segmenter = load_segmenter(self._config.chosen_segmenter, self._config.language)

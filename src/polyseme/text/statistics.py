@@ -3,14 +3,17 @@
 The vocabulary is read a batch at a time, so memory does not grow with it.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
+from polyseme.parquet import read_batches
+from polyseme.text.corpus import damage_explained
 
 _LAST_BIN = 100
+_ROWS = 1 << 16
 _SIZES = (1_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000)
 
 
@@ -62,13 +65,14 @@ def coverage(vocabulary: Path, words: int) -> list[Coverage]:
     seen = covered = count = 0
     sizes = iter(_SIZES)
     size = next(sizes, None)
-    for batch in pq.ParquetFile(vocabulary).iter_batches(columns=["count"]):
-        for count in batch.column(0).to_pylist():
-            seen += 1
-            covered += count
-            if seen == size:
-                rows.append(Coverage(size, covered / words, count))
-                size = next(sizes, None)
+    with damage_explained(vocabulary):
+        for batch in read_batches(vocabulary, ["count"], _ROWS):
+            for count in batch.column(0).to_pylist():
+                seen += 1
+                covered += count
+                if seen == size:
+                    rows.append(Coverage(size, covered / words, count))
+                    size = next(sizes, None)
     if seen and (not rows or rows[-1].size < seen):
         rows.append(Coverage(seen, covered / words, count))
     return rows
@@ -77,6 +81,8 @@ def coverage(vocabulary: Path, words: int) -> list[Coverage]:
 def most_frequent(vocabulary: Path, number: int) -> list[Frequent]:
     """The first words of the vocabulary; it is sorted by count."""
     columns = ["word", "count"]
-    first = next(pq.ParquetFile(vocabulary).iter_batches(batch_size=number, columns=columns), None)
-    rows = first.to_pylist() if first is not None else []
+    with damage_explained(vocabulary):
+        batches = read_batches(vocabulary, columns)
+        every = (row for batch in batches for row in batch.to_pylist())
+        rows = list(itertools.islice(every, number))
     return [Frequent(row["word"], row["count"]) for row in rows]

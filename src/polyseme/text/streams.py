@@ -17,18 +17,16 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
+from polyseme.limits import LARGEST_RATIO, LONGEST_LINE
 from polyseme.text.records import QUOTE
 from polyseme.text.sources import Source, nobody
 
-LONGEST_LINE = 8 << 20
-"""A longer line is set aside: no sentence is that long, and memory is bounded by it."""
 _BLOCK = 1 << 18
-# Text packs 3 to 20 times smaller; zeros pack 1,000 times smaller. Raw bytes are fed in small
-# bites, so that the ratio is known before much has come out.
-_LARGEST_RATIO = 250
+# Raw bytes are fed in small bites, so that the ratio is known before much has come out.
 _BITE = 4096
 _UNPACKED = 1 << 16
-_FREE_BYTES = 1 << 20
+FREE_BYTES = 1 << 20
+XZ_MEMORY = 1 << 28
 _PROBED = 128  # blocks of `_UNPACKED` bytes
 _FAULTS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
@@ -91,8 +89,8 @@ def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
     out = 0
     for block in _unpacked(bites, source):
         out += len(block)
-        if out > max(_FREE_BYTES, bites.taken * _LARGEST_RATIO):
-            raise BrokenStreamError(f"unpacks to over {_LARGEST_RATIO} times its size")
+        if out > max(FREE_BYTES, bites.taken * LARGEST_RATIO):
+            raise BrokenStreamError(f"unpacks to over {LARGEST_RATIO} times its size")
         yield block
 
 
@@ -150,7 +148,7 @@ def _unpacked(bites: _Bites, source: Source) -> Iterator[bytes]:
             return iter(lambda: packed.read(_UNPACKED), b"")
         case _:
             # A limit to the memory a hostile header can ask for.
-            return _unpacked_streams(bites, lambda: lzma.LZMADecompressor(memlimit=1 << 28))
+            return _unpacked_streams(bites, lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY))
 
 
 def _unpacked_streams(bites: _Bites, new_engine: Callable[[], Any]) -> Iterator[bytes]:

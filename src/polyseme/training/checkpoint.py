@@ -35,6 +35,7 @@ from polyseme.files import (
     scratch_folder,
 )
 from polyseme.folders import files_told
+from polyseme.limits import JSON_BYTES, WEIGHTS_BYTES, check_size, read_bytes, read_json
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
@@ -96,9 +97,11 @@ class Checkpoints:
         """The checkpoint of a step, or a DamagedCheckpointError that says what is wrong."""
         folder = self.path(step)
         try:
-            if (folder / _MANIFEST).read_bytes() != _describe(folder):
+            for name in (_WEIGHTS, _OPTIMIZER):
+                check_size(name, (folder / name).stat().st_size, WEIGHTS_BYTES)
+            if read_bytes(folder / _MANIFEST, JSON_BYTES) != _describe(folder):
                 raise DamagedCheckpointError("its files are not those its manifest names")
-            state = json.loads((folder / _STATE).read_bytes())
+            state = read_json(folder / _STATE)
             if state["step"] != step:
                 raise DamagedCheckpointError(f"it is of step {state['step']:,}")
             return Checkpoint(load_file(folder / _WEIGHTS), load_file(folder / _OPTIMIZER), state)

@@ -16,6 +16,7 @@ from typing import Any
 
 from polyseme.errors import MissingExtraError
 from polyseme.files import own_folder, scratch_for
+from polyseme.limits import parse_json, read_lines
 from polyseme.training.state import RunState
 
 NAME = "run.jsonl"
@@ -94,17 +95,16 @@ def _cut(path: Path, state: RunState) -> None:
         with scratch_for(path) as copy:
             shutil.copyfile(path, copy)
     end = 0
-    with path.open("rb") as lines:
-        for line in lines:
-            try:
-                facts = json.loads(line)
-                done = state.measured_at if "measures" in facts else state.step
-                is_over = not line.endswith(b"\n") or facts["step"] > done
-            except (ValueError, KeyError, TypeError):
-                is_over = True
-            if is_over:
-                break
-            end += len(line)
+    for line in read_lines(path):
+        try:
+            facts = parse_json(line.decode())
+            done = state.measured_at if "measures" in facts else state.step
+            is_over = not line.endswith(b"\n") or facts["step"] > done
+        except (ValueError, KeyError, TypeError):
+            is_over = True
+        if is_over:
+            break
+        end += len(line)
     os.truncate(path, end)
 
 

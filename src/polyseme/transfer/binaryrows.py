@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
-_LONGEST_WORD = 4_096  # bytes; beyond it these are no words but numbers read at the wrong place
+LONGEST_WORD = 4_096  # bytes; beyond it these are no words but numbers read at the wrong place
 _CHUNK = 1 << 20
 
 
@@ -19,10 +19,10 @@ def binary_rows(
     size = 4 * width
     held, place = b"", 0
     for number in itertools.count():
-        while (space := held.find(b" ", place, place + _LONGEST_WORD)) < 0 or (
+        while (space := held.find(b" ", place, place + LONGEST_WORD)) < 0 or (
             len(held) < space + 1 + size
         ):
-            if space < 0 and len(held) - place >= _LONGEST_WORD:
+            if space < 0 and len(held) - place >= LONGEST_WORD:
                 return
             more = stream.read(_CHUNK)
             if not more:

@@ -34,6 +34,7 @@ from polyseme.files import (
     scratch_folder,
     sha256_of,
 )
+from polyseme.limits import read_json
 from polyseme.transfer.cachefolder import LAYERS, MANIFEST, check_room, note_use, remove_cache
 from polyseme.vectors.embedded import Vectors
 from polyseme.vectors.store import as_stored
@@ -141,7 +142,7 @@ def open_cache(folder: Path, origin: Origin, lengths: Integers) -> LayerCache | 
     if path.is_symlink():
         return None
     try:
-        manifest = json.loads((path / MANIFEST).read_text("utf-8"))
+        manifest = read_json(path / MANIFEST)
         is_same = manifest["origin"] == asdict(origin)
         file = path / LAYERS
         if not is_same or file.stat().st_size != origin.num_bytes:

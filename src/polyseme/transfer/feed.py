@@ -63,6 +63,16 @@ class FeedConfig(Settings):
         return self
 
 
+def load_model(config: FeedConfig, device: str | None = None) -> Frozen | FineTuned | None:
+    """The model whose layers are used, if any. `device`: where a frozen one works."""
+    match config.model:
+        case FrozenConfig():
+            return Frozen.load(config.model, device=device)
+        case FineTunedConfig():
+            return FineTuned.load(config.model)
+    return None
+
+
 class Feed(nn.Module):
     """Everything between words and a task. What is trained is in its parameters."""
 
@@ -71,20 +81,15 @@ class Feed(nn.Module):
         config: FeedConfig,
         words: Words | None,
         units: Words | None,
-        device: str | None = None,
+        model: Frozen | FineTuned | None,
     ) -> None:
         super().__init__()
         self.config = config
         self.words, self.units = words, units
         self._finder = None if config.units is None else WordFinder(config.units)
-        self.tuned: FineTuned | None = None
-        self._frozen: Frozen | None = None  # no module: neither trained nor saved
-        match config.model:
-            case FrozenConfig():
-                self._frozen = Frozen.load(config.model, device=device)
-            case FineTunedConfig():
-                self.tuned = FineTuned.load(config.model)
-        model = self._frozen or self.tuned
+        self.tuned = model if isinstance(model, FineTuned) else None
+        # No module: neither trained nor saved.
+        self._frozen = model if isinstance(model, Frozen) else None
         self._layers_width = model.width if model else 0
         places = _PUT[config.place] if model else []
         self.mixes = nn.ModuleDict(
@@ -103,16 +108,16 @@ class Feed(nn.Module):
         distinct = list(dict.fromkeys(words))
         static = None if config.words is None else Words.new(config.words, distinct)
         units = None if config.units is None else Words.new(config.units.table, distinct)
-        return cls(config, static, units, device)
+        return cls(config, static, units, load_model(config, device))
 
     @classmethod
-    def of(cls, config: FeedConfig, known: Known, *, device: str | None = None) -> "Feed":
+    def of(cls, config: FeedConfig, known: Known, model: Frozen | FineTuned | None) -> "Feed":
         """A feed whose weights are loaded next: built from what was kept beside them."""
         static = None if config.words is None else Words(config.words, known)
         units = None
         if config.units is not None:
             units = Words(config.units.table, Known(known.units, "", config.units.width))
-        return cls(config, static, units, device)
+        return cls(config, static, units, model)
 
     @property
     def known(self) -> Known:

@@ -15,10 +15,11 @@ import pyarrow as pa
 import torch
 from pydantic import Field
 
+from polyseme.batches.alphabet import CODE_POINTS
 from polyseme.config import Settings
 from polyseme.errors import InputError
 from polyseme.model import Model
-from polyseme.transfer.wordfiles import Floats, Format, read_vectors
+from polyseme.transfer.wordfiles import WIDEST_VECTOR, Floats, Format, read_vectors
 
 _CHUNK = 1024  # words whose characters are read at a time
 
@@ -91,7 +92,14 @@ class Known:
         """The reverse of `as_json`."""
         words, units = tuple(values["words"]), tuple(values["units"])
         vectors = values.get("vectors", "")  # not in the first folders of this format
-        return cls(words, values["characters"], values["width"], units, vectors)
+        characters, width = values["characters"], values["width"]
+        if not all(isinstance(each, str) for each in (*words, *units, characters, vectors)):
+            raise ValueError("a word, a character or a hash is no text")
+        if not (isinstance(width, int) and 0 <= width <= WIDEST_VECTOR):
+            raise ValueError(f"words have {str(width)[:40]} numbers, not 0 to {WIDEST_VECTOR:,}")
+        if len(characters) > CODE_POINTS:
+            raise ValueError(f"there are {len(characters):,} characters")
+        return cls(words, characters, width, units, vectors)
 
 
 def find_vectors(

@@ -22,13 +22,15 @@ import numpy.typing as npt
 
 from polyseme.errors import InputError
 from polyseme.transfer.binaryrows import binary_rows
+from polyseme.transfer.unpacking import open_vectors
 
 Floats = npt.NDArray[np.float32]
 Format = Literal["auto", "text", "binary"]
 WIDEST_VECTOR = 65_536
 _SAMPLE = 16  # rows that tell how many numbers a row has
 _FEW = 10  # true files have one broken word in thousands, not one in so many
-_LONGEST_LINE = 1 << 21  # 65,536 numbers of 20 characters, and a word
+LONGEST_ROW = 1 << 21
+"""Bytes of a line: 65,536 numbers of 20 characters, and a word."""
 
 
 @dataclass
@@ -85,7 +87,7 @@ def read_vectors(
     """The vectors of the wanted words, and of the first `common` words of the file."""
     account = Account()
     taken: dict[str, Floats] = {}
-    with closing(_open(path)) as stream:
+    with closing(open_vectors(path)) as stream:
         for word, numbers in _rows(stream, path, account, _Wanted(wanted, common), form):
             if word in taken:
                 account.doubles += 1
@@ -115,19 +117,6 @@ class _Wanted:
 
     def __call__(self, word: str, number: int) -> bool:
         return number < self._common or word in self._words
-
-
-def _open(path: Path) -> IO[bytes]:
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
-    magic = stream.read(2)
-    stream.seek(0)
-    if magic != b"\x1f\x8b":
-        return stream
-    stream.close()
-    return gzip.open(path, "rb")  # type: ignore[return-value]
 
 
 def _rows(
@@ -237,9 +226,9 @@ def _binary_rows(
 
 
 def _line(stream: IO[bytes], path: Path) -> bytes:
-    line = stream.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
+    line = stream.readline(LONGEST_ROW)
+    if len(line) == LONGEST_ROW:
         raise InputError(
-            f"{path} is no file of vectors: it has a line of more than {_LONGEST_LINE:,} bytes."
+            f"{path} is no file of vectors: it has a line of more than {LONGEST_ROW:,} bytes."
         )
     return line

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from polyseme.files import sha256_of
-from polyseme.text.corpus import Corpus
+from polyseme.parquet import ParquetReader
+from polyseme.text.corpus import Corpus, damage_explained
 
 _COLUMNS = ["sentence_id", "document", "position", "text", "words"]
 _ROWS = 1_000  # sentences in memory at a time
@@ -48,8 +47,8 @@ class CorpusPart:
 
     def sentences(self) -> Iterator[Sentence]:
         """All of them, in order."""
-        with pq.ParquetFile(self.shard) as file:
-            for rows in file.iter_batches(_ROWS, row_groups=[self.group], columns=_COLUMNS):
+        with damage_explained(self.shard), ParquetReader(self.shard, _COLUMNS) as file:
+            for rows in file.expanded(self.group, _ROWS):
                 columns: list[list[Any]] = [rows[name].to_pylist() for name in _COLUMNS]
                 for row in zip(*columns, strict=True):
                     yield Sentence(*row)
@@ -60,7 +59,8 @@ def parts_of(corpus: Corpus) -> list[CorpusPart]:
     parts = []
     first = 0
     for shard in corpus.shards:
-        metadata = pq.read_metadata(shard)
+        with damage_explained(shard), ParquetReader(shard) as reader:
+            metadata = reader.metadata
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             name = f"{shard.stem}-{group:04d}"

@@ -4,25 +4,30 @@ Finished when `manifest.json` is there, which is written last. It tells the mode
 their hashes, so that vectors of two models are never taken for one another's.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from typing_extensions import TypedDict
 
 from polyseme.config import build
 from polyseme.errors import VectorsError
 from polyseme.files import is_as_written
 from polyseme.folders import files_told
+from polyseme.limits import read_json
+from polyseme.parquet import ParquetReader
 from polyseme.shapes import FileFacts, check_shape
 from polyseme.vectors.settings import VectorsConfig
 
 FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 CONFIG = "config.toml"
+_TEXTS = {"sentence_id", "document", "word"}
+_KEYS = ["sentence_id", "document", "position", "place", "word"]
+_AGAIN = "Run the same embed command again: it mends them."
 
 
 class _Counts(TypedDict):
@@ -62,11 +67,11 @@ class VectorFolder:
                 f"polyseme embed MODEL CORPUS --out {folder}"
             )
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = read_json(path)
             version = manifest["vectors_format"]
             check_shape(manifest, _Manifest)
             files_told(manifest)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise VectorsError(
                 f"{path} does not tell of vectors ({error}). Name a folder made by polyseme embed."
             ) from error
@@ -110,8 +115,24 @@ class VectorFolder:
 
         if self.config.format != "parquet":
             raise VectorsError(f"{self.folder} holds hdf5; read its files with h5py.")
-        rows = ds.dataset([str(path) for path in self.files], format="parquet")
-        chosen = ds.field("word").isin(list(words)) if words else None
-        if limit is None:
-            return rows.to_table(filter=chosen)
-        return rows.head(limit, filter=chosen)
+        columns = [*_KEYS, *self.manifest["columns"]]
+        self._check_pages(columns)
+        # As dictionaries whatever the file says, so that no word is unfolded a million times.
+        form = ds.ParquetFileFormat(dictionary_columns=_TEXTS)
+        try:
+            rows = ds.dataset([str(path) for path in self.files], format=form)
+            chosen = ds.field("word").isin(list(words)) if words else None
+            if limit is None:
+                return rows.to_table(columns, filter=chosen)
+            return rows.head(limit, columns, filter=chosen)
+        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+            raise VectorsError(f"{self.folder} cannot be read: {error}. {_AGAIN}") from error
+
+    def _check_pages(self, columns: Sequence[str]) -> None:
+        for path in self.files:
+            try:
+                with ParquetReader(path, columns) as reader:
+                    for group in range(reader.num_row_groups):
+                        reader.check(group)
+            except (OSError, pa.ArrowException, ValueError) as error:
+                raise VectorsError(f"{path} cannot be read: {error}. {_AGAIN}") from error

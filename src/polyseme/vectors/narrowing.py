@@ -17,10 +17,13 @@ from safetensors.numpy import save
 
 from polyseme.errors import ConfigError
 from polyseme.files import scratch_for
+from polyseme.limits import LimitError, check_size
 
 NAME = "narrowing.safetensors"
 _SAMPLE = 20_000
 _KEY = "made_from"
+LARGEST_NARROWING = 1 << 30
+"""Bytes of the file; 3 layers of 2,048 numbers narrowed to 1,024 have 25 MB."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -50,11 +53,12 @@ class Narrowing:
     def load(cls, folder: Path, made_from: str | None = None) -> "Narrowing | None":
         """The one in this folder, or None; with `made_from`, only if it was made from that."""
         try:
+            check_size(NAME, (folder / NAME).stat().st_size, LARGEST_NARROWING)
             with safe_open(folder / NAME, "numpy") as file:
                 if made_from is not None and (file.metadata() or {}).get(_KEY) != made_from:
                     return None
                 mean, directions, kept = map(file.get_tensor, ("mean", "directions", "kept"))
-        except (OSError, SafetensorError):
+        except (OSError, SafetensorError, LimitError):
             return None
         return cls(mean, directions, tuple(kept.tolist()))
 

@@ -47,6 +47,11 @@ class Reader:
         """The words of all sentences of a text."""
         return tuple(word for found in self.read([text]) for word in found.words)
 
+    @property
+    def max_words(self) -> int:
+        """The longest sentence that the model's corpus has; longer ones were cut."""
+        return self._config.max_words
+
     def cleaned(self, text: str) -> str:
         """The text that `starts` refer to: as the corpus would store it."""
         try:

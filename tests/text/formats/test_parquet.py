@@ -104,7 +104,7 @@ def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
 def test_a_row_group_beyond_all_bounds_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "_LARGEST_ROW_GROUP", 10)
+    monkeypatch.setattr(parquet, "LARGEST_ROW_GROUP", 10)
     (item,) = read(write(tmp_path, {"text": ["a long text"] * 5}))
     assert isinstance(item, Rejected)
     assert (item.reason, item.units) == ("row-group-too-large", 5)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from polyseme.errors import InputError
+from polyseme.limits import parse_json
 from polyseme.tasks.readers.lines import Lines
 from polyseme.text.delimited import read_rows
 from polyseme.text.records import Rejected, quote
@@ -28,7 +29,7 @@ def json_lines(lines: Lines) -> Rows:
             yield line
         elif line.text.strip():
             try:
-                values = json.loads(line.text)
+                values = parse_json(line.text)
                 json.dumps(values, ensure_ascii=False).encode()  # half a character is no text
             except (ValueError, RecursionError) as error:
                 yield Rejected(line.number, "not-json", quote(line.text), str(error))

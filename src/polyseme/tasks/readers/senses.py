@@ -8,12 +8,12 @@ The first number is the word's place, from 0. The three files lie in one folder.
 """
 
 import itertools
-import json
 from pathlib import Path
 from typing import Literal
 
 from polyseme.config import Settings
 from polyseme.errors import InputError
+from polyseme.limits import read_json
 from polyseme.tasks.account import Item, Items
 from polyseme.tasks.examples import Classified
 from polyseme.tasks.readers.lines import Line, numbered_lines
@@ -65,8 +65,8 @@ def _names(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        names = read_json(path)
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} is not JSON: {error}.") from error
     if not isinstance(names, dict):
         raise InputError(f"{path} holds no names of senses, but {type(names).__name__}.")

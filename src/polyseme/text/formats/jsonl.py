@@ -1,7 +1,6 @@
 """JSON lines: an object a line, each a document."""
 
-import json
-
+from polyseme.limits import parse_json
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
@@ -22,9 +21,9 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
 
 def _item(line: TextLine, name: str, config: CorpusConfig) -> Item:
     try:
-        row = json.loads(line.text)
+        row = parse_json(line.text)
         if isinstance(row, dict):
             return record_of(row, line.start, name, config)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return Rejected(line.start, "not-json", quote(line.text), str(error))
     return Rejected(line.start, "not-a-json-object", quote(line.text))

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from polyseme.limits import LONGEST_LINE
+from polyseme.parquet import ParquetReader, expand
 from polyseme.text.formats.rows import record_of
 from polyseme.text.formats.table import check_columns
 from polyseme.text.pieces import Piece
@@ -14,14 +15,16 @@ from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
 
 # A hostile file can claim anything; an honest one has row groups of some 100 MB.
-_LARGEST_ROW_GROUP = 2 << 30
+LARGEST_ROW_GROUP = 2 << 30
+_FAULTS = (pa.ArrowException, OSError, ValueError)
 
 
 def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int]]:
     """Runs of row groups of about `target` packed bytes: first, one past the last, bytes."""
     try:
-        metadata = pq.read_metadata(source.path)
-    except (pa.ArrowException, OSError):
+        with ParquetReader(source.path) as file:
+            metadata = file.metadata
+    except _FAULTS:
         yield 0, 1, source.bytes  # the reader will reject it, and it is counted there
         return
     first, size = 0, 0
@@ -38,41 +41,49 @@ def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int
 def read(piece: Piece, config: CorpusConfig) -> Items:
     """A record per row. A damaged row group is rejected by itself."""
     try:
-        file = pq.ParquetFile(piece.source.path)
-    except (pa.ArrowException, OSError) as error:
+        file = ParquetReader(piece.source.path, _columns(config))
+    except _FAULTS as error:
         yield Rejected(0, "broken-file", "", f"not readable as Parquet: {error}")
         return
     with file:
-        check_columns(file.schema_arrow.names, piece.source.name, config)
-        asked = {config.text_column, *config.meta}
-        columns = sorted(asked | ({config.id_column} if config.id_column else set()))
+        check_columns(file.schema.names, piece.source.name, config)
         metadata = file.metadata
         number = sum(metadata.row_group(i).num_rows for i in range(piece.start))
         for group in range(piece.start, min(piece.stop, metadata.num_row_groups)):
-            yield from _read_group(file, group, number, columns, piece, config)
+            yield from _read_group(file, group, number, piece, config)
             number += metadata.row_group(group).num_rows
             piece.source.on_read(piece.size // (piece.stop - piece.start))
 
 
+def _columns(config: CorpusConfig) -> list[str]:
+    asked = {config.text_column, *config.meta}
+    return sorted(asked | ({config.id_column} if config.id_column else set()))
+
+
 def _read_group(
-    file: Any, group: int, number: int, columns: list[str], piece: Piece, config: CorpusConfig
+    file: ParquetReader, group: int, number: int, piece: Piece, config: CorpusConfig
 ) -> Items:
     facts = file.metadata.row_group(group)
-    if facts.total_byte_size > _LARGEST_ROW_GROUP:
+    if facts.total_byte_size > LARGEST_ROW_GROUP:
         detail = f"row group {group} unpacks to {facts.total_byte_size:,} bytes"
         yield Rejected(number, "row-group-too-large", "", detail, units=facts.num_rows)
         return
     done = 0
     try:
-        for batch in file.iter_batches(batch_size=1024, row_groups=[group], columns=columns):
-            for row in _rows(batch):
+        for batch, sizes in file.batches(group):
+            if sizes[0] > LONGEST_LINE:  # such a row comes alone
+                detail = f"{sizes[0]:,} bytes, over {LONGEST_LINE:,}"
+                yield Rejected(number + done, "row-too-large", "", detail)
+                done += 1
+                continue
+            for row in _rows(expand(batch)):
                 place = number + done
                 if isinstance(row, Exception):
                     yield Rejected(place, "unreadable-row", "", str(row))
                 else:
                     yield record_of(row, place, f"{piece.source.name}#{place}", config)
                 done += 1
-    except (pa.ArrowException, OSError) as error:
+    except _FAULTS as error:
         left = max(facts.num_rows - done, 1)
         yield Rejected(number + done, "broken-row-group", "", str(error), units=left)
 

@@ -6,7 +6,7 @@ from polyseme.text.records import BLANK, Items, Record, Rejected
 from polyseme.text.settings import CorpusConfig
 
 # Characters; more without a blank line is no paragraph but a file without any.
-_LONGEST_PARAGRAPH = 1 << 20
+LONGEST_PARAGRAPH = 1 << 20
 
 
 def read(piece: Piece, config: CorpusConfig) -> Items:
@@ -59,7 +59,7 @@ def _wrapped(piece: Piece, config: CorpusConfig) -> Items:
 
     for line in read_lines(piece, config):
         is_text = isinstance(line, TextLine) and not line.is_blank
-        if held and (not is_text or size > _LONGEST_PARAGRAPH):
+        if held and (not is_text or size > LONGEST_PARAGRAPH):
             yield joined()
             held, size = [], 0
         if isinstance(line, Rejected):

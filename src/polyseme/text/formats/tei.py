@@ -9,16 +9,17 @@ import html
 from collections import Counter
 from xml.parsers import expat
 
+from polyseme.limits import LONGEST_LINE
 from polyseme.text.formats.lines import join_lines
 from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, Item, Items, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.streams import LONGEST_LINE, BrokenStreamError, read_blocks
+from polyseme.text.streams import BrokenStreamError, read_blocks
 
 _RECORDS = {"p", "l", "head", "ab", "u", "s", "title"}
 _LEFT_OUT = {"note", "figDesc", "fw", "teiHeader"}
 # The parser remembers every open element; no text is nested so deep.
-_DEEPEST = 1000
+DEEPEST = 1000
 
 
 class _Reader:
@@ -48,8 +49,8 @@ class _Reader:
         tag = tag.rpartition("}")[2]
         self._open[tag] += 1
         self._level += 1
-        if self._level > _DEEPEST:
-            raise BrokenStreamError(f"elements nested over {_DEEPEST:,} deep")
+        if self._level > DEEPEST:
+            raise BrokenStreamError(f"elements nested over {DEEPEST:,} deep")
         own = next((v for k, v in attributes.items() if k.rpartition("}")[2] == "id"), None)
         if self._open["teiHeader"]:
             self._start_in_header(tag, attributes)

@@ -1,0 +1,142 @@
+"""Every file is read through a bounded reader, and SECURITY.md tells the limits as they are."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import polyseme
+
+PACKAGE = Path(polyseme.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+SECURITY = Path(__file__).parents[2] / "SECURITY.md"
+METHODS = {"read_text", "read_bytes", "fromfile", "memmap", "iter_batches", "read_row_group"}
+"""Called on a path, an array module or a Parquet file."""
+CALLS = {
+    "json.load", "json.loads", "tomllib.load", "tomllib.loads", "load_file", "safe_open",
+    "pq.ParquetFile", "pq.read_table", "pq.read_metadata", "pq.read_schema", "ds.dataset",
+    "gzip.open", "gzip.GzipFile", "os.open", "open", "zipfile.ZipFile", "h5py.File",
+}  # fmt: skip
+OPENS = {"rb", "r", "r+", "rb+"}
+MAY = {
+    "cli.py": {"file.read_bytes"},  # our own source, for its docstrings
+    "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
+    "parquet/reader.py": {
+        "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
+    },  # the bounded reader of Parquet
+    "vectors/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
+    "vectors/narrowing.py": {"safe_open"},  # after its size was looked at
+    "encoders/stored.py": {"load_file", "path.open"},  # after its shapes were
+    "encoders/compiled.py": {"source.read_bytes", "Path('/proc/cpuinfo').read_text"},  # our own
+    "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
+    "training/processes.py": {"json.loads"},  # from another process of the same run
+    "training/resume.py": {"json.loads"},  # what was dumped in the same line
+    "training/runlog.py": {"os.open"},  # to write
+    "engines/commit.py": {"json.loads"},  # what was dumped in the same line
+    "files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
+    "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured
+    "text/plan.py": {"source.path.open"},  # in windows
+    "text/formats/lines.py": {"piece.source.path.open"},  # four bytes
+    "transfer/unpacking.py": {"path.open", "gzip.GzipFile"},  # in lines and rows, measured
+    "transfer/cache.py": {"np.memmap"},  # mapped, not read; its size is known
+    "legacy/archives.py": {"archive.open", "zipfile.ZipFile"},  # its index is looked at first
+    "legacy/opening.py": {"zipfile.ZipFile"},  # an archive whose index was found sound
+    "legacy/torch_files.py": {"zipfile.ZipFile"},  # in the sandbox
+    "legacy/hdf5.py": {"h5py.File"},  # in the sandbox, or to write
+    "legacy/reading.py": {"path.open", "json.loads"},  # what the sandbox answers, at most 8 MB
+    "legacy/jail.py": {"Path('/proc/self/statm').read_text"},
+    "vectors/allennlp_hdf5.py": {"h5py.File"},  # to write
+}  # fmt: skip
+"""Which file may read what without `limits`, and why that is bounded."""
+
+
+def reads(text: str) -> Iterator[str]:
+    """The calls in a file that read one, whatever its size."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        name = called.rpartition(".")[2]
+        is_method = "." in called and name in METHODS
+        opened = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+        is_opened = "." in called and name == "open" and bool(OPENS.intersection(map(str, opened)))
+        if called in CALLS or is_method or is_opened:
+            yield called
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_every_file_is_read_through_a_bounded_reader(path: Path) -> None:
+    allowed = MAY.get(path.relative_to(PACKAGE).as_posix(), set())
+    assert set(reads(path.read_text(encoding="utf-8"))) <= allowed
+
+
+def test_what_may_read_by_itself_still_does() -> None:
+    for name, allowed in MAY.items():
+        assert set(reads((PACKAGE / name).read_text(encoding="utf-8"))) == allowed, name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "path.read_text()",
+        "(folder / name).read_bytes()",
+        "json.loads(text)",
+        "json.load(stream)",
+        "tomllib.loads(text)",
+        "pq.read_table(path)",
+        "pq.ParquetFile(path)",
+        "load_file(path)",
+        "open(path)",
+        "path.open('rb')",
+        "np.memmap(path)",
+    ],
+)
+def test_a_file_that_read_without_bound_would_be_noticed(text: str) -> None:
+    assert list(reads(text))
+
+
+@pytest.mark.parametrize("text", ["read_text(path, limit)", "path.open('wb')", "parse_json(text)"])
+def test_bounded_readers_are_let_pass(text: str) -> None:
+    assert not list(reads(text))
+
+
+def rows(text: str) -> list[tuple[str, str]]:
+    """What the table tells: a limit as it is written, and where it stands in the code."""
+    table = text.partition("## Limits of what is read")[2].partition("\n## ")[0]
+    return re.findall(r"^\|[^|]+\|[^|]+\| ([0-9,]+) \| `([\w.]+)` \|$", table, re.MULTILINE)
+
+
+def value_of(place: str) -> float:
+    module, _, name = place.rpartition(".")
+    return float(getattr(importlib.import_module(module), name))
+
+
+def test_the_table_tells_the_limits_as_they_are() -> None:
+    text = SECURITY.read_text(encoding="utf-8")
+    found = rows(text)
+    table = text.partition("## Limits of what is read")[2].partition("\n## ")[0]
+    assert len(found) == sum(line.startswith("| ") for line in table.splitlines()) - 1
+    wrong = [
+        (told, place) for told, place in found if float(told.replace(",", "")) != value_of(place)
+    ]
+    assert found
+    assert wrong == []
+
+
+def test_a_limit_that_was_changed_would_be_noticed() -> None:
+    changed = "## Limits of what is read\n| a | b | 17 | `polyseme.limits.TOML_PARTS` |\n"
+    [(told, place)] = rows(changed)
+    assert float(told) != value_of(place)
+
+
+def test_every_shared_limit_is_in_the_table() -> None:
+    places = {place for _, place in rows(SECURITY.read_text(encoding="utf-8"))}
+    for module in ("limits", "parquet.reader", "parquet.pages"):
+        names = vars(importlib.import_module(f"polyseme.{module}"))
+        for name, value in names.items():
+            if name.isupper() and not name.startswith("_") and isinstance(value, int):
+                is_here = f"polyseme.{module}.{name}" in places
+                assert is_here or f"polyseme.limits.{name}" in places, name
