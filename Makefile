@@ -9,8 +9,8 @@ ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
 endif
 
-# The tests of what uses the kernel where there is one, without those that take long or start it.
-USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining tests/training \
+# Rooms whose results the kernel changes where there is one.
+USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/transfer tests/vectors
 
 .PHONY: setup check fix lint types rooms spelling test test-without-kernel reliability mutants docs lock clean
