@@ -15,9 +15,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from polyseme.commands.pretrain import PretrainConfig, run
 from polyseme.config import build
 from polyseme.model import count_parameters
+from polyseme.pretraining.run import pretrain
+from polyseme.pretraining.settings import PretrainConfig
 from polyseme.terminal import Bars
 
 POINTS = ("elmo-mini", "elmo-transformer", "lstm-masked", "gpt-mini", "bert-mini")
@@ -45,7 +46,7 @@ def _row(point: str, corpus: Path, minutes: float, out: Path) -> list[str]:
     config = build(PretrainConfig, values | {"training": {"evaluate_every": 10**9}})
     began = time.monotonic()
     with Bars() as bars:
-        result = run(config, bars)
+        result = pretrain(config, bars)
     assert result is not None
     bars.say(f"{point}: {time.monotonic() - began:,.0f} s in all")
     outcome, facts = result.outcome, result.model.facts

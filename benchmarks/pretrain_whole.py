@@ -19,7 +19,8 @@ from polyseme.batches.stream import BatchConfig, SentenceStream
 from polyseme.model import Model
 from polyseme.objectives.question import Question
 from polyseme.pretraining.curve import read_log
-from polyseme.pretraining.settings import RunConfig, point_named, resolve_training
+from polyseme.pretraining.plan import point_named, resolve_training
+from polyseme.pretraining.settings import RunConfig
 from polyseme.pretraining.trainee import Pretraining
 from polyseme.terminal import Bars
 from polyseme.text.corpus import Corpus

@@ -25,7 +25,6 @@ from polyseme.commands.inspect import InspectConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
-from polyseme.commands.pretrain import PretrainConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.train import TrainConfig
 from polyseme.commands.vectors import VectorsCommandConfig
@@ -46,7 +45,7 @@ from polyseme.objectives.softmaxes import (
     FullSoftmaxConfig,
     SampledSoftmaxConfig,
 )
-from polyseme.pretraining.settings import RunConfig
+from polyseme.pretraining.settings import PretrainConfig, RunConfig
 from polyseme.tasks.data import DataConfig
 from polyseme.tasks.networks.classification import ClassificationConfig
 from polyseme.tasks.networks.context import ContextConfig

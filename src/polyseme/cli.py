@@ -13,8 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -128,28 +127,17 @@ def _help(text: str) -> str:
     return "\n\n".join(filled).replace("[", "\\[")
 
 
-def _import(name: str, verb: str) -> ModuleType:
-    """A verb's module; what it needs beyond the core is named where it is missing."""
-    with torch_needed_for(f"polyseme {verb}"):
-        return importlib.import_module(name)
-
-
 def _command(verb: str) -> Callable[..., None]:
     """What Typer calls for a verb: its settings as parameters, its work with a progress bar."""
-    from polyseme.config import Settings
     from polyseme.options import command_for
     from polyseme.terminal import Bars
 
-    module = _import(f"polyseme.commands.{verb.replace('-', '_')}", verb)
-    [kind] = [
-        thing
-        for thing in vars(module).values()
-        if inspect.isclass(thing) and issubclass(thing, Settings)
-        if thing.__module__ == module.__name__
-    ]
+    # Imports no torch: what shows help or lists something must not wait for it.
+    module = importlib.import_module(f"polyseme.commands.{verb.replace('-', '_')}")
+    kind = inspect.signature(module.run).parameters["config"].annotation
 
-    def do(config: Settings) -> None:
-        with Bars() as bars:
+    def do(config: Any) -> None:
+        with Bars() as bars, torch_needed_for(f"polyseme {verb}"):
             result = module.run(config, bars)
         bars.console.print(module.show(result), crop=False)  # a title may be wider than the screen
 

@@ -106,17 +106,6 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise LimitError("it is nested too deeply") from error
 
 
-def check_parts(values: Any, **kinds: type) -> None:
-    """Refuse a manifest that lacks a part, or has one of another kind."""
-    for name, kind in kinds.items():
-        if not isinstance(values, dict) or not isinstance(values.get(name), kind):
-            raise LimitError(f"{name!r} is missing or no {kind.__name__}")
-    for name, told in values.get("files", {}).items():
-        sizes = told.get("bytes") if isinstance(told, dict) else None
-        if not isinstance(sizes, int) or not isinstance(told.get("sha256"), str):
-            raise LimitError(f"{name[:80]!r} is not described by its size and hash")
-
-
 def check_size(name: str, size: int, limit: int) -> None:
     """Refuse what is larger than the limit."""
     if size > limit:

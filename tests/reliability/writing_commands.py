@@ -25,6 +25,7 @@ from polyseme.commands import (
     vectors,
 )
 from polyseme.config import build
+from polyseme.pretraining.settings import PretrainConfig
 from polyseme.text.corpus import Corpus
 
 _SMALL_MODEL = {
@@ -102,7 +103,7 @@ def run_pretrain(inputs: Inputs, out: Path, turn: int) -> None:
         "model": _SMALL_MODEL,
         "batches": {"words": 64},
     }
-    pretrain.run(build(pretrain.PretrainConfig, values))
+    pretrain.run(build(PretrainConfig, values))
 
 
 def run_train(inputs: Inputs, out: Path, turn: int) -> None:

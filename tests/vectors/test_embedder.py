@@ -15,8 +15,9 @@ import torch
 import polyseme
 from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.vectors import windows
-from polyseme.vectors.embedded import Cut, Layers
+from polyseme.vectors.embedded import Cut
 from polyseme.vectors.embedder import Embedder
+from polyseme.vectors.settings import Layers
 from vectors.making import POINTS, lowest_cosine, tiny
 
 TEXT = "The old cat purrs. One young dog barks and barks!"

@@ -8,9 +8,9 @@ import torch
 from torch.utils.data import DataLoader
 
 from polyseme.errors import InputError
-from polyseme.vectors.embedded import Layers
 from polyseme.vectors.embedder import Embedder
 from polyseme.vectors.for_torch import EmbeddedDataset, pad
+from polyseme.vectors.settings import Layers
 
 SENTENCES = [["The", "cat"], ["The", "old", "dog", "barks"], [], ["hen"]]
 LABELS = [0, 1, 2, 3]

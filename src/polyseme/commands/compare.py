@@ -13,17 +13,20 @@ Examples:
 
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands.train import TaskFileConfig
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence, duration
-from polyseme.tasks.comparison import Row, Way, compare_ways
-from polyseme.tasks.settings import TaskFileConfig
-from polyseme.training.memory import keep_freed_memory
+
+if TYPE_CHECKING:
+    from polyseme.tasks.comparison import Row
+
+Way = Literal["none", "static", "frozen", "finetuned"]
 
 
 class CompareConfig(TaskFileConfig):
@@ -41,11 +44,14 @@ class Compared:
 
     config: CompareConfig
     measure: str
-    rows: list[Row]
+    rows: "list[Row]"
 
 
 def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
     """Train and measure all ways."""
+    from polyseme.tasks.comparison import compare_ways
+    from polyseme.training.memory import keep_freed_memory
+
     if len(set(config.with_)) != len(config.with_) or not config.with_:
         raise ConfigError(f"--with {','.join(config.with_)}: name each way once.")
     task = config.read_task()
@@ -64,7 +70,7 @@ def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
     return Compared(config, task.measured_by, rows)
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _told(row: "Row") -> dict[str, Any]:
     against = None if row.against is None else asdict(row.against)
     return {"way": row.way, "values": row.values, "against_first": against, "seeds": row.facts}
 

@@ -15,7 +15,7 @@ Examples:
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -23,16 +23,14 @@ from rich.table import Table
 from polyseme.config import Settings, build
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import WORK, disk_faults_explained, write_text
-from polyseme.legacy.card import write_card
-from polyseme.legacy.export import export_bilm
-from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS, read_old
-from polyseme.legacy.reading import write_hdf5
-from polyseme.model import Model, count_parameters
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
 from polyseme.text.prepare import describe_preparation
 from polyseme.text.running import RunningText
 from polyseme.text.settings import CorpusConfig, SegmenterName
+
+if TYPE_CHECKING:
+    from polyseme.model import Model
 
 
 class ConvertConfig(Settings):
@@ -62,7 +60,7 @@ class Converted:
 
     folder: Path
     kind: str
-    model: Model
+    model: "Model"
     notes: tuple[str, ...]
     next_step: str
 
@@ -79,6 +77,8 @@ def run(config: ConvertConfig, progress: Progress | None = None) -> Converted:
 
 def show(result: Converted) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
+    from polyseme.model import count_parameters
+
     encoder, lexicon = result.model.config.encoder, result.model.lexicon
     table = Table()
     table.add_column("")
@@ -108,6 +108,9 @@ def _check_folder(folder: Path) -> None:
 
 
 def _from_old(config: ConvertConfig, progress: Progress) -> Converted:
+    from polyseme.legacy.card import write_card
+    from polyseme.legacy.opening import read_old
+
     preparation = _preparation(config)
     progress.begin("Converting", 2)
     old, files = read_old(config.model, options=config.options, scratch=config.folder)
@@ -146,6 +149,11 @@ def _preparation(config: ConvertConfig) -> dict[str, Any]:
 def _to_old(config: ConvertConfig, progress: Progress) -> Converted:
     if config.language or config.segmenter or config.options or config.licence:
         raise ConfigError("With --to bilm-hdf5 only the model and the folder are given.")
+    from polyseme.legacy.export import export_bilm
+    from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS
+    from polyseme.legacy.reading import write_hdf5
+    from polyseme.model import Model
+
     progress.begin("Converting", 2)
     model = Model.load(config.model)
     exported = export_bilm(model)

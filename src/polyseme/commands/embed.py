@@ -15,7 +15,7 @@ Examples:
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -36,23 +36,16 @@ from polyseme.files import (
 )
 from polyseme.folders import MANIFEST as MODEL_MANIFEST
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.model import Model
 from polyseme.progress import Progress, Silence
 from polyseme.text.corpus import Corpus
 from polyseme.text.settings import CorpusConfig
-from polyseme.vectors.bulk import (
-    ENVIRONMENT,
-    EmbedPart,
-    embed_part,
-    embedding_job,
-    narrow_once,
-    note_environment,
-)
 from polyseme.vectors.corpus_parts import parts_of
 from polyseme.vectors.folder import CONFIG, FORMAT_VERSION, MANIFEST, VectorFolder
-from polyseme.vectors.narrowing import NAME as NARROWING
-from polyseme.vectors.narrowing import Narrowing
 from polyseme.vectors.settings import VectorsConfig
+
+if TYPE_CHECKING:
+    from polyseme.model import Model
+    from polyseme.vectors.bulk import EmbedPart
 
 PREPARED = "corpus"
 """Folder, inside the output, for texts that were not a corpus yet."""
@@ -91,6 +84,9 @@ class Embedded:
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
     """Embed a corpus, or go on with one that was begun."""
+    from polyseme.model import Model
+    from polyseme.vectors.bulk import embed_part, embedding_job, note_environment
+
     progress = progress or Silence()
     began = time.monotonic()
     chosen = _with_words_file(config)
@@ -169,7 +165,7 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
     )
 
 
-def _corpus(config: EmbedConfig, model: Model, progress: Progress) -> Corpus:
+def _corpus(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus:
     """The corpus that is meant, made from texts if need be, its words found as the model's were."""
     if not config.inputs:
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
@@ -182,7 +178,7 @@ def _corpus(config: EmbedConfig, model: Model, progress: Progress) -> Corpus:
     return corpus
 
 
-def _prepared(config: EmbedConfig, model: Model, progress: Progress) -> Corpus:
+def _prepared(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus:
     """Texts as a corpus, by the settings the model carries, nothing held out."""
     if not model.preparation:
         raise ModelError(
@@ -203,15 +199,26 @@ def _prepared(config: EmbedConfig, model: Model, progress: Progress) -> Corpus:
 def _narrow(
     config: EmbedConfig, chosen: VectorsConfig, corpus: Corpus, progress: Progress
 ) -> Path | None:
+    from polyseme.vectors.bulk import narrow_once
+
     if chosen.width is not None:
         progress.say("Looking for the directions to keep in a sample of the corpus.")
     return narrow_once(config.model, chosen, corpus, config.out)
 
 
 def _finish(
-    config: EmbedConfig, work: EmbedPart, receipts: list[Receipt], *, model: Model, corpus: Corpus
+    config: EmbedConfig,
+    work: "EmbedPart",
+    receipts: list[Receipt],
+    *,
+    model: "Model",
+    corpus: Corpus,
 ) -> None:
     """Write the manifest, which makes the folder one of vectors."""
+    from polyseme.vectors.bulk import ENVIRONMENT
+    from polyseme.vectors.narrowing import NAME as NARROWING
+    from polyseme.vectors.narrowing import Narrowing
+
     chosen = work.config
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     narrowing = Narrowing.load(config.out) if chosen.width is not None else None

@@ -19,8 +19,8 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -28,15 +28,15 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import scratch_folder
-from polyseme.model import Model
-from polyseme.pretraining.measure import Tally, measure
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
-from polyseme.tasks.evaluation import EvaluatedTask, evaluate_task
-from polyseme.tasks.seeds import is_task
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
+
+if TYPE_CHECKING:
+    from polyseme.pretraining.measure import Tally
+    from polyseme.tasks.evaluation import EvaluatedTask
 
 
 class EvaluateConfig(Settings):
@@ -59,12 +59,15 @@ class Evaluated:
     """Perplexities of the model and of the n-gram models beside it."""
 
     config: EvaluateConfig
-    tally: Tally
+    tally: "Tally"
     ngrams: dict[str, NgramResult]
 
 
 def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated | EvaluatedTask":
     """Measure; nothing is left on disk."""
+    from polyseme.tasks.evaluation import evaluate_task
+    from polyseme.tasks.seeds import is_task
+
     progress = progress or Silence()
     if is_task(config.model):
         return evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
@@ -77,6 +80,11 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated 
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
+    import torch
+
+    from polyseme.model import Model
+    from polyseme.pretraining.measure import measure
+
     model, corpus = Model.load(config.model), Corpus.open(folder)
     model.check_same_words(corpus)
     if not corpus.accounting["held_out_sentences"]:
@@ -100,12 +108,10 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
 
 def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
     """The figures as a table."""
-    if isinstance(result, EvaluatedTask):
-        return _show_task(result)
-    return _show_model(result)
+    return _show_model(result) if isinstance(result, Evaluated) else _show_task(result)
 
 
-def _show_task(result: EvaluatedTask) -> RenderableType:
+def _show_task(result: "EvaluatedTask") -> RenderableType:
     """One row for each label, of the first seed; all seeds in the title."""
     title = f"{result.measure} of {result.folder} on {result.data}: {result.spread}"
     if len(result.tallies) > 1:

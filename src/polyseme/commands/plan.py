@@ -13,32 +13,24 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings
-from polyseme.model import Model, count_parameters
-from polyseme.points import POINTS
-from polyseme.pretraining.pace import Pace, time_steps
-from polyseme.pretraining.settings import (
-    RunConfig,
-    point_named,
-    resolve_batches,
-    resolve_model,
-    resolve_training,
-)
-from polyseme.pretraining.trainee import Pretraining
+from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 from polyseme.training.settings import TrainingConfig
+
+if TYPE_CHECKING:
+    from polyseme.model import Model
+    from polyseme.pretraining.pace import Pace
 
 
 class PlanConfig(Settings):
@@ -63,9 +55,9 @@ class Planned:
     """What training would take."""
 
     config: PlanConfig
-    model: Model
+    model: "Model"
     training: TrainingConfig
-    pace: Pace
+    pace: "Pace"
     words_per_epoch: int
 
 
@@ -74,6 +66,19 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     progress = progress or Silence()
     if config.folder is None:
         return None
+    import torch
+
+    from polyseme.batches.lexicon import Lexicon
+    from polyseme.model import Model
+    from polyseme.pretraining.pace import time_steps
+    from polyseme.pretraining.plan import (
+        point_named,
+        resolve_batches,
+        resolve_model,
+        resolve_training,
+    )
+    from polyseme.pretraining.trainee import Pretraining
+
     corpus, point = Corpus.open(config.folder), point_named(config.point)
     progress.begin("Timing a few steps", 1)
     wanted = resolve_model(point, config.model)
@@ -93,6 +98,8 @@ def show(result: Planned | None) -> RenderableType:
 
 
 def _points() -> RenderableType:
+    from polyseme.points import POINTS
+
     table = Table()
     table.add_column("point", no_wrap=True)
     table.add_column("what it is")
@@ -102,6 +109,10 @@ def _points() -> RenderableType:
 
 
 def _table(result: Planned) -> RenderableType:
+    import torch
+
+    from polyseme.model import count_parameters
+
     pace, config = result.pace, result.config
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)

@@ -15,6 +15,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 
@@ -24,10 +25,10 @@ from polyseme.files import disk_faults_explained
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress, Silence
 from polyseme.tasks.account import Account
-from polyseme.tasks.prediction import Predicted, Predictor
-from polyseme.tasks.seeds import best_in
 from polyseme.tasks.spans import OUTSIDE, find_spans
-from polyseme.tasks.task import Task
+
+if TYPE_CHECKING:
+    from polyseme.tasks.prediction import Predicted
 
 _COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
@@ -51,7 +52,7 @@ class PredictConfig(Settings):
 class Predictions:
     """What was found; of a file only how much, the rest being on disk."""
 
-    found: list[Predicted]
+    found: "list[Predicted]"
     account: Account | None = None
     out: Path | None = None
 
@@ -63,6 +64,10 @@ def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
+    from polyseme.tasks.prediction import Predictor
+    from polyseme.tasks.seeds import best_in
+    from polyseme.tasks.task import Task
+
     predictor = Predictor(Task.load(best_in(config.task), model=config.model_))
     if config.file is None:
         found = list(predictor.predict(predictor.given(config.inputs)))
@@ -86,7 +91,7 @@ def show(result: Predictions) -> RenderableType:
     return Group(*lines)
 
 
-def _coloured(found: Predicted) -> PrintableText:
+def _coloured(found: "Predicted") -> PrintableText:
     text = PrintableText()
     if found.label is not None:
         text.append(f"{found.label}  ", style="bold cyan")

@@ -15,15 +15,18 @@ Examples:
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.pretraining.scores import Score, in_bits, score_texts
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
+
+if TYPE_CHECKING:
+    from polyseme.pretraining.scores import Score
 
 
 class ScoreConfig(Settings):
@@ -41,12 +44,14 @@ class ScoreConfig(Settings):
 class Scored:
     """Sentences with their scores, in the order given."""
 
-    scores: list[Score]
+    scores: "list[Score]"
     as_json: bool
 
 
 def run(config: ScoreConfig, progress: Progress | None = None) -> Scored:
     """Score every sentence of every text."""
+    from polyseme.pretraining.scores import score_texts
+
     del progress
     return Scored(score_texts(config.model, config.inputs), config.json_)
 
@@ -60,18 +65,19 @@ def show(result: Scored) -> RenderableType:
     return Group(*map(_table, ranked), _LEGEND)
 
 
-def _table(score: Score) -> RenderableType:
+def _table(score: "Score") -> RenderableType:
     """A word a row: a sentence may have more words than a screen has columns."""
+    told = score.as_json()  # in bits
     table = Table("word", show_edge=False, pad_edge=False)
     for part in score.parts:
         table.add_column(part, justify="right")
-    parts = score.parts.values()
-    for word, *values in zip(score.words, *(part.words for part in parts), strict=True):
+    parts = [told[part] for part in score.parts]
+    for word, *values in zip(score.words, *(part["words"] for part in parts), strict=True):
         table.add_row(PrintableText(word, overflow="fold"), *map(_coloured, values))
     # The sentence's end is predicted too; it has no row, but is in the sum.
     table.add_section()
-    table.add_row("sum", *(f"{in_bits(part.total):.1f}" for part in parts))
-    return titled(f"{in_bits(score.total):.1f} bits: {' '.join(score.words)}", table)
+    table.add_row("sum", *(f"{part['total']:.1f}" for part in parts))
+    return titled(f"{told['total']:.1f} bits: {' '.join(score.words)}", table)
 
 
 _LEGEND = PrintableText.assemble(
@@ -84,7 +90,6 @@ _LEGEND = PrintableText.assemble(
 )
 
 
-def _coloured(value: float) -> PrintableText:
-    bits = -in_bits(value)
-    style = "green" if bits < 7 else "yellow" if bits < 13 else "red"
-    return PrintableText(f"{-bits:.1f}", style=style)
+def _coloured(bits: float) -> PrintableText:
+    style = "green" if bits > -7 else "yellow" if bits > -13 else "red"
+    return PrintableText(f"{bits:.1f}", style)

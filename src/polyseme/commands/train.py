@@ -13,21 +13,47 @@ Examples:
 """
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pydantic import Field, NonNegativeInt
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.config import Settings
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
 from polyseme.progress import Progress, Silence, duration
-from polyseme.tasks.learning import Material, learn
-from polyseme.tasks.report import write_report
-from polyseme.tasks.seeds import Spread, seed_folder
-from polyseme.tasks.settings import TaskFileConfig
-from polyseme.tasks.task import include_model
-from polyseme.training.memory import keep_freed_memory
-from polyseme.training.processes import num_processes
+
+if TYPE_CHECKING:
+    from polyseme.tasks.seeds import Spread
+    from polyseme.tasks.settings import TaskConfig
+
+
+class TaskFileConfig(Settings):
+    """Which task is trained, where to, and how often."""
+
+    task: Path
+    """The TOML file that describes the task."""
+    out: Path
+    """Folder to write to, with a folder in it for each seed; what was stopped goes on there."""
+    seeds: tuple[NonNegativeInt, ...] = (1,)
+    """What all chance grows from; a task is trained for each."""
+    data: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set data.share=0.1`."""
+    feed: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set feed.place=both`."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set network.context.layers=2`."""
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set training.epochs=5`."""
+
+    def read_task(self) -> "TaskConfig":
+        """The settings in the file, with some changed."""
+        from polyseme.tasks.settings import read_task
+
+        parts = self.model_dump(include={"data", "feed", "network", "training"})
+        return read_task(self.task, {name: part for name, part in parts.items() if part})
 
 
 class TrainConfig(TaskFileConfig):
@@ -43,12 +69,19 @@ class Trained:
 
     config: TrainConfig
     facts: list[dict[str, Any]]
-    spread: Spread
+    spread: "Spread"
     notes: list[str]
 
 
 def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
     """Train for each seed."""
+    from polyseme.tasks.learning import Material, learn
+    from polyseme.tasks.report import write_report
+    from polyseme.tasks.seeds import Spread, seed_folder
+    from polyseme.tasks.task import include_model
+    from polyseme.training.memory import keep_freed_memory
+    from polyseme.training.processes import num_processes
+
     progress = progress or Silence()
     if num_processes() > 1:
         raise ConfigError("A task is trained in one process. Give other machines other seeds.")
@@ -96,7 +129,7 @@ def show(result: Trained) -> RenderableType:
     return Group(
         table,
         *result.notes,
-        f"Pictures and figures: {seed_folder(out, result.config.seeds[0])}",
+        f"Pictures and figures: {out / f'seed-{result.config.seeds[0]}'}",
         f"Next: polyseme predict {out} TEXT, or polyseme evaluate {out}",
     )
 

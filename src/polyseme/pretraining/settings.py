@@ -1,15 +1,11 @@
-"""How a pretraining run is asked for: a point, what differs from it, and how long."""
+"""How a pretraining run is asked for. Imports no torch: the command line shows these as options."""
 
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
-from polyseme.batches.stream import BatchConfig
-from polyseme.config import Settings, build, merged
-from polyseme.errors import ConfigError
-from polyseme.model import ModelConfig
-from polyseme.points import POINTS, Point
+from polyseme.config import Settings
 from polyseme.training.settings import TrainingConfig
 
 
@@ -25,51 +21,34 @@ class RunConfig(TrainingConfig):
     where the processor multiplies it in hardware."""
 
 
-class Plan(Settings):
-    """Everything a run is made of, resolved; `plan.toml` in its folder."""
+class PretrainConfig(Settings):
+    """What to train, on what, for how long."""
 
-    model: ModelConfig
-    """Words, encoder, objective."""
-    batches: BatchConfig
-    """How much text a step sees."""
-    training: TrainingConfig
+    folder: Path
+    """The corpus folder."""
+    out: Path
+    """Folder to write the model to; a run that was stopped goes on there."""
+    point: str = "elmo-mini"
+    """Which point of the space to train; `polyseme plan` lists them."""
+    from_: Path | None = None
+    """Start from this model's weights and words instead of a point: pretraining on a domain."""
+    hours: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Train for about so long, measuring included: the steps that fit are found by timing a few."""
+    epochs: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
+    held_out_words: int = Field(default=50_000, ge=1)
+    """Held-out words read in each measurement on the way; the last one reads four times as
+    many, `polyseme evaluate` all."""
+    keep_checkpoints: bool = False
+    """Keep the checkpoints when the model is finished. They are some twelve bytes a parameter each,
+    and are needed only to train further with more --steps."""
+    weights: Literal["float32", "bfloat16", "float16"] = "float32"
+    """How the finished model's weights are stored."""
+    licence: str = ""
+    """Licence of the text, for the model card."""
+    training: RunConfig = RunConfig()
     """How the parameters are improved."""
-
-
-def point_named(name: str) -> Point:
-    """A point by its name."""
-    if name not in POINTS:
-        raise ConfigError(f"There is no point {name!r}. There are: {', '.join(POINTS)}.")
-    return POINTS[name]
-
-
-def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:
-    """The point's model with some settings changed."""
-    return build(ModelConfig, merged(point.model.model_dump(), changes))
-
-
-def resolve_batches(point: Point, changes: Mapping[str, Any]) -> BatchConfig:
-    """The point's batches with some settings changed."""
-    return build(BatchConfig, merged(point.batches.model_dump(), changes))
-
-
-def resolve_training(run: RunConfig, point: Point, steps: int) -> TrainingConfig:
-    """The run's settings with nothing left open."""
-    values = run.model_dump(exclude_none=True)
-    values["steps"] = steps
-    values.setdefault("learning_rate", point.learning_rate)
-    if run.precision == "auto":
-        values["precision"] = "bfloat16" if _multiplies_bfloat16(run.device) else "float32"
-    return build(TrainingConfig, values)
-
-
-def _multiplies_bfloat16(device: str) -> bool:
-    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
-    import torch
-
-    if device in ("auto", "cuda") and torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
-    if device == "mps":
-        return False
-    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    return bool(has_tiles())
+    model: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set model.encoder.context.layers=3`."""
+    batches: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the point's, as `--set batches.words=8192`."""

@@ -1,9 +1,10 @@
 """What a task is: its data, what feeds it, its network, and how it is trained. A TOML file."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeInt, model_validator
+from pydantic import Field, model_validator
 
 from polyseme.config import Settings, build, merged, read_toml
 from polyseme.tasks.data import DataConfig
@@ -91,29 +92,9 @@ class TaskConfig(Settings):
         return None
 
 
-class TaskFileConfig(Settings):
-    """Which task is trained, where to, and how often."""
-
-    task: Path
-    """The TOML file that describes the task."""
-    out: Path
-    """Folder to write to, with a folder in it for each seed; what was stopped goes on there."""
-    seeds: tuple[NonNegativeInt, ...] = (1,)
-    """What all chance grows from; a task is trained for each."""
-    data: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set data.share=0.1`."""
-    feed: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set feed.place=both`."""
-    network: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set network.context.layers=2`."""
-    training: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set training.epochs=5`."""
-
-    def read_task(self) -> TaskConfig:
-        """The settings in the file, with some changed."""
-        parts = self.model_dump(include={"data", "feed", "network", "training"})
-        changes = {name: change for name, change in parts.items() if change}
-        return build(TaskConfig, merged(read_toml(self.task), changes))
+def read_task(path: Path, changes: Mapping[str, Any]) -> TaskConfig:
+    """The settings in a task's file, with some changed."""
+    return build(TaskConfig, merged(read_toml(path), changes))
 
 
 def training_config(config: TaskConfig, *, examples: int, seed: int) -> TrainingConfig:

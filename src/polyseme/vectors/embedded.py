@@ -10,13 +10,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from polyseme.errors import ConfigError
+from polyseme.vectors.settings import Layers
 
 Vectors = npt.NDArray[np.float32]
-Layers = str | int | Sequence[float]
-"""Which layers are wanted: 'all' keeps them apart; 'top', or a number, takes one; 'average', or a
-weight for each, mixes them. One setting and not three, since only one of these can be had at a
-time. Weights are taken as they are, and need not sum to one. A mix that is learnt is a task's.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from polyseme.errors import ConfigError, InputError
 from polyseme.model import Model
 from polyseme.text.settings import CorpusConfig
 from polyseme.training.processes import choose_device
-from polyseme.vectors.embedded import Cut, EmbeddedSentence, LayerChoice, Layers, Vectors
+from polyseme.vectors.embedded import Cut, EmbeddedSentence, LayerChoice, Vectors
 from polyseme.vectors.encoding import Encoding
 from polyseme.vectors.reading import Given, Reader, check_words, refuse_flat
+from polyseme.vectors.settings import Layers
 from polyseme.vectors.windows import gather
 
 Precision = Literal["float32", "bfloat16"]

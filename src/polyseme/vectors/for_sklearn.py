@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.vectors.embedded import LayerChoice, Layers, Vectors
+from polyseme.vectors.embedded import LayerChoice, Vectors
 from polyseme.vectors.embedder import Embedder, Precision
+from polyseme.vectors.settings import Layers
 
 try:
     from sklearn.base import (

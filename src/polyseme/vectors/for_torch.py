@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from polyseme.errors import InputError
-from polyseme.vectors.embedded import Layers
 from polyseme.vectors.embedder import Embedder
+from polyseme.vectors.settings import Layers
 
 Item = tuple[Tensor, Any]
 

@@ -1,12 +1,18 @@
 """What a folder of vectors holds."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from polyseme.config import Settings
-from polyseme.vectors.embedded import Layers
+
+Layers = str | int | Sequence[float]
+"""Which layers are wanted: 'all' keeps them apart; 'top', or a number, takes one; 'average', or a
+weight for each, mixes them. One setting and not three, since only one of these can be had at a
+time. Weights are taken as they are, and need not sum to one. A mix that is learnt is a task's.
+"""
 
 
 class VectorsConfig(Settings):

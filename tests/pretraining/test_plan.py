@@ -5,13 +5,13 @@ import pytest
 from polyseme.errors import ConfigError
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
 from polyseme.points import POINTS
-from polyseme.pretraining.settings import (
-    RunConfig,
+from polyseme.pretraining.plan import (
     point_named,
     resolve_batches,
     resolve_model,
     resolve_training,
 )
+from polyseme.pretraining.settings import RunConfig
 
 
 def test_changes_touch_only_what_they_name() -> None:

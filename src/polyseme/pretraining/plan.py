@@ -1,0 +1,62 @@
+"""What a pretraining run is made of: a point, what differs from it, nothing left open."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from polyseme.batches.stream import BatchConfig
+from polyseme.config import Settings, build, merged
+from polyseme.errors import ConfigError
+from polyseme.model import ModelConfig
+from polyseme.points import POINTS, Point
+from polyseme.pretraining.settings import RunConfig
+from polyseme.training.settings import TrainingConfig
+
+
+class Plan(Settings):
+    """Everything a run is made of, resolved; `plan.toml` in its folder."""
+
+    model: ModelConfig
+    """Words, encoder, objective."""
+    batches: BatchConfig
+    """How much text a step sees."""
+    training: TrainingConfig
+    """How the parameters are improved."""
+
+
+def point_named(name: str) -> Point:
+    """A point by its name."""
+    if name not in POINTS:
+        raise ConfigError(f"There is no point {name!r}. There are: {', '.join(POINTS)}.")
+    return POINTS[name]
+
+
+def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:
+    """The point's model with some settings changed."""
+    return build(ModelConfig, merged(point.model.model_dump(), changes))
+
+
+def resolve_batches(point: Point, changes: Mapping[str, Any]) -> BatchConfig:
+    """The point's batches with some settings changed."""
+    return build(BatchConfig, merged(point.batches.model_dump(), changes))
+
+
+def resolve_training(run: RunConfig, point: Point, steps: int) -> TrainingConfig:
+    """The run's settings with nothing left open."""
+    values = run.model_dump(exclude_none=True)
+    values["steps"] = steps
+    values.setdefault("learning_rate", point.learning_rate)
+    if run.precision == "auto":
+        values["precision"] = "bfloat16" if _multiplies_bfloat16(run.device) else "float32"
+    return build(TrainingConfig, values)
+
+
+def _multiplies_bfloat16(device: str) -> bool:
+    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
+    import torch
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    if device == "mps":
+        return False
+    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return bool(has_tiles())

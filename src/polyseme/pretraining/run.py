@@ -1,0 +1,215 @@
+"""A whole pretraining run: from a corpus and a point to a finished model folder.
+
+in    a `PretrainConfig`
+out   the model, its card, learning curve and run log; what was stopped goes on
+"""
+
+import contextlib
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from polyseme.batches.lexicon import Lexicon
+from polyseme.config import build, read_toml, to_toml
+from polyseme.engines import hold_folder
+from polyseme.errors import ConfigError, MissingExtraError, ModelError
+from polyseme.files import disk_faults_explained, write_text
+from polyseme.folders import MANIFEST
+from polyseme.model import CONFIG, Model, ModelConfig
+from polyseme.points import Point
+from polyseme.pretraining.card import facts_of, write_card
+from polyseme.pretraining.curve import draw_curve
+from polyseme.pretraining.measure import measure, unigram_perplexities
+from polyseme.pretraining.pace import time_measuring, time_steps
+from polyseme.pretraining.plan import (
+    Plan,
+    point_named,
+    resolve_batches,
+    resolve_model,
+    resolve_training,
+)
+from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining.trainee import Pretraining
+from polyseme.progress import Progress, Silence
+from polyseme.text.corpus import Corpus
+from polyseme.text.running import text_settings
+from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
+from polyseme.training.loop import train
+from polyseme.training.memory import keep_freed_memory
+from polyseme.training.processes import is_first_process, num_processes
+from polyseme.training.runlog import NAME as RUN_LOG
+from polyseme.training.state import Outcome
+
+_CURVE = "curve.png"
+_MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all
+_PLAN = "plan.toml"
+_OTHER_SETTINGS = "{} holds a finished model of other settings. Choose another --out."
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """The finished model and how the run went."""
+
+    folder: Path
+    model: Model
+    outcome: Outcome
+    notes: list[str]
+
+
+def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
+    """Train, or go on with what was begun. Only the first of several processes returns a model."""
+    progress = progress if progress and is_first_process() else Silence()
+    with disk_faults_explained(config.out):
+        return _pretrain(config, progress)
+
+
+def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
+    corpus = Corpus.open(config.folder)
+    keep_freed_memory()
+    torch.set_flush_denormal(True)  # vanishing numbers change nothing and cost ten times the time
+    point = point_named(config.point)
+    model = _begin_model(config, point, corpus)
+    if (config.out / MANIFEST).exists() and not Checkpoints(config.out, keep=1).steps():
+        return _finished_before(config, model, progress)
+    batches = resolve_batches(point, config.batches)
+    seed = config.training.seed
+    held = config.held_out_words
+    trainee = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
+    if not corpus.accounting["held_out_sentences"]:
+        progress.say(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
+    plan = _plan(config, point, trainee, progress)
+    with contextlib.ExitStack() as stack:
+        if is_first_process():
+            config.out.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(hold_folder(config.out))
+            _record(config.out, plan)
+        outcome = train(trainee, plan.training, config.out, progress=progress)
+        if not is_first_process():
+            return None
+        return _finish(config, trainee, plan, outcome, progress)
+
+
+def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) -> Pretrained:
+    """A model that is finished and whose checkpoints are gone: nothing is left to do."""
+    model = Model.load(config.out)
+    facts = model.facts
+    steps = config.training.steps
+    if model.config != wanted.config:
+        raise ModelError(_OTHER_SETTINGS.format(config.out))
+    if (steps or facts["steps"]) != facts["steps"]:
+        raise ModelError(
+            f"{config.out} holds a finished model of {facts['steps']:,} steps, and its checkpoints "
+            "are gone. To train it further: polyseme pretrain CORPUS --from "
+            f"{shlex.quote(str(config.out))} --out NEW"
+        )
+    progress.say(f"{config.out} is finished.")
+    outcome = Outcome(
+        steps=facts["steps"],
+        seconds=3600 * facts["hours"],
+        words=facts["words"],
+        measures={},
+        stopped_early=False,
+        best_step=0,
+        skipped=0,
+        refused=0,
+    )
+    return Pretrained(config.out, model, outcome, [])
+
+
+def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
+    """An untrained model of the point, or a trained one to go on with."""
+    settings = text_settings(corpus)
+    torch.manual_seed(config.training.seed)
+    if config.from_ is None:
+        wanted = resolve_model(point, config.model)
+        return Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), settings)
+    if config.model:
+        raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
+    model = Model.load(config.from_)
+    model.check_same_words(corpus)
+    return model
+
+
+def _plan(config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress) -> Plan:
+    """All settings resolved; how many steps is decided when a run begins, and then stays."""
+    model, batches = trainee.model.config, trainee.batch_config
+    before = config.out / _PLAN
+    steps = config.training.steps
+    if steps is None and before.is_file():
+        steps = build(Plan, read_toml(before)).training.steps
+        progress.say(f"Going on with the {steps:,} steps that were planned when the run began.")
+    if steps is None and config.hours is not None:
+        steps = _steps_in(config, point, trainee, progress)
+    if steps is None:
+        words = (config.epochs or 1.0) * trainee.stream.words_per_epoch
+        steps = max(1, round(words / batches.words))
+    return Plan(
+        model=model, batches=batches, training=resolve_training(config.training, point, steps)
+    )
+
+
+def _steps_in(
+    config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress
+) -> int:
+    """How many steps fit in the hours asked for."""
+    assert config.hours is not None
+    if num_processes() > 1:
+        raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
+    progress.say("Timing a few steps ...")
+    training = resolve_training(config.training, point, 1000)
+    pace = time_steps(trainee, training)
+    measuring = time_measuring(trainee)
+    left = config.hours * 3600 - _MORE_AT_THE_END * measuring
+    steps = max(1, int(left / (pace.seconds + measuring / training.evaluate_every)))
+    speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
+    progress.say(f"{speed}: {steps:,} steps in {hours}, measuring included.")
+    return steps
+
+
+def _record(out: Path, plan: Plan) -> None:
+    """Write what the run is made of, unless it was begun before: then that is what it is made of.
+
+    Whether that is the same, the training loop will say; it knows what may differ.
+    """
+    if (out / MANIFEST).exists():
+        before = build(ModelConfig, read_toml(out / CONFIG).get("model", {}))
+        if before != plan.model:
+            raise ModelError(_OTHER_SETTINGS.format(out))
+    elif not (out / CHECKPOINTS).exists():
+        parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
+        write_text(out / _PLAN, to_toml(**parts))
+
+
+def _finish(
+    config: PretrainConfig,
+    trainee: Pretraining,
+    plan: Plan,
+    outcome: Outcome,
+    progress: Progress,
+) -> Pretrained:
+    """Measure once more, on more words than on the way, and write the model's folder."""
+    limit = _MORE_AT_THE_END * config.held_out_words
+    found = measure(trainee.model, trainee.corpus, limit_words=limit, progress=progress)
+    about = point_named(config.point).about if config.from_ is None else "A model trained on."
+    told = {
+        "about": about,
+        "licence": config.licence,
+        "settings": plan.model_dump(mode="json", include={"batches", "training"}),
+    }
+    unigram = unigram_perplexities(found, trainee.model.lexicon, trainee.corpus)
+    facts = told | facts_of(trainee.corpus, outcome, found) | {"unigram_perplexity": unigram}
+    model = replace(trainee.model, facts=facts)
+    model.save(
+        config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)
+    )
+    notes = []
+    try:
+        draw_curve(config.out / RUN_LOG, config.out / _CURVE, str(config.out))
+        notes.append(f"Learning curve: {config.out / _CURVE}")
+    except MissingExtraError as error:
+        notes.append(f"No learning curve: {error}")
+    if not config.keep_checkpoints:
+        Checkpoints(config.out, keep=1).remove_all()
+    return Pretrained(config.out, model, outcome, notes)
