@@ -142,6 +142,17 @@ def test_a_name_is_a_description_and_not_the_thing() -> None:
     assert not callable(found)
 
 
+@pytest.mark.parametrize(
+    ("module", "attribute"),
+    [("os", "system"), ("builtins", "eval"), ("torch", "load"), ("torch._utils", "__builtins__")],
+)
+def test_a_name_that_weights_do_not_need_is_refused_before_anything_calls_it(
+    module: str, attribute: str
+) -> None:
+    with pytest.raises(RefusedError, match=f"names {module}.{attribute}, not needed"):
+        reads(TWO + name(module, attribute) + b".")
+
+
 CONTAINERS = {
     "nothing": b"",
     "cut zip": new_container(GOOD)[:-10],

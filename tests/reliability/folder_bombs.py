@@ -308,7 +308,8 @@ def _fill(path: Path, kind: str, chance: random.Random) -> None:
     rows = {"cell": 2, "list": 4}.get(kind, rows)
     inner = 5_000_000 if kind == "list" else 2
     columns = [_column(field.type, text, rows, inner) for field in schema]
-    pq.write_table(pa.table(columns, schema=schema), path, compression="zstd")
+    table = pa.table(dict(zip(schema.names, columns, strict=True)))
+    pq.write_table(table.replace_schema_metadata(schema.metadata), path, compression="zstd")
 
 
 def _column(kind: Any, text: str, rows: int, inner: int) -> Any:

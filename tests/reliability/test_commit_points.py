@@ -156,6 +156,7 @@ def test_a_corpus_is_absent_or_complete_whatever_call_was_the_last(
         assert_absent_or_complete(out, quiet, point)
         prepare_again(texts, out)
         assert hashes(out) == quiet, point
+        assert not (out / ".work").exists(), point
     # DuckDB's threads share out their calls anew each time, so a few of the last points may
     # never come; then the run ends as usual.
     assert codes.keys() <= {-9, 0}

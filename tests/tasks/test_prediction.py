@@ -1,5 +1,6 @@
 """What people write, as examples for a task."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ import torch
 from vectors.bulk_cases import Case, make_case
 
 from polyseme.config import build
-from polyseme.errors import InputError
+from polyseme.errors import InputError, ModelError
+from polyseme.progress import Silence
 from polyseme.tasks.examples import Classified, Example, Paired, Tagged
 from polyseme.tasks.prediction import Predictor
 from polyseme.tasks.settings import TaskConfig
@@ -90,3 +92,72 @@ def test_labels_at_characters_are_found_for_characters(case: Case) -> None:
     assert found.words == tuple("word1")
     assert found.labels is not None
     assert len(found.labels) == 5
+
+
+def line_of(size: int) -> str:
+    return ("word1 word2 " * (size // 12 + 1))[:size]
+
+
+def test_a_sentence_that_a_corpus_would_cut_is_cut_alike(case: Case) -> None:
+    tagger = predictor(case, ROLES, {"kind": "tagging"})
+    found = list(tagger.predict(tagger.given([line_of(12_000)])))
+    assert [len(each.words) for each in found] == [250] * 8
+    assert [word for each in found for word in each.words] == ["word1", "word2"] * 1_000
+
+
+def test_a_long_line_takes_time_in_proportion(case: Case) -> None:
+    tagger = predictor(case, ROLES, {"kind": "tagging"})
+
+    def seconds(size: int) -> float:
+        started = time.process_time()
+        assert list(tagger.predict(tagger.given([line_of(size)])))
+        return time.process_time() - started
+
+    seconds(1_000)
+    half = min(seconds(1 << 17) for _ in range(2))
+    assert seconds(1 << 18) < 4 * half
+    assert half < 5
+
+
+@pytest.mark.parametrize(
+    ("examples", "kind", "size"),
+    [(ROLES, "tagging", 2 << 20), (TEXTS, "classification", 1 << 19), (PAIRS, "pairs", 1 << 16)],
+)
+def test_a_text_that_is_too_long_is_set_aside_and_counted(
+    case: Case, examples: list[Example], kind: str, size: int, tmp_path: Path
+) -> None:
+    labeller = predictor(case, examples, {"kind": kind})
+    tab = "\tword1" if kind == "pairs" else ""
+    lines = [f"word1{tab}", f"{line_of(size)}{tab}", f"word2{tab}"]
+    (tmp_path / "texts").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    account = labeller.label_file(tmp_path / "texts", tmp_path / "out.jsonl", Silence())
+    assert (account.read, account.kept, account.set_aside) == (3, 2, 1)
+    assert "labelled at once" in account.faults[0]
+
+
+@pytest.mark.parametrize("value", [1e38, -1e38, float("nan"), float("inf")])
+def test_scores_that_are_no_numbers_give_an_error_and_no_labels(case: Case, value: float) -> None:
+    for examples, kind in ((ROLES, "tagging"), (TEXTS, "classification")):
+        task = predictor(case, examples, {"kind": kind}).task
+        last = list(task.module.network.parameters())
+        with torch.no_grad():
+            for weight in last:
+                weight.fill_(value)
+        with pytest.raises(ModelError, match="not finite"):
+            task.answer(task.data(examples))
+
+
+@pytest.mark.parametrize("value", [1e38, -1e38, 1e9, float("nan"), float("-inf")])
+def test_no_poisoned_weight_of_a_task_is_loaded(case: Case, value: float, tmp_path: Path) -> None:
+    task = predictor(case, ROLES, {"kind": "tagging"}).task
+    for name, weight in task.module.state_dict().items():
+        with torch.no_grad():
+            before = weight.clone()
+            weight.view(-1)[0] = value
+        task.save(tmp_path / "task")
+        with pytest.raises(ModelError, match=f"{name} has values"):
+            Task.load(tmp_path / "task")
+        with torch.no_grad():
+            weight.copy_(before)
+    task.save(tmp_path / "task")
+    assert Task.load(tmp_path / "task").labels == task.labels

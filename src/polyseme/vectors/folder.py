@@ -125,7 +125,7 @@ class VectorFolder:
             if limit is None:
                 return rows.to_table(columns, filter=chosen)
             return rows.head(limit, columns, filter=chosen)
-        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise VectorsError(f"{self.folder} cannot be read: {error}. {_AGAIN}") from error
 
     def _check_pages(self, columns: Sequence[str]) -> None:

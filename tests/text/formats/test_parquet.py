@@ -124,3 +124,34 @@ def test_row_groups_are_gathered_up_to_the_size_asked_for(tmp_path: Path) -> Non
     source = Source(path, "input", "parquet", None, path.stat().st_size)
     assert [(a, b) for a, b, _ in plan_row_groups(source, 1)] == [(i, i + 1) for i in range(10)]
     assert [(a, b) for a, b, _ in plan_row_groups(source, 1 << 30)] == [(0, 10)]
+
+
+def test_many_rows_that_point_at_one_long_text_are_not_unfolded(tmp_path: Path) -> None:
+    long = pa.array(["x " * 3_500_000])
+    codes = pa.array([0] * 1_024, pa.int32())
+    columns = {"text": pa.DictionaryArray.from_arrays(codes, long)}
+    path = write(tmp_path, columns, compression="zstd")
+    items = read(path)
+    assert reasons(items) == ["broken-file"]
+    rest = items[-1]
+    assert isinstance(rest, Rejected)
+    assert "250 times" in rest.detail
+    assert len(items) - 1 + rest.units == 1_024
+    assert len(items) <= 4
+
+
+def test_a_cell_that_is_too_large_is_rejected_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": ["first", "x" * (40 << 20), "last"]}, compression="zstd")
+    items = read(path)
+    assert texts(items) == ["first", "last"]
+    assert reasons(items) == ["row-too-large"]
+
+
+def test_pages_that_lie_are_not_unpacked(tmp_path: Path) -> None:
+    path = write(tmp_path, {"text": ["a", "b"]}, use_dictionary=False, compression="none")
+    data = bytearray(path.read_bytes())
+    # The header of the first page: its kind, then its size as a zigzag number.
+    assert data[4:6] == b"\x15\x00"
+    data[6:8] = b"\x15\xfe"
+    path.write_bytes(bytes(data[:8]) + b"\xff\xff\xff\x0f" + bytes(data[12:]))
+    assert reasons(read(path)) == ["broken-file"]
