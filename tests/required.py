@@ -23,6 +23,12 @@ def need(is_there: bool, what: str, *, only_on: str = "") -> None:
     pytest.skip(f"not here: {what}")
 
 
+def leave_out_if(is_asked: bool, option: str) -> None:
+    """Leave a test out because whoever started the tests asked for that, with this option."""
+    if is_asked:
+        pytest.skip(f"as asked by {option}")
+
+
 def need_package(name: str) -> Any:
     """The module, or `need` of it."""
     try:

@@ -123,7 +123,11 @@ def test_what_dead_processes_left_is_removed_and_what_others_write_is_not(tmp_pa
     assert harm(before, snapshot(victims)) == []
 
 
-@pytest.mark.parametrize("name", ["", "x", "-1-", new_name() + "x", new_name().replace("-", "_")])
+@pytest.mark.parametrize(
+    "name",
+    ["", "x", "-1-", new_name() + "x", new_name().replace("-", "_")],
+    ids=["empty", "other", "short", "longer", "other marks"],
+)
 def test_other_names_are_nobodys_leftovers(name: str) -> None:
     assert not is_abandoned(name)
 

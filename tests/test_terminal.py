@@ -64,7 +64,6 @@ def cells(text: str) -> RenderableType:
 
 
 def predicted(text: str) -> RenderableType:
-    pytest.importorskip("torch")
     from polyseme.commands.predict import Predictions, show
     from polyseme.tasks.prediction import Predicted
 
@@ -76,7 +75,6 @@ def predicted(text: str) -> RenderableType:
 
 
 def scored(text: str) -> RenderableType:
-    pytest.importorskip("torch")
     from polyseme.commands.score import Scored, show
     from polyseme.pretraining.scores import Part, Score
 

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from required import need
+from required import leave_out_if, need
 
 from polyseme.encoders import compiled
 from polyseme.files import sha256_of
@@ -12,8 +12,7 @@ from polyseme.files import sha256_of
 @pytest.fixture(scope="session")
 def compiler(request: pytest.FixtureRequest) -> None:
     """For tests that compile."""
-    if request.config.getoption("without_kernel"):
-        pytest.skip("asked to run without the kernel")
+    leave_out_if(request.config.getoption("without_kernel"), "--without-kernel")
     need(any(map(shutil.which, compiled.COMPILERS)), "a C compiler")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from required import leave_out_if
 
 from polyseme.encoders import compiled, trusted
 from polyseme.errors import PolysemeError
@@ -134,8 +135,7 @@ def test_loading_leaves_the_arithmetic_of_the_process_alone() -> None:
 
 def test_without_the_kernel_no_process_has_it(request: pytest.FixtureRequest) -> None:
     """What `--without-kernel` promises: of this process, and of those that it starts."""
-    if not request.config.getoption("without_kernel"):
-        pytest.skip("asked to run with the kernel")
+    leave_out_if(not request.config.getoption("without_kernel"), "no --without-kernel")
     code = "from polyseme.encoders import compiled; print(compiled.library_path(), compiled.load())"
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True, timeout=60

@@ -291,7 +291,7 @@ def test_readers_of_examples_grow_with_the_file(
 
 @pytest.mark.parametrize("pattern", ["国", "国a", "後", "乾隆", "a", "龘"])
 def test_converting_characters_grows_with_the_text(pattern: str, sizes: tuple[int, ...]) -> None:
-    pytest.importorskip("opencc")
+    need_package("opencc")
     config = make_config(language="zh", script="simplified")
 
     def convert(text: str) -> None:

@@ -12,6 +12,7 @@ from reliability.victims import harm, make_victims, snapshot
 from torch import nn
 
 from polyseme.errors import TrainingError
+from polyseme.training import checkpoint
 from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -255,10 +256,10 @@ def test_weights_that_do_not_fit_are_named(other: nn.Module, named: str) -> None
 def test_a_checkpoint_that_may_not_be_read_is_not_called_damaged(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, limit: int) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(checkpoint, "read_bytes", refuse)
     with pytest.raises(PermissionError):
         Checkpoints(run, keep=1).load(10)
     assert not issubclass(PermissionError, DamagedCheckpointError)

@@ -72,7 +72,7 @@ def test_of_a_hard_link_a_copy_is_cut_and_written_to(tmp_path: Path) -> None:
 
 
 def test_events_are_not_written_through_a_link(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
+    need_package("tensorboard")
     victims, out = make_victims(tmp_path / "victims"), tmp_path / "out"
     out.mkdir()
     (out / "tensorboard").symlink_to(victims)

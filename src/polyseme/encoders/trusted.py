@@ -9,10 +9,12 @@ import stat
 from pathlib import Path
 
 from polyseme.files import sha256_of, write_text
+from polyseme.limits import read_text
 
 MODE = 0o755
 """Of a library and of its folder: whatever the umask, only the owner writes."""
 _WRITTEN_BY_OTHERS = 0o022
+_LONGEST_RECORD = 1024
 
 
 class UntrustedLibraryError(Exception):
@@ -29,7 +31,7 @@ def check(library: Path) -> str:
     _check_owner(library.parent, is_folder=True)
     _check_owner(library, is_folder=False)
     try:
-        recorded = _record_of(library).read_text(encoding="ascii").split()[0]
+        recorded = read_text(_record_of(library), _LONGEST_RECORD).split()[0]
     except (OSError, ValueError, IndexError) as error:
         raise UntrustedLibraryError(
             f"what it should be is not written in {_record_of(library).name} beside it"

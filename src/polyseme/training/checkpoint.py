@@ -197,7 +197,7 @@ def _describe(folder: Path) -> bytes:
 def _is_checkpoint(folder: Path) -> bool:
     """Whether all that is in a folder are files of a checkpoint, as long as its manifest tells."""
     try:
-        files = files_told(json.loads((folder / _MANIFEST).read_bytes()))
+        files = files_told(read_json(folder / _MANIFEST))
         sizes = {path.name: path.lstat().st_size for path in folder.iterdir()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False

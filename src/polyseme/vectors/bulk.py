@@ -6,7 +6,6 @@ again is the same to the last byte; a worker whose environment is another one do
 """
 
 import hashlib
-import json
 import platform
 from collections import deque
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from polyseme.engines import Report, ShardJob
 from polyseme.errors import EngineError
 from polyseme.files import canonical_json, sha256_of, write_text
 from polyseme.folders import MANIFEST
+from polyseme.limits import read_json
 from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.training.processes import choose_device
@@ -60,7 +60,7 @@ def note_environment(out: Path, config: VectorsConfig, progress: Progress) -> No
     """Say so if an earlier run was made in another environment: its files are made again."""
     path, now = out / ENVIRONMENT, environment_of(config)
     try:
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path)
     except (OSError, ValueError):  # no run before, or one that did not get so far
         before = None
     if isinstance(before, dict) and before != now:
