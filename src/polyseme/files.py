@@ -128,8 +128,14 @@ def write_text(final: Path, text: str, *, work: Path | None = None) -> None:
 def own_folder(folder: Path) -> Path:
     """Make a folder that files are written and removed in, or refuse a link in its place."""
     refuse_link(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+        except FileExistsError:
+            # It was there, and another process has removed it before `mkdir` looked what it is.
+            if os.path.lexists(folder) and not folder.is_dir():
+                raise
 
 
 def refuse_link(folder: Path) -> None:
