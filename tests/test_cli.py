@@ -2,6 +2,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from command_line import polyseme
@@ -50,6 +51,27 @@ def test_a_mistyped_setting_is_answered_with_the_near_one() -> None:
     words = ("--language", "en", "--out", "y", "--set", "corpus.max_word=3")
     result = polyseme("prepare", "x", *words, code=2)
     assert "Did you mean 'max_words'?" in " ".join(result.stderr.split())
+
+
+def test_a_missing_option_is_named_as_it_is_typed() -> None:
+    result = polyseme("prepare", "x", "--out", "y", code=2)
+    assert "--language is required" in " ".join(result.stderr.split())
+
+
+def test_a_share_given_in_per_cent_is_answered_with_the_share() -> None:
+    words = ("--language", "en", "--out", "y", "--held-out", "30")
+    result = " ".join(polyseme("prepare", "x", *words, code=2).stderr.split())
+    assert "--held-out = '30' does not fit" in result
+    assert "It is a share: write 0.3 for 30 %." in result
+
+
+@pytest.mark.parametrize(("given", "meant"), [("english", "en"), ("Germann", "de")])
+def test_the_name_of_a_language_is_answered_with_its_code(
+    given: str, meant: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("Some words.")
+    command = ("prepare", tmp_path / "a.txt", "--language", given, "--out", tmp_path / "c")
+    assert f"Did you mean {meant}?" in " ".join(polyseme(*command, code=2).stderr.split())
 
 
 def test_brackets_in_help_are_shown_as_they_are() -> None:

@@ -206,7 +206,7 @@ def change(folder: Path, **values: Any) -> None:
 
 
 def test_a_folder_without_a_manifest_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"holds no finished model.*polyseme pretrain"):
+    with pytest.raises(ModelError, match=r"a model was expected.*polyseme pretrain"):
         Model.load(tmp_path)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 
 from polyseme.errors import ConfigError
 from polyseme.limits import TOML_BYTES, TOML_PARTS, LimitError, check_size, parse_toml, read_text
@@ -49,12 +50,19 @@ def _is_utf8(path: Path) -> bool:
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
-def build(kind: type[AnySettings], values: Mapping[str, Any]) -> AnySettings:
-    """Settings of this kind from plain values, or a ConfigError that names the setting."""
+def build(
+    kind: type[AnySettings],
+    values: Mapping[str, Any],
+    names: Mapping[tuple[str, ...], str] | None = None,
+) -> AnySettings:
+    """Settings of this kind from plain values, or a ConfigError that names the setting.
+
+    `names`: how the user knows a setting, if not by its dotted name: as an option.
+    """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = [_explain(kind, problem) for problem in error.errors()]
+        problems = [_explain(kind, problem, names or {}) for problem in error.errors()]
         raise ConfigError(*problems) from error
 
 
@@ -133,10 +141,10 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return result
 
 
-def _explain(kind: type[Settings], problem: Any) -> str:
+def _explain(kind: type[Settings], problem: Any, names: Mapping[tuple[str, ...], str]) -> str:
     """One pydantic problem in our own words."""
     path = [str(step) for step in problem["loc"]]
-    name = ".".join(path)
+    name = names.get(tuple(path), ".".join(path))
     if problem["type"] == "extra_forbidden":
         known = _fields_at(kind, path[:-1])
         near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
@@ -147,18 +155,25 @@ def _explain(kind: type[Settings], problem: Any) -> str:
         return f"{name}: {text}." if name else f"{text}."
     if problem["type"] == "missing":
         return f"{name} is required and was not given."
-    return f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
+    told = f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
+    return f"{told} It is a share: write 0.3 for 30 %." if _is_share(kind, path) else told
 
 
-def _fields_at(kind: type[BaseModel], path: list[str]) -> list[str]:
-    """The setting names known at a dotted place inside `kind`."""
+def _is_share(kind: type[BaseModel], path: list[str]) -> bool:
+    """Whether a setting is a share of something, as its description says."""
+    field = _fields_at(kind, path[:-1]).get(path[-1]) if path else None
+    return field is not None and (field.description or "").startswith("Share ")
+
+
+def _fields_at(kind: type[BaseModel], path: list[str]) -> dict[str, FieldInfo]:
+    """The settings known at a dotted place inside `kind`; the nearest place above, if none is."""
     for step in path:
         annotation = kind.model_fields[step].annotation if step in kind.model_fields else None
         nested = [part for part in _members(annotation) if issubclass(part, BaseModel)]
         if not nested:
             break
         kind = nested[0]
-    return list(kind.model_fields)
+    return kind.model_fields
 
 
 def _members(annotation: Any) -> list[type]:

@@ -5,6 +5,8 @@ Each message says what happened with the values, what was expected, and what to 
 """
 
 import contextlib
+import json
+import shlex
 from collections.abc import Iterator
 
 
@@ -58,7 +60,7 @@ class MissingExtraError(PolysemeError):
         """The error for one package. Not `__init__`: errors travel between processes as text."""
         return cls(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install 'polyseme[{extra}]'"
+            f"Install it with: pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
         )
 
 
@@ -71,6 +73,19 @@ def torch_needed_for(purpose: str) -> Iterator[None]:
         if error.name not in ("torch", "safetensors"):
             raise
         raise MissingExtraError.of(error.name, extra="torch", purpose=purpose) from error
+
+
+def _installed_from() -> str:
+    """What pip was given when Polyseme was installed: its name, or the folder of its sources."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        told = json.loads(distribution("polyseme").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return "polyseme"
+    address = urlsplit(told.get("url", ""))
+    return unquote(address.path) if address.scheme == "file" and "dir_info" in told else "polyseme"
 
 
 class EngineError(PolysemeError):

@@ -182,6 +182,13 @@ def flush_to_disk(path: Path) -> None:
         os.fsync(stream.fileno())
 
 
+def make_output(folder: Path) -> None:
+    """Make the folder that a command writes to."""
+    if folder.exists() and not folder.is_dir():
+        raise StorageError(f"{folder} is a file; --out names a folder to write to.")
+    folder.mkdir(parents=True, exist_ok=True)
+
+
 @contextlib.contextmanager
 def disk_faults_explained(folder: Path) -> Iterator[None]:
     """Turn a full or failing disk into a StorageError that says what is safe and what to do."""

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from polyseme.errors import ModelError
+from polyseme.errors import ModelError, PolysemeError
 from polyseme.files import canonical_json, describe_file, is_as_written, write_text
 from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, read_json
 from polyseme.shapes import FileFacts, check_shape
@@ -42,6 +43,65 @@ def files_told(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if not is_inside(name):
             raise ValueError(f"it names {name!r:.80}, which is no plain name inside its folder")
     return files
+
+
+def check_holds(folder: Path, wanted: str, made_by: str, error: type[PolysemeError]) -> None:
+    """Refuse a folder that holds no finished `wanted`, and say what it is instead.
+
+    `made_by`: the command that makes one, but for its --out.
+    """
+    found = _what_holds(folder, wanted)
+    if found is None:
+        return
+    raise error(f"{found} Make {_ARTICLES[wanted]} with: {made_by} --out {quote(str(folder))}")
+
+
+_ARTICLES = {
+    "corpus": "a corpus",
+    "vectors": "a folder of vectors",
+    "model": "a model",
+    "task": "a task",
+}
+_SIGNS = (("vectors_format", "vectors"), ("accounting", "corpus"), ("feed", "task"))
+"""What only one kind of manifest has."""
+
+
+def _what_holds(folder: Path, wanted: str) -> str | None:
+    """What stands where `wanted` was expected, in words; None if it may be that."""
+    name = quote(str(folder))
+    article = _ARTICLES[wanted]
+    if not folder.exists():
+        return f"There is no folder {name}; {article} was expected there."
+    if not folder.is_dir():
+        return f"{name} is a file; the folder of {article} was expected."
+    if (folder / MANIFEST).is_file():
+        found = _kind_of(folder / MANIFEST) or wanted
+    else:
+        found = "task" if any(folder.glob(f"seed-*/{MANIFEST}")) else ""
+    if found:
+        return None if found == wanted else f"{name} holds {_ARTICLES[found]}, not {article}."
+    return f"{name} holds {_unfinished(folder)}; {article} was expected there."
+
+
+def _unfinished(folder: Path) -> str:
+    """What is in a folder that holds nothing finished."""
+    stopped = "that was stopped before its end (the same command again goes on with it)"
+    if (folder / "checkpoints").is_dir() or any(folder.glob("seed-*")):
+        return f"a training run {stopped}"
+    if (folder / "receipts").is_dir():
+        return f"a run of prepare or embed {stopped}"
+    there = sorted(path.name for path in folder.iterdir())[:3]
+    return f"other things ({', '.join(there)})" if there else "nothing"
+
+
+def _kind_of(manifest: Path) -> str | None:
+    """What a manifest is of, by its keys; None if it cannot be read: whoever opens it says why."""
+    try:
+        values = read_json(manifest)
+        found = next((kind for key, kind in _SIGNS if key in values), None)
+        return found or ("model" if "preparation" in values and "facts" in values else None)
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -96,11 +156,7 @@ def open_sealed(folder: Path, kind: Kind, weights: Callable[[Path], Any]) -> dic
 def read_manifest(folder: Path, kind: Kind) -> dict[str, Any]:
     """The manifest, if it is whole and tells of a folder of this kind; files are not looked at."""
     path = folder / MANIFEST
-    if not path.is_file():
-        raise ModelError(
-            f"{folder} holds no finished {kind.name}: there is no {MANIFEST} in it. Make one with: "
-            f"{kind.made_by} --out {folder}"
-        )
+    check_holds(folder, kind.name, kind.made_by, ModelError)
     try:
         manifest: dict[str, Any] = read_json(path)
         version = manifest["format"]

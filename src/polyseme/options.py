@@ -36,7 +36,7 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
                 values = put(values, path, _split_list(value, field))
         for assignment in assignments:
             values = overlay(values, assignment)
-        do(build(kind, values))
+        do(build(kind, values, {path: _shown(name) for name, (path, _) in options.items()}))
 
     parameters = [_parameter(name, field) for name, (_, field) in options.items()]
     signature = inspect.Signature([*parameters, *_general_parameters()])
@@ -64,7 +64,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         shape = {"inputs": list[str] | None, "action": str | None}.get(name, Path | None)
         marked: Any = Annotated[shape, typer.Argument(help=_escaped(text), show_default=False)]
         return _keyword(name, marked, None)
-    flag = "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
+    flag = _shown(name)
     is_switch = field.annotation is bool
     shape = bool if is_switch else str | None
     marked = Annotated[
@@ -77,6 +77,13 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         ),
     ]
     return _keyword(name, marked, False if is_switch else None)
+
+
+def _shown(name: str) -> str:
+    """A setting as a user types it."""
+    if name in _ARGUMENTS:
+        return name.upper()
+    return "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
 
 
 def _general_parameters() -> list[inspect.Parameter]:

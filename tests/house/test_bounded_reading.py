@@ -23,6 +23,8 @@ CALLS = {
 OPENS = {"rb", "r", "r+", "rb+"}
 MAY = {
     "cli.py": {"file.read_bytes", "os.open"},  # our own source, for its docstrings; to write
+    "errors.py": {"distribution('polyseme').read_text", "json.loads"},  # what pip wrote of us
+    "text/segmenters/spacy_rules.py": {"path.read_text"},  # spaCy's own sources
     "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
     "parquet/reader.py": {
         "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",

@@ -135,7 +135,7 @@ def test_a_folder_with_other_things_is_not_written_to(converted: Path, tmp_path:
         (WEIGHTS, {"options": MANYLANGS / "model" / "tiny.json"}, "lstm is required"),
         (WEIGHTS, {"segmenter": "spacy"}, "add --language"),
         (WEIGHTS, {"language": "xx-no"}, "xx-no"),
-        (WEIGHTS, {"to": "bilm-hdf5"}, "holds no finished model"),
+        (WEIGHTS, {"to": "bilm-hdf5"}, "a model was expected"),
         (WEIGHTS, {"to": "bilm-hdf5", "language": "en"}, "only the model"),
     ],
     ids=str,

@@ -45,10 +45,10 @@ def test_shards_are_told_from_other_files(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_corpus_is_told_from_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="holds no corpus"):
+    with pytest.raises(CorpusError, match="a corpus was expected"):
         Corpus.open(tmp_path)
     (tmp_path / "receipts").mkdir()
-    with pytest.raises(CorpusError, match="is not finished"):
+    with pytest.raises(CorpusError, match="stopped before its end"):
         Corpus.open(tmp_path)
 
 

@@ -71,5 +71,5 @@ def test_a_single_text_is_refused(folder: Path) -> None:
 
 def test_a_folder_without_a_model_is_refused_when_it_is_needed(tmp_path: Path) -> None:
     vectors = TextVectors(tmp_path)
-    with pytest.raises(ModelError, match="holds no finished model"):
+    with pytest.raises(ModelError, match="a model was expected"):
         vectors.fit(TEXTS)

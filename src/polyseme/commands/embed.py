@@ -30,6 +30,7 @@ from polyseme.files import (
     canonical_json,
     describe_file,
     disk_faults_explained,
+    make_output,
     own_folder,
     sha256_of,
     write_text,
@@ -91,7 +92,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
     began = time.monotonic()
     chosen = _with_words_file(config)
     with disk_faults_explained(config.out):
-        config.out.mkdir(parents=True, exist_ok=True)
+        make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config, chosen)
             model = Model.load(config.model)

@@ -25,7 +25,14 @@ from rich.table import Table
 from polyseme.config import Settings, build, differences, read_toml, to_toml
 from polyseme.engines import HandsConfig, Receipt, ShardJob, hold_folder, run_job
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.files import WORK, canonical_json, describe_file, disk_faults_explained, write_text
+from polyseme.files import (
+    WORK,
+    canonical_json,
+    describe_file,
+    disk_faults_explained,
+    make_output,
+    write_text,
+)
 from polyseme.progress import Progress, Silence
 from polyseme.tables import titled
 from polyseme.text.accounting import Accounting, tell_reasons
@@ -76,7 +83,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
     _tell(found, notices, progress)
     batches = plan_shards(found.sources, config.corpus)
     with disk_faults_explained(config.out):
-        config.out.mkdir(parents=True, exist_ok=True)
+        make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on

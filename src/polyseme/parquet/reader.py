@@ -166,10 +166,18 @@ def read_table(path: Path, columns: Sequence[str]) -> Any:
         batches.append(batch)
         total += batch.nbytes
         check_size("what it unpacks to", total, TABLE_BYTES)
-    if not batches:
-        raise LimitError("it has no rows")
     with ParquetReader(path, columns) as reader:
-        return pa.Table.from_batches(batches).replace_schema_metadata(reader.schema.metadata)
+        schema = reader.schema
+    if not batches:  # old weights may come without a list of words
+        batches = [_no_rows(schema, columns)]
+    return pa.Table.from_batches(batches).replace_schema_metadata(schema.metadata)
+
+
+def _no_rows(schema: Any, columns: Sequence[str]) -> Any:
+    """A batch of these columns, without rows, text as plain strings."""
+    types = [schema.field(name).type for name in columns]
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in types]
+    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in plain], names=list(columns))
 
 
 def _text_columns(metadata: Any) -> list[str]:

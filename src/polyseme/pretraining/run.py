@@ -15,7 +15,7 @@ from polyseme.batches.lexicon import Lexicon
 from polyseme.config import build, read_toml, to_toml
 from polyseme.engines import hold_folder
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.files import disk_faults_explained, write_text
+from polyseme.files import disk_faults_explained, make_output, write_text
 from polyseme.folders import MANIFEST
 from polyseme.model import CONFIG, Model, ModelConfig
 from polyseme.points import Point
@@ -82,7 +82,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     plan = _plan(config, point, trainee, progress)
     with contextlib.ExitStack() as stack:
         if is_first_process():
-            config.out.mkdir(parents=True, exist_ok=True)
+            make_output(config.out)
             stack.enter_context(hold_folder(config.out))
             _record(config.out, plan)
         outcome = train(trainee, plan.training, config.out, progress=progress)

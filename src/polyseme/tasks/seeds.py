@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import ModelError
-from polyseme.folders import MANIFEST, read_manifest
+from polyseme.folders import MANIFEST, check_holds, read_manifest
 from polyseme.tasks.task import KIND, WORDS
 
 _PREFIX = "seed-"
@@ -42,14 +42,10 @@ def is_task(folder: Path) -> bool:
 
 def trained_in(folder: Path) -> list[Path]:
     """The trained tasks in a folder, one for each seed; or the folder itself."""
+    check_holds(folder, KIND.name, KIND.made_by, ModelError)
     if (folder / MANIFEST).is_file():
         return [folder]
     found = [path for path in folder.glob(f"{_PREFIX}*") if (path / MANIFEST).is_file()]
-    if not found:
-        raise ModelError(
-            f"{folder} holds no finished task. Make one with: polyseme train TASK.toml --out "
-            f"{folder}"
-        )
     return sorted(found, key=lambda path: (len(path.name), path.name))
 
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from polyseme.config import build
 from polyseme.errors import CorpusError, InternalError
 from polyseme.files import is_as_written
-from polyseme.folders import files_told
+from polyseme.folders import check_holds, files_told
 from polyseme.limits import read_json
 from polyseme.shapes import FileFacts, check_shape
 from polyseme.text.accounting import COUNTS, Accounting
@@ -69,12 +69,7 @@ class Corpus:
     def open(cls, folder: Path) -> "Corpus":
         """The corpus in this folder, its manifest read, its files not yet."""
         path = folder / MANIFEST
-        if not path.is_file():
-            state = "is not finished" if (folder / "receipts").is_dir() else "holds no corpus"
-            raise CorpusError(
-                f"{folder} {state}: there is no {MANIFEST} in it. Make one with: "
-                f"polyseme prepare TEXTS --language CODE --out {folder}"
-            )
+        check_holds(folder, "corpus", "polyseme prepare TEXTS --language CODE", CorpusError)
         try:
             manifest = read_json(path)
             version = manifest["preparation"]["format"]

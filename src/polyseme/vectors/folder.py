@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from polyseme.config import build
 from polyseme.errors import VectorsError
 from polyseme.files import is_as_written
-from polyseme.folders import files_told
+from polyseme.folders import check_holds, files_told
 from polyseme.limits import read_json
 from polyseme.parquet import ParquetReader
 from polyseme.shapes import FileFacts, check_shape
@@ -60,12 +60,7 @@ class VectorFolder:
     def open(cls, folder: Path) -> "VectorFolder":
         """The vectors in this folder, its manifest read, its files not yet."""
         path = folder / MANIFEST
-        if not path.is_file():
-            state = "is not finished" if (folder / "receipts").is_dir() else "holds no vectors"
-            raise VectorsError(
-                f"{folder} {state}: there is no {MANIFEST} in it. Make them with: "
-                f"polyseme embed MODEL CORPUS --out {folder}"
-            )
+        check_holds(folder, "vectors", "polyseme embed MODEL CORPUS", VectorsError)
         try:
             manifest = read_json(path)
             version = manifest["vectors_format"]

@@ -8,8 +8,10 @@ the language's own rules always split off are split off here, so that `word`, `w
 `EE. UU.`, are left aside: white space is never part of a word.
 """
 
+import difflib
 import re
 import string
+from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ConfigError
@@ -20,6 +22,7 @@ from polyseme.text.segmenters.patterns import combining_marks
 # grows with the square of it. It is split plainly instead: at every mark.
 _LONGEST_CHUNK = 64
 _MOST_MARKS = 16
+_LANGUAGE_CLASS = re.compile(r"^class (\w+)\(Language\):", re.MULTILINE)
 _ODD_SPACE = re.compile(r"[^\S ]")
 
 # Chunks remembered, in two generations: when the young one is full it becomes the old one, so
@@ -155,9 +158,26 @@ def _blank_tokenizer(language: str) -> Any:
         tokenizer = None
     if type(tokenizer) is not Tokenizer:
         raise ConfigError(
-            f"language = {language!r}: spaCy does not know this code, or the language is written "
-            "without spaces and needs more than rules. Use --segmenter whitespace on text you "
-            "have segmented, --segmenter characters, or, for Chinese, --segmenter jieba."
+            f"--language {language} is no code that spaCy has word rules for.{_nearest(language)} "
+            "For a language without rules, or written without spaces: --segmenter whitespace on "
+            "text you have segmented, --segmenter characters, or, for Chinese, --segmenter jieba."
         )
     tokenizer.max_cache_size = 0  # chunks are remembered here; twice would be a waste
     return tokenizer
+
+
+def _nearest(language: str) -> str:
+    """The code that was probably meant, by spaCy's own list of codes and names of languages."""
+    from importlib.util import find_spec
+
+    found = find_spec("spacy.lang")
+    folder = Path(next(iter(found.submodule_search_locations or ()))) if found else Path()
+    codes = {path.parent.name: path for path in folder.glob("*/__init__.py")}
+    names = {
+        name.lower(): code
+        for code, path in codes.items()
+        for name in _LANGUAGE_CLASS.findall(path.read_text(encoding="utf-8"))
+    }
+    known = {code: code for code in codes} | names
+    near = difflib.get_close_matches(language.lower(), known, n=1, cutoff=0.5)
+    return f" Did you mean {known[near[0]]}?" if near else f" Known: {', '.join(sorted(codes))}."
