@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,15 @@ def test_a_file_is_at_most_400_lines_and_a_function_40() -> None:
 
 def test_names_are_those_of_the_style_guide() -> None:
     assert not [path for path in FILES if path.stem in FORBIDDEN]
+
+
+def test_contributing_lists_every_room_in_its_order() -> None:
+    root = PACKAGE.parents[1]
+    contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    [contract] = contracts["tool"]["importlinter"]["contracts"]
+    page = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
+    assert rooms == list(reversed(contract["layers"]))
 
 
 def test_every_module_says_what_it_is() -> None:
