@@ -13,8 +13,8 @@ Examples:
   torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 --out models/en
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -56,15 +56,16 @@ def show(result: "Pretrained | None") -> RenderableType:
         f"{pace:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
         "checkpoints refused."
     )
-    warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(facts)]
+    warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(result)]
     following = f"Next: polyseme evaluate {result.folder} CORPUS"
     return Group(table, told, *warnings, *result.notes, following)
 
 
-def _warnings(facts: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(result: "Pretrained") -> Iterator[str]:
     """What speaks against using the model, said plainly."""
+    facts = result.model.facts
     words = facts["corpus"]["words"]
-    if words < _FEW_WORDS:
+    if words < _FEW_WORDS and not result.is_continued:
         yield (
             f"The corpus has {words:,} words. That is too little to learn a language from: expect "
             f"vectors that mean little. From about {_FEW_WORDS:,} words on they begin to be useful."

@@ -56,6 +56,8 @@ class Pretrained:
     model: Model
     outcome: Outcome
     notes: list[str]
+    is_continued: bool
+    """Whether it began with the weights of another model."""
 
 
 def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
@@ -115,7 +117,7 @@ def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) 
         skipped=0,
         refused=0,
     )
-    return Pretrained(config.out, model, outcome, [])
+    return Pretrained(config.out, model, outcome, [], config.from_ is not None)
 
 
 def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
@@ -212,4 +214,4 @@ def _finish(
         notes.append(f"No learning curve: {error}")
     if not config.keep_checkpoints:
         Checkpoints(config.out, keep=1).remove_all()
-    return Pretrained(config.out, model, outcome, notes)
+    return Pretrained(config.out, model, outcome, notes, config.from_ is not None)
