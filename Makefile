@@ -3,7 +3,9 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 0
+JOBS ?= 2
+# One thread a process: threads of two processes on two cores wait for each other.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 BIN := $(VENV)/bin
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
@@ -37,12 +39,11 @@ rooms:
 spelling:
 	$(BIN)/codespell
 
-test:  ## JOBS=2 takes two processes; then let the machine do nothing else, as some tests are timed
-	$(BIN)/python -m pytest -m "not slow" --numprocesses $(JOBS) --dist loadgroup
+test:  ## on JOBS processes; let the machine do nothing else meanwhile, as some tests are timed
+	$(PYTEST) -m "not slow"
 
 test-without-kernel:  ## the tests of models, as where the compiled kernel was never built
-	$(BIN)/python -m pytest -m "not slow" --without-kernel --numprocesses $(JOBS) --dist loadgroup \
-		$(USE_THE_KERNEL)
+	$(PYTEST) -m "not slow" --without-kernel $(USE_THE_KERNEL)
 
 fix:  ## repair what a machine can
 	$(BIN)/ruff check --fix --quiet .
@@ -53,7 +54,7 @@ reliability:  ## the full counts of every failure test; takes long
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
 mutants:  ## one-line faults, each of which some test must notice; about twenty minutes
-	$(BIN)/python tests/mutants.py --jobs $(or $(filter-out 0,$(JOBS)),1)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py --jobs $(JOBS)
 
 lock:  ## requirements.lock: what users need, for every system, each package with its hashes
 	$(BIN)/python -m pip install --quiet "uv>=0.9"

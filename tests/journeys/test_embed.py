@@ -47,7 +47,7 @@ def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Pat
 
 def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
     shown = polyseme("vectors", "info", case.corpus.folder, code=65)
-    assert "does not tell of vectors" in " ".join(shown.stderr.split())
+    assert "holds a corpus, not a folder of vectors" in " ".join(shown.stderr.split())
 
 
 def test_the_how_to_page_runs_as_it_stands(
