@@ -32,7 +32,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> TaskCase:
 
 
 def settings(folder: Path, writer: int, out: Path) -> predict.PredictConfig:
-    values = {"model": folder / "names", "file": folder / f"{writer}.txt", "out": out}
+    values = {"task": folder / "names", "file": folder / f"{writer}.txt", "out": out}
     return build(predict.PredictConfig, values)
 
 

@@ -130,7 +130,7 @@ def run_compare(inputs: Inputs, out: Path, turn: int) -> None:
 def run_predict(inputs: Inputs, out: Path, turn: int) -> None:
     """The trained task may be the one that was tampered with; labels go beside it."""
     model = out if turn % 2 and (out / "seed-1").exists() else _trained(inputs)
-    values: dict[str, Any] = {"model": model, "out": out / "labels.jsonl"}
+    values: dict[str, Any] = {"task": model, "out": out / "labels.jsonl"}
     values |= {"file": inputs.texts[0]} if turn % 3 else {"inputs": ["word1 word10 word3"]}
     predict.run(build(predict.PredictConfig, values))
 
