@@ -53,6 +53,18 @@ def attack(name: str, inputs: Inputs, folder: Path, seed: int) -> tuple[list[str
     return planter.planted, harm(before[0], after[0], planter.open_to) + harm(before[1], after[1])
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_does_its_work_where_nothing_was_planted(
+    inputs: Inputs, tmp_path: Path, name: str
+) -> None:
+    """Or all attacks on it would be refused for another reason, and prove nothing."""
+    out, finished = tmp_path / "out", finished_output(name, inputs)
+    if finished is not None:
+        shutil.copytree(finished, out)
+    out.mkdir(exist_ok=True)
+    COMMANDS[name](inputs, out, 1)
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("times", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,6 +10,7 @@ import torch
 from vectors.bulk_cases import Case, make_case
 
 from polyseme.config import build
+from polyseme.encoders import stored
 from polyseme.errors import InputError, ModelError
 from polyseme.progress import Silence
 from polyseme.tasks.examples import Classified, Example, Paired, Tagged
@@ -148,7 +149,11 @@ def test_scores_that_are_no_numbers_give_an_error_and_no_labels(case: Case, valu
 
 
 @pytest.mark.parametrize("value", [1e38, -1e38, 1e9, float("nan"), float("-inf")])
-def test_no_poisoned_weight_of_a_task_is_loaded(case: Case, value: float, tmp_path: Path) -> None:
+def test_no_poisoned_weight_of_a_task_is_loaded(
+    case: Case, value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a stranger would: our own way of writing refuses what is not finite.
+    monkeypatch.setattr(stored, "_first_not_finite", lambda _: None)
     task = predictor(case, ROLES, {"kind": "tagging"}).task
     for name, weight in task.module.state_dict().items():
         with torch.no_grad():

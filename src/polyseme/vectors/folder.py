@@ -64,8 +64,8 @@ class VectorFolder:
         try:
             manifest = read_json(path)
             version = manifest["vectors_format"]
-            check_shape(manifest, _Manifest)
             files_told(manifest)
+            check_shape(manifest, _Manifest)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise VectorsError(
                 f"{path} does not tell of vectors ({error}). Name a folder made by polyseme embed."

@@ -132,7 +132,7 @@ def test_many_rows_that_point_at_one_long_text_are_not_unfolded(tmp_path: Path) 
     columns = {"text": pa.DictionaryArray.from_arrays(codes, long)}
     path = write(tmp_path, columns, compression="zstd")
     items = read(path)
-    assert reasons(items) == ["broken-file"]
+    assert reasons(items) == ["broken-row-group"]
     rest = items[-1]
     assert isinstance(rest, Rejected)
     assert "250 times" in rest.detail
@@ -154,4 +154,4 @@ def test_pages_that_lie_are_not_unpacked(tmp_path: Path) -> None:
     assert data[4:6] == b"\x15\x00"
     data[6:8] = b"\x15\xfe"
     path.write_bytes(bytes(data[:8]) + b"\xff\xff\xff\x0f" + bytes(data[12:]))
-    assert reasons(read(path)) == ["broken-file"]
+    assert reasons(read(path)) == ["broken-row-group"]
