@@ -139,6 +139,6 @@ def _command(verb: str) -> Callable[..., None]:
     def do(config: Any) -> None:
         with Bars() as bars, torch_needed_for(f"polyseme {verb}"):
             result = module.run(config, bars)
-        bars.console.print(module.show(result), crop=False)  # a title may be wider than the screen
+        bars.console.print_whole(module.show(result))
 
     return command_for(kind, do)

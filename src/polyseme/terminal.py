@@ -1,9 +1,10 @@
 """What a person sees while a command works: messages, and a bar with the time left."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -43,19 +44,47 @@ class PlainConsole(Console):
             lines = text if control else "\n".join(map(printable, text.split("\n")))
             yield Segment(lines, style, control)
 
+    def print_whole(self, renderable: RenderableType) -> None:
+        """A string is wrapped between words; one longer than the screen, as a path, stays whole, to
+        be copied. All else comes as it is, even if it is wider."""
+        if isinstance(renderable, Group):
+            for each in renderable.renderables:
+                self.print_whole(each)
+        elif isinstance(renderable, str):
+            for line in _wrapped(printable(renderable), self.width):
+                self.print(line, highlight=False, soft_wrap=True)
+        else:
+            self.print(renderable, crop=False)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    """Lines of whole words, each as long as fits. Rich would break a long word in two."""
+    line = ""
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and cell_len(longer) > width:
+            yield line
+            line = word
+        else:
+            line = longer
+    yield line
+
 
 def show_error(*lines: str) -> None:
     """An error the user can act on, on standard error."""
     console = PlainConsole(stderr=True)
     first, *rest = lines
-    console.print(PrintableText.assemble(("Error: ", "bold red"), first))
-    for line in rest:
-        console.print(line, highlight=False)
+    # The prefix takes part in the wrapping, and is coloured afterwards.
+    beginning, *more = _wrapped(f"Error: {printable(first)}", console.width)
+    text = PrintableText.assemble(("Error: ", "bold red"), beginning.removeprefix("Error: "))
+    console.print(text, soft_wrap=True)
+    for line in (*more, *rest):
+        console.print_whole(line)
 
 
 def show_warning(message: str) -> None:
     """What a library has to say, on standard error."""
-    PlainConsole(stderr=True).print(f"Warning: {message}", highlight=False)
+    PlainConsole(stderr=True).print_whole(f"Warning: {message}")
 
 
 class Bars:
@@ -86,7 +115,7 @@ class Bars:
 
     def say(self, message: str) -> None:
         """A line above the bars."""
-        self._side.print(message, highlight=False)
+        self._side.print_whole(message)
 
     def begin(self, what: str, total: int) -> None:
         """A new bar; the one before stays, full."""

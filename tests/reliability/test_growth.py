@@ -260,7 +260,11 @@ EXAMPLES: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "propbank", "word": 1, "predicate": 2, "arguments": 3}, "", "a V (A0*)\n"),
     ({"kind": "propbank", "word": 1, "predicate": 2, "arguments": 3}, "a V ", "(A0*"),
     ({"kind": "table", "format": "csv", "text": "1", "label": "2", "header": False}, "", '"'),
-    ({"kind": "table", "format": "csv", "text": "1", "label": "2", "header": False}, 'a,b\n"', "a,b\n"),
+    (
+        {"kind": "table", "format": "csv", "text": "1", "label": "2", "header": False},
+        'a,b\n"',
+        "a,b\n",
+    ),
     ({"kind": "table", "format": "tsv", "text": "1", "label": "2", "header": False}, "", "a\tb\n"),
     ({"kind": "table", "format": "jsonl", "text": "a", "label": "b"}, "", "["),
     ({"kind": "labelled"}, "", "x a b\n"),

@@ -61,6 +61,7 @@ def pretrain(corpus: Corpus, out: Path, steps: int, *, save_steps: int = INTERVA
     """The words after `polyseme`: a small ELMo with dropout."""
     return [
         *("pretrain", str(corpus.folder), "--point", "elmo-teaching", "--out", str(out)),
+        "--keep-checkpoints",
         *("--set", "model.encoder.context.width=16", "--set", "model.lexicon.min_count=1"),
         *("--set", "batches.words=300", "--precision", "float32", "--evaluate-every", "50"),
         *("--steps", str(steps), "--save-steps", str(save_steps), "--keep", "1"),

@@ -73,7 +73,7 @@ def test_unfit_text_is_named_in_the_quarantine(tmp_path: Path) -> None:
 
 def test_a_paragraph_set_aside_counts_for_all_its_lines(tmp_path: Path) -> None:
     data = b"good\n\none\ntwo \0\nthree\n\ngood\n"
-    prepared = run(tmp_path, data, layout="paragraphs")
+    prepared = run(tmp_path, data, layout="wrapped")
     assert [entry["units"] for entry in prepared.quarantine] == [3]
     counts = {name: prepared.counts[name] for name in ("read", "blank", "quarantined", "kept")}
     assert counts == {"read": 7, "blank": 2, "quarantined": 3, "kept": 2}
