@@ -29,7 +29,7 @@ from polyseme.batches.lexicon import Lexicon
 from polyseme.encoders import compiled
 from polyseme.model import Model
 from polyseme.objectives.nothing import NothingConfig
-from polyseme.points import POINTS
+from polyseme.presets import PRESETS
 from polyseme.vectors.embedder import Embedder
 
 Sentences = list[list[str]]
@@ -97,7 +97,7 @@ def _sentences(corpus: Path, most: int) -> Iterator[list[str]]:
 
 def _model(shape: str) -> Model:
     torch.manual_seed(0)
-    config = POINTS[_SHAPES[shape]].model.model_copy(update={"objective": NothingConfig()})
+    config = PRESETS[_SHAPES[shape]].model.model_copy(update={"objective": NothingConfig()})
     lexicon = Lexicon(config.lexicon, pa.array(["the"]), np.ones(1, np.int64))
     model = Model.new(config, lexicon, {"segmenter": "none"})
     model.network.eval()

@@ -19,7 +19,7 @@ import torch
 from benchmarks.side_by_side import print_table, take_turns
 from polyseme.batches.lexicon import Lexicon
 from polyseme.model import Model
-from polyseme.points import POINTS
+from polyseme.presets import PRESETS
 from polyseme.vectors.embedder import Embedder
 
 _NUM_SENTENCES = (1, 8, 32)
@@ -32,8 +32,8 @@ def main() -> None:
     arguments.add_argument("--threads", type=int, default=1)
     chosen = arguments.parse_args()
     rows = []
-    for point in chosen.points.split(","):
-        embedder = random_embedder(point, chosen.threads)
+    for preset in chosen.presets.split(","):
+        embedder = random_embedder(preset, chosen.threads)
         for number in _NUM_SENTENCES:
             sentences = random_sentences(number)
             contestants: dict[str, Callable[[], float]] = {
@@ -44,14 +44,14 @@ def main() -> None:
             found = take_turns(contestants, chosen.repeats)
             default, exact = (statistics.median(found[name]) for name in contestants)
             times = [f"{1e3 * time:.1f}" for time in (default, exact)]
-            rows.append([point, str(number), *times, f"{exact / default:.1f}"])
+            rows.append([preset, str(number), *times, f"{exact / default:.1f}"])
     print_table(["point", "sentences", "default, ms", "exact, ms", "times"], rows)
 
 
-def random_embedder(point: str, threads: int) -> Embedder:
+def random_embedder(preset: str, threads: int) -> Embedder:
     """A point with random weights and words that are numbers."""
     torch.manual_seed(1)
-    config = POINTS[point].model
+    config = PRESETS[preset].model
     words = [str(number) for number in range(5000)]
     counts = np.ones(len(words), np.int64)
     lexicon = Lexicon(config.lexicon, pa.array(words), counts, "0123456789")

@@ -35,7 +35,7 @@ def main() -> None:
     for name, do in on_corpus.items():
         verb = _verb(verbs, name, do)
         verb.add_argument("corpus", help="folder that `polyseme prepare` made")
-        verb.add_argument("--point", default="elmo-mini")
+        verb.add_argument("--preset", default="elmo-mini")
         verb.add_argument("--steps", type=int, default=60)
         verb.add_argument(
             "--words", type=int, help="most words in a batch; the point's unless told"

@@ -53,7 +53,7 @@ def processes(args: argparse.Namespace) -> None:
         )
         for name, done in runs.items()
     ]
-    print(f"{args.point}, {args.steps} steps of the same batches, medians of {args.repeats}")
+    print(f"{args.preset}, {args.steps} steps of the same batches, medians of {args.repeats}")
     print_table(("", "words/s", "each run", "first loss"), rows)
     two, one = ([run.speed for run in done] for done in runs.values())
     ratio, told = compare(two, one)
@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace, launcher: tuple[str, ...], *, threads: int) -
     with tempfile.TemporaryDirectory(prefix="polyseme-benchmark-") as folder:
         out, said = Path(folder) / "model", Path(folder) / "said.txt"
         command = [sys.executable, *launcher, "-m", "polyseme", "pretrain", str(args.corpus)]
-        command += ["--point", args.point, "--precision", args.precision, "--out", str(out)]
+        command += ["--preset", args.preset, "--precision", args.precision, "--out", str(out)]
         command += ["--steps", _FOREVER, "--evaluate-every", _FOREVER, "--device", "cpu"]
         if args.words:
             command += ["--set", f"batches.words={args.words}"]

@@ -19,7 +19,7 @@ from polyseme.batches.stream import BatchConfig, SentenceStream
 from polyseme.model import Model
 from polyseme.objectives.question import Question
 from polyseme.pretraining.curve import read_log
-from polyseme.pretraining.plan import point_named, resolve_training
+from polyseme.pretraining.plan import preset_named, resolve_training
 from polyseme.pretraining.settings import RunConfig
 from polyseme.pretraining.trainee import Pretraining
 from polyseme.terminal import Bars
@@ -78,12 +78,12 @@ class Workload:
     def __init__(self, args: argparse.Namespace) -> None:
         keep_freed_memory()
         torch.set_flush_denormal(True)
-        self.point = point_named(args.point)
+        self.preset = preset_named(args.preset)
         self.corpus = Corpus.open(Path(args.corpus))
-        self.lexicon = Lexicon.of(self.corpus, self.point.model.lexicon)
+        self.lexicon = Lexicon.of(self.corpus, self.preset.model.lexicon)
         # One row group, not several: the text is read in smaller portions but as often for each
         # word, so that a short run has its share of reading.
-        words = args.words or self.point.batches.words
+        words = args.words or self.preset.batches.words
         self.batches = BatchConfig(words=words, window=1)
         trainee = self.trainee({})
         self.start = _before_next_window(trainee.stream, args.steps // 2)
@@ -94,7 +94,7 @@ class Workload:
     def trainee(self, start: Position) -> _Unmeasured:
         """An untrained model, always with the same weights."""
         torch.manual_seed(_SEED)
-        model = Model.new(self.point.model, self.lexicon, text_settings(self.corpus))
+        model = Model.new(self.preset.model, self.lexicon, text_settings(self.corpus))
         made = _Unmeasured(model, self.corpus, self.batches, seed=_SEED, held_out_words=1)
         made.start = start
         return made
@@ -110,7 +110,7 @@ class Workload:
             "save_minutes": 1e6,
             "evaluate_every": steps + 1,
         }
-        return resolve_training(RunConfig.model_validate(wanted), self.point, steps)
+        return resolve_training(RunConfig.model_validate(wanted), self.preset, steps)
 
     @property
     def timed_words(self) -> int:
@@ -131,7 +131,7 @@ def whole(args: argparse.Namespace) -> None:
         args.repeats,
     )
     print(
-        f"{args.point}, {training.precision}, {len(work.questions)} steps of at most "
+        f"{args.preset}, {training.precision}, {len(work.questions)} steps of at most "
         f"{work.batches.words:,} words, medians of {args.repeats}"
     )
     _print_runs(runs)
@@ -155,7 +155,7 @@ def precision(args: argparse.Namespace) -> None:
         {kind: lambda kind=kind: run_bare(work, settings[kind]) for kind in kinds},  # type: ignore[misc]
         args.repeats,
     )
-    print(f"{args.point}, bare step, {len(work.questions)} steps, medians of {args.repeats}")
+    print(f"{args.preset}, bare step, {len(work.questions)} steps, medians of {args.repeats}")
     _print_runs(runs)
     _, told = compare(*([run.speed for run in runs[kind]] for kind in kinds))
     print(f"bfloat16 / float32: {told}")

@@ -28,7 +28,7 @@ from polyseme.batches.lexicon import Lexicon
 from polyseme.config import build
 from polyseme.model import Model
 from polyseme.objectives.nothing import NothingConfig
-from polyseme.points import POINTS
+from polyseme.presets import PRESETS
 from polyseme.training.memory import keep_freed_memory
 from polyseme.transfer.cachefolder import list_caches
 from polyseme.transfer.feed import Feed, FeedConfig
@@ -93,7 +93,7 @@ def _measure(folder: Path, sentences: list[list[str]], batches: Batches, repeats
 
 def _save_model(folder: Path, sentences: list[list[str]]) -> None:
     torch.manual_seed(0)
-    config = POINTS["elmo-mini"].model.model_copy(update={"objective": NothingConfig()})
+    config = PRESETS["elmo-mini"].model.model_copy(update={"objective": NothingConfig()})
     known = sorted({word for sentence in sentences for word in sentence})[: config.lexicon.size]
     letters = "".join(sorted(set("".join(known))))
     lexicon = Lexicon(config.lexicon, pa.array(known), np.ones(len(known), np.int64), letters)

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from polyseme.points import POINTS
 from torch import nn
 
 from polyseme.batches import Lexicon, LexiconConfig
 from polyseme.config import build
 from polyseme.encoders.encoder import Encoder, EncoderConfig
 from polyseme.errors import ConfigError
-from polyseme.points import POINTS
 
 WORDS = ["the", "of", "word"]
 

@@ -18,7 +18,7 @@ from polyseme.files import sha256_of
 from polyseme.text.corpus import Corpus
 
 SMALL = (
-    *("--point", "elmo-teaching", "--set", "model.encoder.context.width=16"),
+    *("--preset", "elmo-teaching", "--set", "model.encoder.context.width=16"),
     *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
     *("--learning-rate", "0.02", "--precision", "float32", "--evaluate-every", "20"),
 )
@@ -138,7 +138,7 @@ def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) 
 
 
 def test_other_settings_do_not_overwrite_a_finished_model(model: Path, corpus: Corpus) -> None:
-    command = ("pretrain", corpus.folder, "--point", "gpt-mini", "--steps", "3", "--out", model)
+    command = ("pretrain", corpus.folder, "--preset", "gpt-mini", "--steps", "3", "--out", model)
     result = polyseme(*command, code=65)
     assert "finished model of other" in " ".join(result.stderr.split())
 
@@ -149,7 +149,7 @@ def test_plan_tells_what_training_takes(corpus: Corpus) -> None:
         assert line in shown
 
 
-def test_plan_without_a_corpus_lists_the_points() -> None:
+def test_plan_without_a_corpus_lists_the_presets() -> None:
     shown = polyseme("plan").stdout
     assert "elmo-original" in shown
     assert "bert-mini" in shown

@@ -4,9 +4,9 @@ import pytest
 
 from polyseme.errors import ConfigError
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
-from polyseme.points import POINTS
+from polyseme.presets import PRESETS
 from polyseme.pretraining.plan import (
-    point_named,
+    preset_named,
     resolve_batches,
     resolve_model,
     resolve_training,
@@ -15,40 +15,40 @@ from polyseme.pretraining.settings import RunConfig
 
 
 def test_changes_touch_only_what_they_name() -> None:
-    point = POINTS["elmo-mini"]
-    changed = resolve_model(point, {"encoder": {"context": {"layers": 3}}})
-    before = point.model.model_dump()
+    preset = PRESETS["elmo-mini"]
+    changed = resolve_model(preset, {"encoder": {"context": {"layers": 3}}})
+    before = preset.model.model_dump()
     before["encoder"]["context"]["layers"] = 3
     assert changed.model_dump() == before
-    assert resolve_model(point, {}) == point.model
+    assert resolve_model(preset, {}) == preset.model
 
 
 def test_another_kind_takes_nothing_over_from_the_old_one() -> None:
     changes = {"objective": {"softmax": {"kind": "full"}}}
-    changed = resolve_model(POINTS["elmo-small"], changes)
+    changed = resolve_model(PRESETS["elmo-small"], changes)
     assert changed.objective.softmax == FullSoftmaxConfig()
 
 
 def test_a_misspelt_setting_is_named() -> None:
     with pytest.raises(ConfigError, match=r"lexicon\.sizes is not a setting"):
-        resolve_model(POINTS["elmo-mini"], {"lexicon": {"sizes": 3}})
+        resolve_model(PRESETS["elmo-mini"], {"lexicon": {"sizes": 3}})
     with pytest.raises(ConfigError, match="Did you mean 'words'"):
-        resolve_batches(POINTS["elmo-mini"], {"word": 3})
+        resolve_batches(PRESETS["elmo-mini"], {"word": 3})
 
 
 def test_an_unknown_point_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="elmo-teaching"):
-        point_named("elmo-tiny")
+        preset_named("elmo-tiny")
 
 
 def test_parts_that_do_not_fit_are_refused_in_words() -> None:
     with pytest.raises(ConfigError, match="needs an encoder that reads 'apart'"):
-        resolve_model(POINTS["elmo-mini"], {"encoder": {"direction": "together"}})
+        resolve_model(PRESETS["elmo-mini"], {"encoder": {"direction": "together"}})
 
 
 def test_the_run_takes_the_points_learning_rate_unless_told() -> None:
-    point = POINTS["elmo-mini"]
-    assert resolve_training(RunConfig(), point, 10).learning_rate == point.learning_rate
-    assert resolve_training(RunConfig(learning_rate=0.5), point, 10).learning_rate == 0.5
-    assert resolve_training(RunConfig(), point, 10).steps == 10
-    assert resolve_training(RunConfig(), point, 10).precision in ("float32", "bfloat16")
+    preset = PRESETS["elmo-mini"]
+    assert resolve_training(RunConfig(), preset, 10).learning_rate == preset.learning_rate
+    assert resolve_training(RunConfig(learning_rate=0.5), preset, 10).learning_rate == 0.5
+    assert resolve_training(RunConfig(), preset, 10).steps == 10
+    assert resolve_training(RunConfig(), preset, 10).precision in ("float32", "bfloat16")

@@ -15,7 +15,7 @@ from tasks.cases import make_task
 from polyseme.cli import main
 
 SMALL = (
-    *("--point", "elmo-teaching", "--set", "model.encoder.context.width=16"),
+    *("--preset", "elmo-teaching", "--set", "model.encoder.context.width=16"),
     *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
 )
 

@@ -60,7 +60,7 @@ def quiet(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 def pretrain(corpus: Corpus, out: Path, steps: int, *, save_steps: int = INTERVAL) -> list[str]:
     """The words after `polyseme`: a small ELMo with dropout."""
     return [
-        *("pretrain", str(corpus.folder), "--point", "elmo-teaching", "--out", str(out)),
+        *("pretrain", str(corpus.folder), "--preset", "elmo-teaching", "--out", str(out)),
         "--keep-checkpoints",
         *("--set", "model.encoder.context.width=16", "--set", "model.lexicon.min_count=1"),
         *("--set", "batches.words=300", "--precision", "float32", "--evaluate-every", "50"),

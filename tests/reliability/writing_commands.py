@@ -97,7 +97,7 @@ def run_pretrain(inputs: Inputs, out: Path, turn: int) -> None:
     values = {
         "folder": inputs.case.corpus.folder,
         "out": out,
-        "point": "elmo-teaching",
+        "preset": "elmo-teaching",
         "held_out_words": 50,
         "training": training,
         "model": _SMALL_MODEL,

@@ -15,6 +15,7 @@ Examples:
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -127,7 +128,7 @@ def show(result: Embedded) -> RenderableType:
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
         lines.append(f"{result.files_found:,} files were there from before and were kept.")
-    lines.append(f"Next: polyseme vectors info {folder}")
+    lines.append(f"Next: polyseme vectors info {quote(str(folder))}")
     return Group(accounting(result.vectors), *lines)
 
 

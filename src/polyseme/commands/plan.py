@@ -1,18 +1,19 @@
 """See what training would take here, before it starts: time, memory, sizes.
 
-Times a few real steps on the corpus. Without a corpus, lists the points one can train.
+Times a few real steps on the corpus. Without a corpus, lists the presets one can train.
 
 Examples:
 
   polyseme plan
 
-  polyseme plan corpus/en --point elmo-mini --hours 2
+  polyseme plan corpus/en --preset elmo-mini --hours 2
 
-  polyseme plan corpus/en --point elmo-small --set model.lexicon.size=100000
+  polyseme plan corpus/en --preset elmo-small --set model.lexicon.size=100000
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -37,17 +38,17 @@ class PlanConfig(Settings):
     """What one thinks of training."""
 
     folder: Path | None = None
-    """The corpus folder; without it, the points are listed."""
-    point: str = "elmo-mini"
-    """Which point of the space."""
+    """The corpus folder; without it, the presets are listed."""
+    preset: str = "elmo-mini"
+    """Which preset."""
     hours: float = Field(default=2.0, gt=0, le=1_000_000)
     """How long one would train."""
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the point's, as `--set model.encoder.context.layers=3`."""
+    """Settings that differ from the preset's, as `--set model.encoder.context.layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the point's, as `--set batches.words=8192`."""
+    """Settings that differ from the preset's, as `--set batches.words=8192`."""
 
 
 @dataclass(frozen=True)
@@ -72,40 +73,40 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     from polyseme.model import Model
     from polyseme.pretraining.pace import time_steps
     from polyseme.pretraining.plan import (
-        point_named,
+        preset_named,
         resolve_batches,
         resolve_model,
         resolve_training,
     )
     from polyseme.pretraining.trainee import Pretraining
 
-    corpus, point = Corpus.open(config.folder), point_named(config.point)
+    corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
     progress.begin("Timing a few steps", 1)
-    wanted = resolve_model(point, config.model)
+    wanted = resolve_model(preset, config.model)
     torch.set_flush_denormal(True)
     model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
-    batches = resolve_batches(point, config.batches)
+    batches = resolve_batches(preset, config.batches)
     trainee = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
-    training = resolve_training(config.training, point, steps=config.training.steps or 1)
+    training = resolve_training(config.training, preset, steps=config.training.steps or 1)
     pace = time_steps(trainee, training)
     progress.reach(1)
     return Planned(config, model, training, pace, trainee.stream.words_per_epoch)
 
 
 def show(result: Planned | None) -> RenderableType:
-    """The plan as a table; or the points."""
-    return _points() if result is None else _table(result)
+    """The plan as a table; or the presets."""
+    return _presets() if result is None else _table(result)
 
 
-def _points() -> RenderableType:
-    from polyseme.points import POINTS
+def _presets() -> RenderableType:
+    from polyseme.presets import PRESETS
 
     table = Table()
-    table.add_column("point", no_wrap=True)
+    table.add_column("preset", no_wrap=True)
     table.add_column("what it is")
-    for name, point in POINTS.items():
-        table.add_row(name, point.about)
-    return Group(table, "Next: polyseme plan CORPUS --point NAME")
+    for name, preset in PRESETS.items():
+        table.add_row(name, preset.about)
+    return Group(table, "Next: polyseme plan CORPUS --preset NAME")
 
 
 def _table(result: Planned) -> RenderableType:
@@ -138,6 +139,7 @@ def _table(result: Planned) -> RenderableType:
     ]
     for row in rows:
         table.add_row(*row)
-    next_step = f"polyseme pretrain {config.folder} --point {config.point} --hours {config.hours:g}"
-    told = titled(f"{config.point} on {config.folder}", table)
-    return Group(told, f"Next: {next_step} --out MODEL")
+    options = f"--preset {config.preset} --hours {config.hours:g}"
+    told = titled(f"{config.preset} on {config.folder}", table)
+    corpus = quote(str(config.folder))
+    return Group(told, f"Next: polyseme pretrain {corpus} {options} --out MODEL")

@@ -15,6 +15,7 @@ Examples:
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pydantic import Field
@@ -109,7 +110,7 @@ def show(result: Prepared) -> RenderableType:
         if name in _SECTION_ENDS:
             table.add_section()
     lines = [_how_it_went(result), *result.advice]
-    lines.append(f"Next: polyseme inspect {result.corpus.folder}")
+    lines.append(f"Next: polyseme inspect {quote(str(result.corpus.folder))}")
     return Group(titled(f"Accounting of {result.corpus.folder}", table), *lines)
 
 

@@ -1,10 +1,10 @@
-"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or a point between them.
+"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or something between them.
 
 Stop it whenever you like (Ctrl-C): the same command goes on where it was, to the same result.
 
 Examples:
 
-  polyseme pretrain corpus/en --point elmo-mini --hours 2 --out models/en
+  polyseme pretrain corpus/en --preset elmo-mini --hours 2 --out models/en
 
   polyseme pretrain corpus/law --from models/en --epochs 3 --out models/law
 
@@ -14,6 +14,7 @@ Examples:
 """
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -57,7 +58,7 @@ def show(result: "Pretrained | None") -> RenderableType:
         "checkpoints refused."
     )
     warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(result)]
-    following = f"Next: polyseme evaluate {result.folder} CORPUS"
+    following = f"Next: polyseme evaluate {quote(str(result.folder))} CORPUS"
     return Group(table, told, *warnings, *result.notes, following)
 
 

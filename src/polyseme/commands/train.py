@@ -14,6 +14,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, NonNegativeInt
@@ -126,11 +127,12 @@ def show(result: Trained) -> RenderableType:
     if len(result.facts) > 1:
         table.add_row("all", str(result.spread))
     out = result.config.out
+    quoted = quote(str(out))
     return Group(
         table,
         *result.notes,
         f"Pictures and figures: {out / f'seed-{result.config.seeds[0]}'}",
-        f"Next: polyseme predict {out} TEXT, or polyseme evaluate {out}",
+        f"Next: polyseme predict {quoted} TEXT, or polyseme evaluate {quoted}",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a pretraining run is made of: a point, what differs from it, nothing left open."""
+"""What a pretraining run is made of: a preset, what differs from it, nothing left open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from polyseme.batches.stream import BatchConfig
 from polyseme.config import Settings, build, merged
 from polyseme.errors import ConfigError
 from polyseme.model import ModelConfig
-from polyseme.points import POINTS, Point
+from polyseme.presets import PRESETS, Preset
 from polyseme.pretraining.settings import RunConfig
 from polyseme.training.settings import TrainingConfig
 
@@ -23,28 +23,28 @@ class Plan(Settings):
     """How the parameters are improved."""
 
 
-def point_named(name: str) -> Point:
-    """A point by its name."""
-    if name not in POINTS:
-        raise ConfigError(f"There is no point {name!r}. There are: {', '.join(POINTS)}.")
-    return POINTS[name]
+def preset_named(name: str) -> Preset:
+    """A preset by its name."""
+    if name not in PRESETS:
+        raise ConfigError(f"There is no preset {name!r}. There are: {', '.join(PRESETS)}.")
+    return PRESETS[name]
 
 
-def resolve_model(point: Point, changes: Mapping[str, Any]) -> ModelConfig:
-    """The point's model with some settings changed."""
-    return build(ModelConfig, merged(point.model.model_dump(), changes))
+def resolve_model(preset: Preset, changes: Mapping[str, Any]) -> ModelConfig:
+    """The preset's model with some settings changed."""
+    return build(ModelConfig, merged(preset.model.model_dump(), changes))
 
 
-def resolve_batches(point: Point, changes: Mapping[str, Any]) -> BatchConfig:
-    """The point's batches with some settings changed."""
-    return build(BatchConfig, merged(point.batches.model_dump(), changes))
+def resolve_batches(preset: Preset, changes: Mapping[str, Any]) -> BatchConfig:
+    """The preset's batches with some settings changed."""
+    return build(BatchConfig, merged(preset.batches.model_dump(), changes))
 
 
-def resolve_training(run: RunConfig, point: Point, steps: int) -> TrainingConfig:
+def resolve_training(run: RunConfig, preset: Preset, steps: int) -> TrainingConfig:
     """The run's settings with nothing left open."""
     values = run.model_dump(exclude_none=True)
     values["steps"] = steps
-    values.setdefault("learning_rate", point.learning_rate)
+    values.setdefault("learning_rate", preset.learning_rate)
     if run.precision == "auto":
         values["precision"] = "bfloat16" if _multiplies_bfloat16(run.device) else "float32"
     return build(TrainingConfig, values)

@@ -1,4 +1,4 @@
-"""A whole pretraining run: from a corpus and a point to a finished model folder.
+"""A whole pretraining run: from a corpus and a preset to a finished model folder.
 
 in    a `PretrainConfig`
 out   the model, its card, learning curve and run log; what was stopped goes on
@@ -18,14 +18,14 @@ from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.files import disk_faults_explained, make_output, write_text
 from polyseme.folders import MANIFEST
 from polyseme.model import CONFIG, Model, ModelConfig
-from polyseme.points import Point
+from polyseme.presets import Preset
 from polyseme.pretraining.card import facts_of, write_card
 from polyseme.pretraining.curve import draw_curve
 from polyseme.pretraining.measure import measure, unigram_perplexities
 from polyseme.pretraining.pace import time_measuring, time_steps
 from polyseme.pretraining.plan import (
     Plan,
-    point_named,
+    preset_named,
     resolve_batches,
     resolve_model,
     resolve_training,
@@ -71,17 +71,17 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     corpus = Corpus.open(config.folder)
     keep_freed_memory()
     torch.set_flush_denormal(True)  # vanishing numbers change nothing and cost ten times the time
-    point = point_named(config.point)
-    model = _begin_model(config, point, corpus)
+    preset = preset_named(config.preset)
+    model = _begin_model(config, preset, corpus)
     if (config.out / MANIFEST).exists() and not Checkpoints(config.out, keep=1).steps():
         return _finished_before(config, model, progress)
-    batches = resolve_batches(point, config.batches)
+    batches = resolve_batches(preset, config.batches)
     seed = config.training.seed
     held = config.held_out_words
     trainee = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
     if not corpus.accounting["held_out_sentences"]:
         progress.say(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
-    plan = _plan(config, point, trainee, progress)
+    plan = _plan(config, preset, trainee, progress)
     with contextlib.ExitStack() as stack:
         if is_first_process():
             make_output(config.out)
@@ -120,12 +120,12 @@ def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) 
     return Pretrained(config.out, model, outcome, [], config.from_ is not None)
 
 
-def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
-    """An untrained model of the point, or a trained one to go on with."""
+def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Model:
+    """An untrained model of the preset, or a trained one to go on with."""
     settings = text_settings(corpus)
     torch.manual_seed(config.training.seed)
     if config.from_ is None:
-        wanted = resolve_model(point, config.model)
+        wanted = resolve_model(preset, config.model)
         return Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), settings)
     if config.model:
         raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
@@ -134,7 +134,7 @@ def _begin_model(config: PretrainConfig, point: Point, corpus: Corpus) -> Model:
     return model
 
 
-def _plan(config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress) -> Plan:
+def _plan(config: PretrainConfig, preset: Preset, trainee: Pretraining, progress: Progress) -> Plan:
     """All settings resolved; how many steps is decided when a run begins, and then stays."""
     model, batches = trainee.model.config, trainee.batch_config
     before = config.out / _PLAN
@@ -143,24 +143,24 @@ def _plan(config: PretrainConfig, point: Point, trainee: Pretraining, progress: 
         steps = build(Plan, read_toml(before)).training.steps
         progress.say(f"Going on with the {steps:,} steps that were planned when the run began.")
     if steps is None and config.hours is not None:
-        steps = _steps_in(config, point, trainee, progress)
+        steps = _steps_in(config, preset, trainee, progress)
     if steps is None:
         words = (config.epochs or 1.0) * trainee.stream.words_per_epoch
         steps = max(1, round(words / batches.words))
     return Plan(
-        model=model, batches=batches, training=resolve_training(config.training, point, steps)
+        model=model, batches=batches, training=resolve_training(config.training, preset, steps)
     )
 
 
 def _steps_in(
-    config: PretrainConfig, point: Point, trainee: Pretraining, progress: Progress
+    config: PretrainConfig, preset: Preset, trainee: Pretraining, progress: Progress
 ) -> int:
     """How many steps fit in the hours asked for."""
     assert config.hours is not None
     if num_processes() > 1:
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
     progress.say("Timing a few steps ...")
-    training = resolve_training(config.training, point, 1000)
+    training = resolve_training(config.training, preset, 1000)
     pace = time_steps(trainee, training)
     measuring = time_measuring(trainee)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
@@ -194,7 +194,7 @@ def _finish(
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
     found = measure(trainee.model, trainee.corpus, limit_words=limit, progress=progress)
-    about = point_named(config.point).about if config.from_ is None else "A model trained on."
+    about = preset_named(config.preset).about if config.from_ is None else "A model trained on."
     told = {
         "about": about,
         "licence": config.licence,

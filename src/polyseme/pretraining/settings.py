@@ -15,7 +15,7 @@ class RunConfig(TrainingConfig):
     steps: int | None = Field(default=None, ge=1)  # type: ignore[assignment]
     """How many times the parameters are changed; by default what --hours or --epochs come to."""
     learning_rate: float | None = Field(default=None, gt=0)  # type: ignore[assignment]
-    """The highest learning rate, reached at the end of the warm-up; by default the point's."""
+    """The highest learning rate, reached at the end of the warm-up; by default the preset's."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # type: ignore[assignment]
     """Numbers used inside the module; parameters are float32 in either case. `auto` takes bfloat16
     where the processor multiplies it in hardware."""
@@ -28,10 +28,10 @@ class PretrainConfig(Settings):
     """The corpus folder."""
     out: Path
     """Folder to write the model to; a run that was stopped goes on there."""
-    point: str = "elmo-mini"
-    """Which point of the space to train; `polyseme plan` lists them."""
+    preset: str = "elmo-mini"
+    """Which preset to train; `polyseme plan` lists them."""
     from_: Path | None = None
-    """Start from this model's weights and words instead of a point: pretraining on a domain."""
+    """Start from this model's weights and words instead of a preset: pretraining on a domain."""
     hours: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for about so long, measuring included: the steps that fit are found by timing a few."""
     epochs: float | None = Field(default=None, gt=0, le=1_000_000)
@@ -49,6 +49,6 @@ class PretrainConfig(Settings):
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the point's, as `--set model.encoder.context.layers=3`."""
+    """Settings that differ from the preset's, as `--set model.encoder.context.layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the point's, as `--set batches.words=8192`."""
+    """Settings that differ from the preset's, as `--set batches.words=8192`."""

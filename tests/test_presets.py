@@ -8,13 +8,13 @@ import torch
 from polyseme.config import build, to_toml
 from polyseme.encoders.encoder import NoContextConfig
 from polyseme.model import LanguageModel, ModelConfig, count_parameters
-from polyseme.points import POINTS
+from polyseme.presets import PRESETS
 
-every_point = pytest.mark.parametrize("name", sorted(POINTS))
+every_point = pytest.mark.parametrize("name", sorted(PRESETS))
 
 
 def network(name: str) -> LanguageModel:
-    model = POINTS[name].model
+    model = PRESETS[name].model
     alphabet = {"none": 0, "bytes": 262, "unicode": 200}[model.lexicon.characters]
     with torch.device("meta"):
         return LanguageModel(model, vocabulary=model.lexicon.size, alphabet=alphabet)
@@ -23,12 +23,12 @@ def network(name: str) -> LanguageModel:
 @every_point
 def test_every_point_can_be_built(name: str) -> None:
     assert count_parameters(network(name)) > 1_000_000
-    assert POINTS[name].about.endswith(".")
+    assert PRESETS[name].about.endswith(".")
 
 
 @every_point
 def test_a_points_settings_survive_a_file(name: str) -> None:
-    model = POINTS[name].model
+    model = PRESETS[name].model
     assert build(ModelConfig, tomllib.loads(to_toml(model=model))["model"]) == model
 
 
@@ -40,13 +40,13 @@ def test_the_four_names_stand_where_the_design_puts_them() -> None:
         "bert-mini": ("transformer", "together", "masked"),
     }
     for name, place in places.items():
-        encoder, objective = POINTS[name].model.encoder, POINTS[name].model.objective
+        encoder, objective = PRESETS[name].model.encoder, PRESETS[name].model.objective
         assert (encoder.context.kind, encoder.direction, objective.kind) == place
 
 
 def test_the_small_ones_differ_only_in_encoder_and_objective() -> None:
     small = [
-        POINTS[name].model for name in ("elmo-mini", "elmo-transformer", "gpt-mini", "bert-mini")
+        PRESETS[name].model for name in ("elmo-mini", "elmo-transformer", "gpt-mini", "bert-mini")
     ]
     assert len({model.lexicon for model in small}) == 1
     assert len({model.encoder.input for model in small}) == 1
@@ -55,7 +55,7 @@ def test_the_small_ones_differ_only_in_encoder_and_objective() -> None:
 
 
 def test_static_vectors_are_one_table() -> None:
-    model = POINTS["word2vec"].model
+    model = PRESETS["word2vec"].model
     assert isinstance(model.encoder.context, NoContextConfig)
     names = [name for name, _ in network("word2vec").encoder.named_parameters()]
     assert names == ["inputs.table.weight"]

@@ -1,6 +1,6 @@
 """What each point learns in the same time on the same corpus.
 
-    python -m benchmarks.points corpus/en --minutes 20 --out runs
+    python -m benchmarks.presets corpus/en --minutes 20 --out runs
 
 Trains each point alone for the same wall-clock time, by the ordinary `pretrain`, and prints
 held-out perplexities. Directional ones can be compared with each other, masked ones with each
@@ -21,38 +21,38 @@ from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.terminal import Bars
 
-POINTS = ("elmo-mini", "elmo-transformer", "lstm-masked", "gpt-mini", "bert-mini")
+PRESETS = ("elmo-mini", "elmo-transformer", "lstm-masked", "gpt-mini", "bert-mini")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--minutes", type=float, default=20)
-    parser.add_argument("--points", default=",".join(POINTS))
+    parser.add_argument("--points", default=",".join(PRESETS))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     table = Table(title=f"{arguments.minutes:g} minutes each, {torch.get_num_threads()} threads")
     headings = ("point", "parameters", "steps", "M words", "minutes", "words/s", "perplexity")
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "point" else "right")
-    for point in arguments.points.split(","):
-        table.add_row(*_row(point, arguments.corpus, arguments.minutes, arguments.out / point))
+    for preset in arguments.presets.split(","):
+        table.add_row(*_row(preset, arguments.corpus, arguments.minutes, arguments.out / preset))
         Console().print(table)  # so far: the whole takes hours
 
 
-def _row(point: str, corpus: Path, minutes: float, out: Path) -> list[str]:
-    values = {"folder": corpus, "point": point, "hours": minutes / 60, "out": out}
+def _row(preset: str, corpus: Path, minutes: float, out: Path) -> list[str]:
+    values = {"folder": corpus, "preset": preset, "hours": minutes / 60, "out": out}
     # Measured at the end only: measuring takes time from learning, and not the same from all.
     config = build(PretrainConfig, values | {"training": {"evaluate_every": 10**9}})
     began = time.monotonic()
     with Bars() as bars:
         result = pretrain(config, bars)
     assert result is not None
-    bars.say(f"{point}: {time.monotonic() - began:,.0f} s in all")
+    bars.say(f"{preset}: {time.monotonic() - began:,.0f} s in all")
     outcome, facts = result.outcome, result.model.facts
     perplexities = ", ".join(f"{part} {value:,.1f}" for part, value in facts["perplexity"].items())
     return [
-        point,
+        preset,
         f"{count_parameters(result.model.network) / 1e6:.1f} M",
         f"{outcome.steps:,}",
         f"{outcome.words / 1e6:.1f}",

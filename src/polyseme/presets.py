@@ -1,6 +1,6 @@
 """word2vec, ELMo, GPT, BERT and their neighbours as values: the only place that knows their names.
 
-A point is a model's settings with the batches and the learning rate that suit it. Sizes of the
+A preset is a model's settings with the batches and the learning rate that suit it. Sizes of the
 published models are from their options files; those called mini were tuned on two processor cores,
 see docs/experiments.md.
 """
@@ -21,7 +21,7 @@ from polyseme.objectives.neighbours import NeighboursConfig
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
 
 
-class Point(Settings):
+class Preset(Settings):
     """A model with what it takes to train it."""
 
     about: str
@@ -74,7 +74,7 @@ def _mini(
     about: str,
     context: LstmConfig | TransformerConfig,
     objective: BidirectionalConfig | CausalConfig | MaskedConfig,
-) -> Point:
+) -> Preset:
     """The same words, input and batches for all, so that only encoder and objective differ."""
     encoder = EncoderConfig.model_validate(
         {
@@ -85,7 +85,7 @@ def _mini(
         }
     )
     is_lstm = isinstance(context, LstmConfig)
-    return Point(
+    return Preset(
         about=about,
         model=ModelConfig(lexicon=_MINI_WORDS, encoder=encoder, objective=objective),
         batches=_MINI_BATCHES,
@@ -96,16 +96,16 @@ def _mini(
 _MINI_LSTM = LstmConfig(width=_MINI_WIDTH, cells=768, cell_clip=_CLIP, output_clip=_CLIP)
 _MINI_TRANSFORMER = TransformerConfig(layers=4, width=_MINI_WIDTH, heads=4, inner=768)
 
-POINTS: dict[str, Point] = {
-    "elmo-original": Point(
+PRESETS: dict[str, Preset] = {
+    "elmo-original": Preset(
         about="ELMo as published: 2 x 4096 cells, 512 numbers each way, bytes.",
         model=_published(512, 4096, 2),
     ),
-    "elmo-medium": Point(
+    "elmo-medium": Preset(
         about="The published medium model: 2 x 2048 cells, 256 numbers each way.",
         model=_published(256, 2048, 1),
     ),
-    "elmo-small": Point(
+    "elmo-small": Preset(
         about="The published small model: 2 x 1024 cells, 128 numbers each way.",
         model=_published(128, 1024, 1),
     ),
@@ -114,7 +114,7 @@ POINTS: dict[str, Point] = {
         _MINI_LSTM,
         BidirectionalConfig(softmax=_MINI_SOFTMAX),
     ),
-    "elmo-teaching": Point(
+    "elmo-teaching": Preset(
         about="ELMo for the classroom: word 200 + character 100, 64 numbers each way.",
         model=ModelConfig(
             lexicon=LexiconConfig(size=20_000),
@@ -151,7 +151,7 @@ POINTS: dict[str, Point] = {
         _MINI_TRANSFORMER,
         MaskedConfig(softmax=_MINI_SOFTMAX),
     ),
-    "word2vec": Point(
+    "word2vec": Preset(
         about="word2vec: one vector for each word, from its neighbours.",
         model=ModelConfig(
             lexicon=LexiconConfig(size=40_000, characters="none"),
