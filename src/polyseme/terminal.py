@@ -54,7 +54,8 @@ class PlainConsole(Console):
             for line in _wrapped(printable(renderable), self.width):
                 self.print(line, highlight=False, soft_wrap=True)
         else:
-            self.print(renderable, crop=False)
+            # In a group: Rich would make a new text of one that stands alone, and wrap it.
+            self.print(Group(renderable), crop=False)
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
