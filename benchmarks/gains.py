@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.tasks import TASKS, settings_of
 from polyseme.config import build, overlay
 from polyseme.files import write_text
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks.comparison import Row, compare_ways
 from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
@@ -47,7 +47,7 @@ def main() -> None:
             arguments.out / name,
             seeds=seeds,
             on_test=arguments.on == "test",
-            progress=Silence(),
+            progress=NullProgress(),
         )
         _tell(name, config, rows, arguments)
 

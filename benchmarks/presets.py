@@ -19,7 +19,7 @@ from polyseme.config import build
 from polyseme.model import count_parameters
 from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
-from polyseme.terminal import Bars
+from polyseme.terminal import RichProgress
 
 PRESETS = ("elmo-mini", "elmo-transformer", "lstm-masked", "gpt-mini", "bert-mini")
 
@@ -45,10 +45,10 @@ def _row(preset: str, corpus: Path, minutes: float, out: Path) -> list[str]:
     # Measured at the end only: measuring takes time from learning, and not the same from all.
     config = build(PretrainConfig, values | {"training": {"evaluate_every": 10**9}})
     began = time.monotonic()
-    with Bars() as bars:
+    with RichProgress() as bars:
         result = pretrain(config, bars)
     assert result is not None
-    bars.say(f"{preset}: {time.monotonic() - began:,.0f} s in all")
+    bars.log(f"{preset}: {time.monotonic() - began:,.0f} s in all")
     outcome, facts = result.outcome, result.model.facts
     perplexities = ", ".join(f"{part} {value:,.1f}" for part, value in facts["perplexity"].items())
     return [

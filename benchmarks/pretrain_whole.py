@@ -22,7 +22,7 @@ from polyseme.pretraining.curve import read_log
 from polyseme.pretraining.plan import preset_named, resolve_training
 from polyseme.pretraining.settings import RunConfig
 from polyseme.pretraining.trainee import Pretraining
-from polyseme.terminal import Bars
+from polyseme.terminal import RichProgress
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
@@ -177,7 +177,7 @@ def run_loop(work: Workload, training: TrainingConfig) -> Run:
     with (
         tempfile.TemporaryDirectory(prefix="polyseme-benchmark-") as folder,
         mock.patch.object(Checkpoints, "save", timed_save),
-        Bars() as bars,
+        RichProgress() as bars,
     ):
         train(trainee, training, Path(folder), progress=bars)
         steps = [line for line in read_log(Path(folder) / RUN_LOG) if "loss" in line]

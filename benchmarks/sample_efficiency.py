@@ -22,7 +22,7 @@ from benchmarks.tasks import TASKS, settings_of
 from polyseme.config import build, merged
 from polyseme.drawing import load_matplotlib
 from polyseme.files import write_text
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks.comparison import compare_ways
 from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
@@ -49,7 +49,7 @@ def main() -> None:
             arguments.out / ("conll2003" if share == 1 else f"conll2003-{share}"),
             seeds=[int(seed) for seed in arguments.seeds.split(",")],
             on_test=arguments.on == "test",
-            progress=Silence(),
+            progress=NullProgress(),
         )
         for row in rows:
             curves[row.way].append(row.values)

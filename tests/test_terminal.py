@@ -22,7 +22,7 @@ from polyseme import cli
 from polyseme.errors import ConfigError, InputError
 from polyseme.printable import PrintableText, printable
 from polyseme.tables import titled
-from polyseme.terminal import Bars, PlainConsole, show_error
+from polyseme.terminal import PlainConsole, RichProgress, show_error
 
 CHARACTERS = st.one_of(
     st.sampled_from([*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *ALWAYS_SHOWN]),
@@ -106,10 +106,10 @@ def test_errors_messages_and_bars_obey_nothing(
     text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show_error(text)
-    with Bars() as bars:
-        bars.say(text)
-        bars.begin(text, total=2)
-        bars.reach(1, note=text)
+    with RichProgress() as bars:
+        bars.log(text)
+        bars.start(text, total=2)
+        bars.update(1, note=text)
     sent = capsys.readouterr().err
     assert not controls_in(sent)
     assert is_shown(f"Error: {text}", sent)

@@ -130,14 +130,14 @@ def _help(text: str) -> str:
 def _command(verb: str) -> Callable[..., None]:
     """What Typer calls for a verb: its settings as parameters, its work with a progress bar."""
     from polyseme.options import command_for
-    from polyseme.terminal import Bars
+    from polyseme.terminal import RichProgress
 
     # Imports no torch: what shows help or lists something must not wait for it.
     module = importlib.import_module(f"polyseme.commands.{verb.replace('-', '_')}")
     kind = inspect.signature(module.run).parameters["config"].annotation
 
     def do(config: Any) -> None:
-        with Bars() as bars, torch_needed_for(f"polyseme {verb}"):
+        with RichProgress() as bars, torch_needed_for(f"polyseme {verb}"):
             result = module.run(config, bars)
         bars.console.print_whole(module.show(result))
 

@@ -12,24 +12,24 @@ def duration(seconds: float) -> str:
 class Progress(Protocol):
     """Someone who wants to know. The command line shows bars; a library call shows nothing."""
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Something the user should know before or while work goes on."""
 
-    def begin(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int) -> None:
         """A new stage of work, of so many units."""
 
-    def reach(self, done: int, note: str = "") -> None:
+    def update(self, done: int, note: str = "") -> None:
         """So many units of the present stage are done; a few words on how it goes."""
 
 
-class Silence:
+class NullProgress:
     """The default listener: none."""
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """Nothing."""
 
-    def begin(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int) -> None:
         """Nothing."""
 
-    def reach(self, done: int, note: str = "") -> None:
+    def update(self, done: int, note: str = "") -> None:
         """Nothing."""

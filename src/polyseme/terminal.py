@@ -88,7 +88,7 @@ def show_warning(message: str) -> None:
     PlainConsole(stderr=True).print_whole(f"Warning: {message}")
 
 
-class Bars:
+class RichProgress:
     """Shows progress on standard error, so that standard output holds results only."""
 
     def __init__(self) -> None:
@@ -107,24 +107,24 @@ class Bars:
         self._task: TaskID | None = None
         self._done = 0
 
-    def __enter__(self) -> "Bars":
+    def __enter__(self) -> "RichProgress":
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def say(self, message: str) -> None:
+    def log(self, message: str) -> None:
         """A line above the bars."""
         self._side.print_whole(message)
 
-    def begin(self, what: str, total: int) -> None:
+    def start(self, what: str, total: int) -> None:
         """A new bar; the one before stays, full."""
         self._task = self._progress.add_task(printable(what), total=total, note="")
         self._done = 0
 
-    def reach(self, done: int, note: str = "") -> None:
+    def update(self, done: int, note: str = "") -> None:
         """Move the present bar on; it never goes back, though a shard may be done again."""
-        assert self._task is not None, "reach before begin"
+        assert self._task is not None, "update before start"
         self._done = max(self._done, done)
         self._progress.update(self._task, completed=self._done, note=printable(note))

@@ -18,7 +18,7 @@ from vectors.bulk_cases import Case, make_case
 
 from polyseme.errors import ModelError, PolysemeError, TrainingError, VectorsError
 from polyseme.model import Model
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.task import Task
 from polyseme.tasks.trainee import TaskTraining
@@ -266,10 +266,10 @@ def test_no_task_is_stored_that_is_not_finite(
     with monkeypatch.context() as patch:
         patch.setattr("polyseme.tasks.learning.TaskTraining", Spoilt)
         with pytest.raises((TrainingError, ModelError), match="finite"):
-            learn(config, material, folder, seed=1, progress=Silence())
+            learn(config, material, folder, seed=1, progress=NullProgress())
     assert not (folder / "manifest.json").exists()
     assert not (folder / "model.safetensors").exists()
     with pytest.raises(ModelError):
         Task.load(folder)
-    learn(config, material, tmp_path / "sound", seed=1, progress=Silence())
+    learn(config, material, tmp_path / "sound", seed=1, progress=NullProgress())
     assert Task.load(tmp_path / "sound")

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from polyseme.errors import TrainingError
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks import trainee as trainee_module
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.task import Task
@@ -93,7 +93,7 @@ def test_a_rule_is_learnt_by_heart(name: str, models: dict[str, Path], tmp_path:
     config = config_of(name, models, tmp_path / "cache", epochs=60, patience=60)
     examples = examples_for(name)
     task = learn(
-        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=NullProgress()
     )
     assert task.facts["dev"] >= 0.95
 
@@ -106,7 +106,7 @@ def test_a_frozen_model_stays_as_it_was_to_the_last_bit(
     config = config_of(name, models, tmp_path / "cache")
     before = load_file(models["elmo"] / "model.safetensors")
     task = learn(
-        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=NullProgress()
     )
     frozen = task.module.feed._frozen
     assert frozen is not None
@@ -126,7 +126,7 @@ def test_a_fine_tuned_model_moves_and_its_folder_does_not(
     path = config.feed.model.model / "model.safetensors"
     content, before = path.read_bytes(), load_file(path)
     task = learn(
-        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=Silence()
+        config, Material(examples, examples, {}), tmp_path / "t", seed=1, progress=NullProgress()
     )
     tuned = task.module.feed.tuned
     assert tuned is not None
@@ -148,7 +148,7 @@ def test_stopped_and_continued_ends_with_the_same_bits(
     config = config_of(name, models, tmp_path / "cache", save_minutes=1e-9, epochs=3)
 
     def run(folder: str) -> dict[str, Tensor]:
-        task = learn(config, material, tmp_path / folder, seed=1, progress=Silence())
+        task = learn(config, material, tmp_path / folder, seed=1, progress=NullProgress())
         return task.module.state_dict()
 
     whole = run("whole")

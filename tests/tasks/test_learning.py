@@ -8,7 +8,7 @@ import pytest
 
 from polyseme.errors import ModelError
 from polyseme.files import sha256_of
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.report import write_report
 from polyseme.tasks.settings import TaskConfig
@@ -29,13 +29,13 @@ def config(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def folder(config: TaskConfig, tmp_path: Path) -> Path:
-    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    learn(config, material(), tmp_path / "task", seed=1, progress=NullProgress())
     return tmp_path / "task"
 
 
 def test_what_is_finished_is_not_done_again(config: TaskConfig, folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    again = learn(config, material(), folder, seed=1, progress=Silence())
+    again = learn(config, material(), folder, seed=1, progress=NullProgress())
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
     assert again.facts["seed"] == 1
     assert not (folder / "checkpoints").exists()
@@ -46,16 +46,16 @@ def test_other_data_or_another_seed_is_not_taken_for_the_same(
 ) -> None:
     other = Material(examples_for(NAME, seed=6), material().dev, {})
     with pytest.raises(ModelError, match="trained with other settings, data or words"):
-        learn(config, other, folder, seed=1, progress=Silence())
+        learn(config, other, folder, seed=1, progress=NullProgress())
     with pytest.raises(ModelError, match="trained with other settings, data or words"):
-        learn(config, material(), folder, seed=2, progress=Silence())
+        learn(config, material(), folder, seed=2, progress=NullProgress())
 
 
 def test_two_seeds_learn_differently_and_one_seed_learns_the_same(
     config: TaskConfig, folder: Path, tmp_path: Path
 ) -> None:
     for seed in (1, 2):
-        learn(config, material(), tmp_path / str(seed), seed=seed, progress=Silence())
+        learn(config, material(), tmp_path / str(seed), seed=seed, progress=NullProgress())
     hashes = [
         sha256_of(path / "model.safetensors") for path in (folder, tmp_path / "1", tmp_path / "2")
     ]
@@ -67,7 +67,7 @@ def test_development_data_is_measured_as_often_as_asked_and_at_the_end(
     every: float, steps: list[int], models: dict[str, Path], tmp_path: Path
 ) -> None:
     config = config_of(NAME, models, tmp_path / "cache", measure_every=every)
-    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    learn(config, material(), tmp_path / "task", seed=1, progress=NullProgress())
     lines = (tmp_path / "task" / "run.jsonl").read_text(encoding="utf-8").splitlines()
     told = [json.loads(line) for line in lines]
     assert [line["step"] for line in told if "measures" in line] == steps
@@ -124,7 +124,7 @@ def test_a_model_that_moved_is_found_where_words_are_found_like_its_own_too(
     words_like = old if named == "the same model" else models["gpt"]
     data = config.data.model_copy(update={"words_like": words_like})
     config = config.model_copy(update={"data": data})
-    learn(config, material(), tmp_path / "task", seed=1, progress=Silence())
+    learn(config, material(), tmp_path / "task", seed=1, progress=NullProgress())
     moved = Path(shutil.copytree(old, tmp_path / "moved"))
     task = Task.load(tmp_path / "task", model=moved)
     assert task.config.feed.model is not None
@@ -140,7 +140,7 @@ def test_a_damaged_file_is_refused_by_name(folder: Path) -> None:
 
 
 def test_the_report_has_figures_and_pictures(config: TaskConfig, folder: Path) -> None:
-    task = learn(config, material(), folder, seed=1, progress=Silence())
+    task = learn(config, material(), folder, seed=1, progress=NullProgress())
     assert write_report(task, folder, material().dev) == []
     for name in ("curve.png", "layers.png", "confusion.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG")

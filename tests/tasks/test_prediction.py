@@ -12,7 +12,7 @@ from vectors.bulk_cases import Case, make_case
 from polyseme.config import build
 from polyseme.encoders import stored
 from polyseme.errors import InputError, ModelError
-from polyseme.progress import Silence
+from polyseme.progress import NullProgress
 from polyseme.tasks.examples import Classified, Example, Paired, Tagged
 from polyseme.tasks.prediction import Predictor
 from polyseme.tasks.settings import TaskConfig
@@ -76,12 +76,12 @@ def test_two_texts_make_a_pair_and_one_does_not(case: Case) -> None:
 
 
 def test_a_line_without_a_tab_is_counted(case: Case, tmp_path: Path) -> None:
-    from polyseme.progress import Silence
+    from polyseme.progress import NullProgress
 
     pairs = predictor(case, PAIRS, {"kind": "pairs"})
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_text("word1\tword2\nword3\n", encoding="utf-8")
-    account = pairs.label_file(texts, out, Silence())
+    account = pairs.label_file(texts, out, NullProgress())
     assert (account.read, account.kept, account.set_aside) == (2, 1, 1)
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1
 
@@ -131,7 +131,7 @@ def test_a_text_that_is_too_long_is_set_aside_and_counted(
     tab = "\tword1" if kind == "pairs" else ""
     lines = [f"word1{tab}", f"{line_of(size)}{tab}", f"word2{tab}"]
     (tmp_path / "texts").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    account = labeller.label_file(tmp_path / "texts", tmp_path / "out.jsonl", Silence())
+    account = labeller.label_file(tmp_path / "texts", tmp_path / "out.jsonl", NullProgress())
     assert (account.read, account.kept, account.set_aside) == (3, 2, 1)
     assert "labelled at once" in account.faults[0]
 

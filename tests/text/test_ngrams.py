@@ -212,12 +212,12 @@ def test_progress_is_told_of_each_shard(tmp_path: Path) -> None:
     told: list[int | str] = []
 
     class Listener:
-        def say(self, message: str) -> None: ...
+        def log(self, message: str) -> None: ...
 
-        def begin(self, what: str, total: int) -> None:
+        def start(self, what: str, total: int) -> None:
             told.append(total)
 
-        def reach(self, done: int, note: str = "") -> None:
+        def update(self, done: int, note: str = "") -> None:
             told.append(f"{done} done")
 
     corpus = make_corpus(tmp_path / "corpus", [(["a"], False)], [(["a"], True)])

@@ -21,7 +21,7 @@ from rich.table import Table
 from polyseme.commands.train import TaskFileConfig
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
-from polyseme.progress import Progress, Silence, duration
+from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.tasks.comparison import Row
@@ -63,7 +63,7 @@ def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
             config.out,
             seeds=config.seeds,
             on_test=config.on == "test",
-            progress=progress or Silence(),
+            progress=progress or NullProgress(),
         )
         told = {"on": config.on, "measure": task.measured_by, "ways": [_told(row) for row in rows]}
         write_text(config.out / f"compare-{config.on}.json", canonical_json(told))

@@ -23,7 +23,7 @@ from rich.table import Table
 from polyseme.config import Settings, build
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import WORK, disk_faults_explained, write_text
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.tables import titled
 from polyseme.text.prepare import describe_preparation
 from polyseme.text.running import RunningText
@@ -67,7 +67,7 @@ class Converted:
 
 def run(config: ConvertConfig, progress: Progress | None = None) -> Converted:
     """Convert in either direction."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     _check_folder(config.folder)
     with disk_faults_explained(config.folder):
         if config.to == "polyseme":
@@ -112,16 +112,16 @@ def _from_old(config: ConvertConfig, progress: Progress) -> Converted:
     from polyseme.legacy.opening import read_old
 
     preparation = _preparation(config)
-    progress.begin("Converting", 2)
+    progress.start("Converting", 2)
     old, files = read_old(config.model, options=config.options, scratch=config.folder)
-    progress.reach(1, "read")
+    progress.update(1, "read")
     about = f"A model for {old.kind.replace(' / ', ' and ')}."
     facts = {"about": about, "kind": old.kind, "licence": config.licence, "files": files}
     model = old.model(preparation, facts)
     notes = old.notes if preparation else (*old.notes, _WORDS_ONLY)
     card = write_card(model, config.folder.name, files=files, notes=notes)
     model.save(config.folder, card=card)
-    progress.reach(2, "written")
+    progress.update(2, "written")
     next_step = f"polyseme embed {config.folder} CORPUS --out VECTORS"
     return Converted(config.folder, old.kind, model, notes, next_step)
 
@@ -154,14 +154,14 @@ def _to_old(config: ConvertConfig, progress: Progress) -> Converted:
     from polyseme.legacy.reading import write_hdf5
     from polyseme.model import Model
 
-    progress.begin("Converting", 2)
+    progress.start("Converting", 2)
     model = Model.load(config.model)
     exported = export_bilm(model)
-    progress.reach(1, "read")
+    progress.update(1, "read")
     config.folder.mkdir(parents=True, exist_ok=True)
     write_hdf5(config.folder / WEIGHTS, exported.arrays)
     write_text(config.folder / WORDS, "\n".join(exported.words) + "\n")
     write_text(config.folder / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
-    progress.reach(2, "written")
+    progress.update(2, "written")
     next_step = f"give {config.folder / OPTIONS} and {config.folder / WEIGHTS} to that program."
     return Converted(config.folder, "bilm-hdf5", model, exported.notes, next_step)

@@ -38,7 +38,7 @@ from polyseme.files import (
 )
 from polyseme.folders import MANIFEST as MODEL_MANIFEST
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.settings import CorpusConfig
 from polyseme.vectors.corpus_parts import parts_of
@@ -89,7 +89,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
     from polyseme.model import Model
     from polyseme.vectors.bulk import embed_part, embedding_job, note_environment
 
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     began = time.monotonic()
     chosen = _with_words_file(config)
     with disk_faults_explained(config.out):
@@ -103,14 +103,14 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
             note_environment(config.out, chosen, progress)
             narrowing = _narrow(config, chosen, corpus, progress)
             parts = parts_of(corpus)
-            progress.begin("Embedding", sum(part.size for part in parts))
+            progress.start("Embedding", sum(part.size for part in parts))
             work = embed_part(config.model, chosen, narrowing)
             receipts = run_job(
                 embedding_job(work),
                 parts,
                 config.out,
                 engine=config.hands.chosen,
-                on_progress=progress.reach,
+                on_progress=progress.update,
             )
             _finish(config, work, receipts, model=model, corpus=corpus)
     now = [receipt for receipt in receipts if not receipt.was_there]
@@ -204,7 +204,7 @@ def _narrow(
     from polyseme.vectors.bulk import narrow_once
 
     if chosen.width is not None:
-        progress.say("Looking for the directions to keep in a sample of the corpus.")
+        progress.log("Looking for the directions to keep in a sample of the corpus.")
     return narrow_once(config.model, chosen, corpus, config.out)
 
 

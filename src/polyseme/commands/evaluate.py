@@ -29,7 +29,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
 from polyseme.files import scratch_folder
 from polyseme.printable import PrintableText
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
@@ -68,7 +68,7 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated 
     from polyseme.tasks.evaluation import evaluate_task
     from polyseme.tasks.seeds import is_task
 
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     if is_task(config.model):
         return evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
     if config.folder is None:

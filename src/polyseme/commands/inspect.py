@@ -19,7 +19,7 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.errors import CorpusError
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.text.accounting import tell_reasons
 from polyseme.text.corpus import Corpus
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
@@ -51,12 +51,12 @@ class Inspected:
 
 def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
     """Gather the figures; with `verify`, refuse a damaged corpus."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     corpus = Corpus.open(config.folder)
     notes = []
     if config.verify:
-        progress.begin("Verifying", len(corpus.manifest["files"]))
-        damaged = corpus.check_files(progress.reach)
+        progress.start("Verifying", len(corpus.manifest["files"]))
+        damaged = corpus.check_files(progress.update)
         if damaged:
             raise CorpusError(
                 f"{len(damaged)} of {len(corpus.manifest['files'])} files are missing or changed: "

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.pretraining.settings import RunConfig
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
@@ -64,7 +64,7 @@ class Planned:
 
 def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     """Time a few steps; nothing is written."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     if config.folder is None:
         return None
     import torch
@@ -81,7 +81,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     from polyseme.pretraining.trainee import Pretraining
 
     corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
-    progress.begin("Timing a few steps", 1)
+    progress.start("Timing a few steps", 1)
     wanted = resolve_model(preset, config.model)
     torch.set_flush_denormal(True)
     model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
@@ -89,7 +89,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     trainee = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
     training = resolve_training(config.training, preset, steps=config.training.steps or 1)
     pace = time_steps(trainee, training)
-    progress.reach(1)
+    progress.update(1)
     return Planned(config, model, training, pace, trainee.stream.words_per_epoch)
 
 

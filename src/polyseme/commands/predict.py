@@ -23,7 +23,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.files import disk_faults_explained
 from polyseme.printable import PrintableText
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.tasks.account import Account
 from polyseme.tasks.spans import OUTSIDE, find_spans
 
@@ -59,7 +59,7 @@ class Predictions:
 
 def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
     """Label all texts."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.file):
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:

@@ -34,7 +34,7 @@ from polyseme.files import (
     make_output,
     write_text,
 )
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.tables import titled
 from polyseme.text.accounting import Accounting, tell_reasons
 from polyseme.text.advice import about_encoding, advise
@@ -76,7 +76,7 @@ class Prepared:
 
 def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
     """Prepare a corpus, or go on with one that was begun."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     began = time.monotonic()
     if not config.inputs:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
@@ -144,13 +144,13 @@ _SECTION_ENDS = {"records", "sentences", "distinct_words"}
 def _tell(found: Found, notices: list[str], progress: Progress) -> None:
     """Say what was found before any work begins."""
     for kind, files, size in found.summary():
-        progress.say(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
+        progress.log(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
     for name, reason in found.passed_over[:10]:
-        progress.say(f"Passed over {name}: {reason}.")
+        progress.log(f"Passed over {name}: {reason}.")
     if len(found.passed_over) > 10:
-        progress.say(f"Passed over {len(found.passed_over) - 10:,} more.")
+        progress.log(f"Passed over {len(found.passed_over) - 10:,} more.")
     for notice in notices:
-        progress.say(notice)
+        progress.log(notice)
 
 
 def _check_folder(config: PrepareConfig) -> None:
@@ -181,10 +181,10 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
         folders=("shards", "quarantine"),
         linkable=("shards",),
     )
-    progress.begin("Preparing", sum(batch.size for batch in batches))
+    progress.start("Preparing", sum(batch.size for batch in batches))
     try:
         return run_job(
-            job, batches, config.out, engine=config.hands.chosen, on_progress=progress.reach
+            job, batches, config.out, engine=config.hands.chosen, on_progress=progress.update
         )
     except FileNotFoundError as error:
         raise InputError(
@@ -199,9 +199,9 @@ def _finish(
     """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     shards = [config.out / name for name in files if name.startswith("shards/")]
-    progress.begin("Counting words", 1)
+    progress.start("Counting words", 1)
     distinct = count_words(shards, config.out / VOCABULARY, threads=config.hands.workers)
-    progress.reach(1)
+    progress.update(1)
     for name in (VOCABULARY, CONFIG):
         files[name] = describe_file(config.out / name)
     accounting = Accounting.total(receipt.counts for receipt in receipts)

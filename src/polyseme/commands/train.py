@@ -24,7 +24,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
-from polyseme.progress import Progress, Silence, duration
+from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.tasks.seeds import Spread
@@ -83,7 +83,7 @@ def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
     from polyseme.training.memory import keep_freed_memory
     from polyseme.training.processes import num_processes
 
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     if num_processes() > 1:
         raise ConfigError("A task is trained in one process. Give other machines other seeds.")
     task_config = config.read_task()
@@ -95,7 +95,7 @@ def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
         if config.include_model:
             include_model(task_config, config.out)
         for seed in config.seeds:
-            progress.say(f"Seed {seed}: {len(material.train):,} training examples.")
+            progress.log(f"Seed {seed}: {len(material.train):,} training examples.")
             folder = seed_folder(config.out, seed)
             task = learn(task_config, material, folder, seed=seed, progress=progress)
             try:

@@ -15,7 +15,7 @@ from polyseme.batches.stream import BatchConfig, held_out
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.masked import NEXT
 from polyseme.objectives.question import Question
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 
 _BATCHES = BatchConfig(words=8192)
@@ -109,10 +109,10 @@ def measure(
     progress: Progress | None = None,
 ) -> Tally:
     """Probabilities over all held-out sentences, or about so many words of them, evenly spread."""
-    progress = progress or Silence()
+    progress = progress or NullProgress()
     network, lexicon, counts = model.network, model.lexicon, corpus.accounting
     total = counts["held_out_words"] + 2 * counts["held_out_sentences"]
-    progress.begin("Measuring", min(total, limit_words or total))
+    progress.start("Measuring", min(total, limit_words or total))
     pairs = network.objective.pairs
     batches = held_out(corpus, lexicon, _BATCHES, limit_words=limit_words, pairs=pairs)
-    return tally(network, fixed_questions(network, lexicon, batches), progress.reach)
+    return tally(network, fixed_questions(network, lexicon, batches), progress.update)

@@ -32,7 +32,7 @@ from polyseme.pretraining.plan import (
 )
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.pretraining.trainee import Pretraining
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
@@ -62,7 +62,7 @@ class Pretrained:
 
 def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
-    progress = progress if progress and is_first_process() else Silence()
+    progress = progress if progress and is_first_process() else NullProgress()
     with disk_faults_explained(config.out):
         return _pretrain(config, progress)
 
@@ -80,7 +80,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     held = config.held_out_words
     trainee = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
     if not corpus.accounting["held_out_sentences"]:
-        progress.say(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
+        progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
     plan = _plan(config, preset, trainee, progress)
     with contextlib.ExitStack() as stack:
         if is_first_process():
@@ -106,7 +106,7 @@ def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) 
             "are gone. To train it further: polyseme pretrain CORPUS --from "
             f"{shlex.quote(str(config.out))} --out NEW"
         )
-    progress.say(f"{config.out} is finished.")
+    progress.log(f"{config.out} is finished.")
     outcome = Outcome(
         steps=facts["steps"],
         seconds=3600 * facts["hours"],
@@ -141,7 +141,7 @@ def _plan(config: PretrainConfig, preset: Preset, trainee: Pretraining, progress
     steps = config.training.steps
     if steps is None and before.is_file():
         steps = build(Plan, read_toml(before)).training.steps
-        progress.say(f"Going on with the {steps:,} steps that were planned when the run began.")
+        progress.log(f"Going on with the {steps:,} steps that were planned when the run began.")
     if steps is None and config.hours is not None:
         steps = _steps_in(config, preset, trainee, progress)
     if steps is None:
@@ -159,14 +159,14 @@ def _steps_in(
     assert config.hours is not None
     if num_processes() > 1:
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
-    progress.say("Timing a few steps ...")
+    progress.log("Timing a few steps ...")
     training = resolve_training(config.training, preset, 1000)
     pace = time_steps(trainee, training)
     measuring = time_measuring(trainee)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
     steps = max(1, int(left / (pace.seconds + measuring / training.evaluate_every)))
     speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
-    progress.say(f"{speed}: {steps:,} steps in {hours}, measuring included.")
+    progress.log(f"{speed}: {steps:,} steps in {hours}, measuring included.")
     return steps
 
 

@@ -101,7 +101,7 @@ def compare_ways(
         fed = feed_in(config, way)
         tallies, facts = [], []
         for seed in seeds:
-            progress.say(f"{way}, seed {seed}")
+            progress.log(f"{way}, seed {seed}")
             folder = seed_folder(own_folder(out / way), seed)
             task = learn(fed, material, folder, seed=seed, progress=progress)
             tallies.append(task.tally(task.data(measured, kept=True)))

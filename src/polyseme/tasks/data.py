@@ -179,7 +179,7 @@ class DataSet:
             self._supply = feed.prepare(sentences, kept=kept, progress=progress)
         if self._supply.num_cut and progress:
             cut = f"{self._supply.num_cut:,} words are not read: their rows are too long."
-            progress.say(cut)
+            progress.log(cut)
         marks = [getattr(example, "marked", None) for example in examples]
         self._marked: Integers = np.array([-1 if m is None else m for m in marks], np.int64)
         self._answers = labels and [labels.encode(due(example, network)) for example in examples]

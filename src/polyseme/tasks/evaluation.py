@@ -48,9 +48,9 @@ def evaluate_task(
     examples, account = read_split(
         file, config.data.reader, config.network, words_like=config.words_like
     )
-    progress.begin("Measuring", len(folders))
+    progress.start("Measuring", len(folders))
     tallies = []
     for number, task in enumerate(chain([first], tasks), start=1):
         tallies.append(task.tally(task.data(examples, kept=True)))
-        progress.reach(number)
+        progress.update(number)
     return EvaluatedTask(folder, file, config.measured_by, tallies, account)

@@ -78,7 +78,7 @@ def _learn(
     task = Task.new(config, material.train, material.words(config))
     feed, network = task.module.feed, config.network
     for complaint in feed.known.complaints:
-        progress.say(complaint)
+        progress.log(complaint)
     trainee = TaskTraining(
         task,
         DataSet(material.train, network, feed, labels=task.labels, progress=progress),
@@ -90,7 +90,7 @@ def _learn(
     made_from = {**trainee.fingerprint(), "run": numbers_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
         Checkpoints(folder, keep=1).remove_all()  # a kill may have left them
-        progress.say(f"{folder} is finished.")
+        progress.log(f"{folder} is finished.")
         return finished
     outcome = train(trainee, run, folder, progress=progress)
     facts = _facts(task, outcome, material.train)

@@ -101,7 +101,7 @@ class Predictor:
     def label_file(self, path: Path, out: Path, progress: Progress) -> Account:
         """Label a file of texts; the result appears whole or not at all."""
         account = Account()
-        progress.begin("Labelling", path.stat().st_size if path.is_file() else 0)
+        progress.start("Labelling", path.stat().st_size if path.is_file() else 0)
         self.write(self.predict(self._of_file(path, account, progress)), out)
         return account
 
@@ -123,7 +123,7 @@ class Predictor:
                 account.reject(line, str(path))
                 continue
             done += len(line.text.encode()) + 1
-            progress.reach(done)
+            progress.update(done)
             if not line.text.strip():
                 continue
             try:

@@ -28,7 +28,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.files import disk_faults_explained
 from polyseme.parquet import ParquetReader
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.kneser_ney import Discounts, smooth
 
@@ -86,7 +86,7 @@ def held_out_perplexity(
     predicts each word from those after it. Nothing is left in the scratch folder.
     """
     words = pc.unique(pa.array(vocabulary, pa.string()))
-    source = _Source(corpus, words, config, backward, progress or Silence())
+    source = _Source(corpus, words, config, backward, progress or NullProgress())
     num_classes = len(words) + 2
     with (
         disk_faults_explained(scratch),
@@ -194,7 +194,7 @@ class _Source:
         every = self.config.every if held_out else 1
         seen = 0
         shards = self.corpus.shards
-        self.progress.begin(f"n-grams {'held out' if held_out else 'to train on'}", len(shards))
+        self.progress.start(f"n-grams {'held out' if held_out else 'to train on'}", len(shards))
         for done, path in enumerate(shards, start=1):
             with damage_explained(path), ParquetReader(path, ["words", "held_out"]) as file:
                 for group in range(file.num_row_groups):
@@ -204,7 +204,7 @@ class _Source:
                         wanted = (np.arange(len(places)) + seen) % every == 0
                         seen += len(places)
                         yield batch["words"].take(pa.array(places[wanted]))
-            self.progress.reach(done)
+            self.progress.update(done)
 
     def _to_columns(self, sentences: Any) -> list[Any]:
         """The words of many sentences as n-grams. Each distinct word is looked up once."""

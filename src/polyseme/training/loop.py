@@ -17,7 +17,7 @@ import torch
 from polyseme.engines import hold_folder
 from polyseme.errors import TrainingError, TrainingStoppedError
 from polyseme.files import disk_faults_explained
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -52,7 +52,7 @@ def train(
         if crew.is_first:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(hold_folder(folder))
-        listener = progress if crew.is_first and progress else Silence()
+        listener = progress if crew.is_first and progress else NullProgress()
         run = _Run(trainee, config, folder, crew=crew, progress=listener)
         stack.callback(run.close)
         return run.go(stop)
@@ -106,8 +106,8 @@ class _Run:
     def go(self, stop: StopRequest) -> Outcome:
         """All steps that are left."""
         self.module.train()
-        self.progress.begin("Training", self.config.steps)
-        self.progress.reach(self.state.step)
+        self.progress.start("Training", self.config.steps)
+        self.progress.update(self.state.step)
         self._measure_if_due()  # a stop may have left it undone
         stream = self.trainee.batches(self.state.position)
         while not self._is_over():
@@ -184,7 +184,7 @@ class _Run:
         if now - self.told_at > 0.2 or self.state.step == self.config.steps:
             self.told_at = now
             note = f"loss {measured.loss:.4f}, {speed:,.0f} words/s"
-            self.progress.reach(self.state.step, note)
+            self.progress.update(self.state.step, note)
 
     def _measure_if_due(self) -> None:
         """Measure on held-out data after each interval and at the end, once."""
@@ -242,6 +242,6 @@ class _Run:
 
     def _tell(self, message: str, event: str, **facts: Any) -> None:
         """To the user and to the log."""
-        self.progress.say(message)
+        self.progress.log(message)
         if self.log is not None:
             self.log.event(self.state.step, event, message=message, **facts)

@@ -20,7 +20,7 @@ from polyseme.errors import VectorsError
 from polyseme.files import sha256_of
 from polyseme.folders import MANIFEST
 from polyseme.model import Model
-from polyseme.progress import Progress, Silence
+from polyseme.progress import NullProgress, Progress
 from polyseme.transfer.cache import (
     CacheConfig,
     LayerCache,
@@ -84,7 +84,7 @@ class Frozen:
         """A data set's layers. `kept`: in the cache, if the settings have one."""
         if not (kept and self.config.cached):
             return WorkedOut(self, sentences)
-        return Cached(self, sentences, progress or Silence())
+        return Cached(self, sentences, progress or NullProgress())
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Iterator[Vectors]:
         """(L, T, D) of each sentence."""
@@ -152,8 +152,8 @@ def _open_or_make(
     if cache is not None and _is_right(cache, frozen, sentences):
         return cache
     del cache
-    progress.say(f"Layers of the data will take {origin.num_bytes / 1e9:.3g} GB on disk.")
-    progress.begin("Embedding the data", len(sentences))
+    progress.log(f"Layers of the data will take {origin.num_bytes / 1e9:.3g} GB on disk.")
+    progress.start("Embedding the data", len(sentences))
     make_cache(config, origin, _counted(frozen.layers(sentences), progress))
     cache = open_cache(config.folder, origin, lengths)
     assert cache is not None
@@ -163,7 +163,7 @@ def _open_or_make(
 def _counted(vectors: Iterator[Vectors], progress: Progress) -> Iterator[Vectors]:
     for number, found in enumerate(vectors, start=1):
         yield found
-        progress.reach(number)
+        progress.update(number)
 
 
 def _is_right(cache: LayerCache, frozen: Frozen, sentences: Sequence[Sequence[str]]) -> bool:

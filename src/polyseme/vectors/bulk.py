@@ -65,7 +65,7 @@ def note_environment(out: Path, config: VectorsConfig, progress: Progress) -> No
         before = None
     if isinstance(before, dict) and before != now:
         changed = differences(before, now)
-        progress.say(f"Files from before are made again, as last bits may differ: {changed}.")
+        progress.log(f"Files from before are made again, as last bits may differ: {changed}.")
     write_text(path, canonical_json(now))
 
 
