@@ -93,8 +93,8 @@ def test_about_half_of_those_with_a_successor_keep_it(corpus: Corpus) -> None:
     assert 0.45 < sum(kept) / len(kept) < 0.52  # some successors lie in the next row group
 
 
-def test_strangers_are_drawn_evenly_from_all_other_documents(tmp_path: Path) -> None:
-    # One sentence each, so nothing has a successor and every pair is of strangers.
+def test_random_partners_are_drawn_evenly_from_all_other_documents(tmp_path: Path) -> None:
+    # One sentence each, so nothing has a successor and every pair is random.
     corpus = make_corpus(tmp_path / "c", [[document(f"d{n}", 1) for n in range(4)]])
     drawn: dict[tuple[str, str], int] = {}
     for seed in range(150):

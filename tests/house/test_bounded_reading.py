@@ -50,7 +50,7 @@ MAY = {
     "legacy/torch_files.py": {"zipfile.ZipFile"},  # in the sandbox
     "legacy/hdf5.py": {"h5py.File"},  # in the sandbox, or to write
     "legacy/reading.py": {"path.open", "json.loads"},  # what the sandbox answers, at most 8 MB
-    "legacy/jail.py": {"Path('/proc/self/statm').read_text"},
+    "legacy/sandbox.py": {"Path('/proc/self/statm').read_text"},
     "vectors/allennlp_hdf5.py": {"h5py.File"},  # to write
 }  # fmt: skip
 """Which file may read what without `limits`, and why that is bounded."""

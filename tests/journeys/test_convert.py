@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import polyseme
-from legacy.jailed import needs_jail
 from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
+from legacy.sandboxed import needs_sandbox
 
 from polyseme.commands import convert, score
 from polyseme.config import build
@@ -21,7 +21,7 @@ from polyseme.text.running import RunningText
 from polyseme.vectors.carry import embed_carrying
 from polyseme.vectors.embedder import Embedder
 
-pytestmark = needs_jail
+pytestmark = needs_sandbox
 OLD = GOLDEN / "allennlp"
 WEIGHTS = OLD / "lm_weights.hdf5"
 

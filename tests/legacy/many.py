@@ -1,4 +1,4 @@
-"""Reads every file of a folder as a stranger's weights, each in a locked process of its own.
+"""Reads every file of a folder as untrusted weights, each in a locked process of its own.
 
     python many.py FORMAT FOLDER [MODE]
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from polyseme.errors import ModelError
-from polyseme.legacy import child, jail, reading
+from polyseme.legacy import child, reading, sandbox
 from polyseme.legacy.contents import Place, RefusedError
 
 QUIET = {"object.__getattr__", "object.__setattr__", "object.__delattr__", "sys._getframe"}
@@ -45,15 +45,15 @@ def watch() -> None:
 
 def be_child(arguments: list[str], pipe: int) -> NoReturn:
     os.dup2(pipe, 1)
-    lock = jail.lock
+    lock = sandbox.lock
 
     def guard() -> None:
-        if MODE in ("", "jailed"):
+        if MODE in ("", "sandboxed"):
             lock()
         if MODE in ("", "watched"):
             watch()
 
-    jail.lock = guard
+    sandbox.lock = guard
     try:
         child.main(arguments)
     finally:

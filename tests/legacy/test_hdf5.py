@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from legacy.hostile_hdf5 import ATTACKS, SECRET, make_attack, plain_file
-from legacy.jailed import needs_jail, read_many
+from legacy.sandboxed import needs_sandbox, read_many
 from polyseme.errors import MissingExtraError, ModelError
 from polyseme.legacy.contents import RefusedError, check_places, fetch, places_from_json
 from polyseme.legacy.hdf5 import find_arrays
@@ -28,7 +28,7 @@ def some_arrays() -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     }
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("dtype", ["<f4", "<f8"])
 def test_arrays_come_out_as_h5py_put_them_in(tmp_path: Path, libver: str, dtype: str) -> None:
@@ -86,7 +86,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return read_many("hdf5", folder).outcomes
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_weights_do_not_need_is_refused(outcomes: dict[str, str], name: str) -> None:
     assert outcomes[name].startswith("refused: ")
@@ -94,7 +94,7 @@ def test_what_weights_do_not_need_is_refused(outcomes: dict[str, str], name: str
     assert outcomes[name].isprintable()
 
 
-@needs_jail
+@needs_sandbox
 def test_a_block_of_foreign_bytes_at_the_start_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.hdf5"
     with h5py.File(path, "w", userblock_size=512) as file:
@@ -103,7 +103,7 @@ def test_a_block_of_foreign_bytes_at_the_start_is_refused(tmp_path: Path) -> Non
         read_hdf5(path)
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a\n", b"PK\x03\x04", b"\x80\x02N."])
 def test_what_is_no_hdf5_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "weights.hdf5"
@@ -119,8 +119,8 @@ def test_h5py_alone_would_have_told_the_secret(tmp_path: Path) -> None:
             assert file["w"][()].tobytes() == SECRET
 
 
-def test_the_audit_refuses_without_the_jail_too(tmp_path: Path) -> None:
-    """Two guards: were the jail to fail, the audit stands, and names what it met."""
+def test_the_audit_refuses_without_the_sandbox_too(tmp_path: Path) -> None:
+    """Two guards: were the sandbox to fail, the audit stands, and names what it met."""
     for name in ATTACKS:
         path = make_attack(tmp_path, name)
         with pytest.raises(RefusedError):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from legacy.jailed import needs_jail
 from legacy.published import (
     MANYLANGS,
     TOLERANCE,
@@ -18,6 +17,7 @@ from legacy.published import (
     furthest,
     read_manylangs_fixture,
 )
+from legacy.sandboxed import needs_sandbox
 from polyseme.batches import FIRST_WORD
 from polyseme.errors import ModelError
 from polyseme.legacy.contents import Floats
@@ -107,12 +107,12 @@ def gap(model: Model) -> float:
     return max(gaps)
 
 
-@needs_jail
+@needs_sandbox
 def test_both_calls_give_the_numbers_of_the_program() -> None:
     assert gap(read_manylangs_fixture()) <= TOLERANCE
 
 
-@needs_jail
+@needs_sandbox
 @each_mistake
 def test_a_mistake_in_reading_would_be_seen(mistake: Any) -> None:
     assert gap(mistake(read_manylangs_fixture())) > 1e-3
@@ -128,13 +128,13 @@ def _turn_word_and_characters(weights: dict[str, torch.Tensor]) -> None:
     projection.copy_(projection.roll(-10, dims=1))  # the table is 10 numbers wide
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("change", [_swap_begin_and_end, _turn_word_and_characters])
 def test_a_word_that_begins_and_ends_as_one_would_think_is_seen(change: Any) -> None:
     assert gap(changed(read_manylangs_fixture(), change)) > 1e-2
 
 
-@needs_jail
+@needs_sandbox
 def test_a_saved_model_is_the_same(tmp_path: Path) -> None:
     read_manylangs_fixture().save(tmp_path, card="")
     assert gap(Model.load(tmp_path)) <= TOLERANCE
@@ -268,7 +268,7 @@ def test_an_architecture_that_is_nowhere_is_asked_for(
         read_architecture(_folder_naming(tmp_path, named))
 
 
-@needs_jail
+@needs_sandbox
 def test_a_folder_without_its_words_is_refused(tmp_path: Path) -> None:
     shutil.copytree(MANYLANGS / "model", tmp_path / "model")
     (tmp_path / "model" / "word.dic").unlink()

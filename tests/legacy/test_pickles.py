@@ -21,7 +21,7 @@ from legacy.hostile_pickles import (
     tensor,
     text,
 )
-from legacy.jailed import needs_jail
+from legacy.sandboxed import needs_sandbox
 from legacy.torch_containers import new_container, old_container
 from polyseme.errors import ModelError
 from polyseme.legacy.contents import RefusedError
@@ -35,7 +35,7 @@ def reads(pickled: bytes) -> object:
     return Reader(pickled).read()
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "old container"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
 def test_tensors_come_out_as_torch_put_them_in(
@@ -56,7 +56,7 @@ def test_tensors_come_out_as_torch_put_them_in(
         assert np.array_equal(found[key], value.float().numpy())
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "old container"])
 @pytest.mark.parametrize(
     "value",
@@ -84,7 +84,7 @@ def test_what_is_no_plain_tensor_of_finite_floats_is_refused(
     assert "crashed" not in str(caught.value)
 
 
-@needs_jail
+@needs_sandbox
 def test_a_whole_module_is_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "weights.pkl"
     torch.save(torch.nn.Linear(2, 2), path)
@@ -194,7 +194,7 @@ CONTAINERS |= {
 }
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("content", CONTAINERS.values(), ids=CONTAINERS.keys())
 def test_a_container_that_is_not_as_torch_writes_it_is_refused(
     tmp_path: Path, content: bytes
@@ -205,7 +205,7 @@ def test_a_container_that_is_not_as_torch_writes_it_is_refused(
         read_state_dict(path)
 
 
-@needs_jail
+@needs_sandbox
 def test_the_container_these_are_bent_from_is_read(tmp_path: Path) -> None:
     path = tmp_path / "weights.pkl"
     for content in (old_container(GOOD), new_container(GOOD)):

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from legacy.hostile_pickles import GOOD
-from legacy.jailed import needs_jail
+from legacy.sandboxed import needs_sandbox
 from legacy.torch_containers import old_container
 from polyseme.errors import ModelError
 from polyseme.legacy import reading
@@ -39,15 +39,15 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @pytest.mark.parametrize(
     "harm",
     [
-        "jail._CREATE_RULESET = 9999",  # no such call: a kernel without Landlock
-        "jail._RESTRICT_SELF = 9999",
+        "sandbox._CREATE_RULESET = 9999",  # no such call: a kernel without Landlock
+        "sandbox._RESTRICT_SELF = 9999",
         "from polyseme.legacy import syscalls; syscalls.CALLS.clear()",
         "from polyseme.legacy import syscalls; syscalls._FILTER = 77",
     ],
 )
 def test_where_a_lock_is_missing_nothing_is_read(harm: str, weights: Path, child: Any) -> None:
     child(f"import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-          f"from polyseme.legacy import jail; {harm}")  # fmt: skip
+          f"from polyseme.legacy import sandbox; {harm}")  # fmt: skip
     with pytest.raises(ModelError, match=r"was not read\. .*Linux 5\.13.*Convert the model on"):
         reading.read_state_dict(weights)
 
@@ -61,7 +61,7 @@ def test_other_systems_are_told_the_way_out(
         reading.read_state_dict(weights)
 
 
-@needs_jail
+@needs_sandbox
 def test_an_honest_child_is_believed(weights: Path, child: Any) -> None:
     assert reading.read_state_dict(weights)["w"].tolist() == [0, 1, 2, 3]
 

@@ -152,7 +152,7 @@ def test_scores_that_are_no_numbers_give_an_error_and_no_labels(case: Case, valu
 def test_no_poisoned_weight_of_a_task_is_loaded(
     case: Case, value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As a stranger would: our own way of writing refuses what is not finite.
+    # As someone else would: our own way of writing refuses what is not finite.
     monkeypatch.setattr(stored, "_first_not_finite", lambda _: None)
     task = predictor(case, ROLES, {"kind": "tagging"}).task
     for name, weight in task.module.state_dict().items():

@@ -16,7 +16,7 @@ def choose_partners(
     """
     successors = _successors(window)[first]
     keeps = (successors >= 0) & (random.random(len(first)) < 0.5)
-    second = np.where(keeps, successors, _strangers(window, first, random))
+    second = np.where(keeps, successors, _from_other_documents(window, first, random))
     return second, (second == successors).astype(np.int64)
 
 
@@ -29,7 +29,7 @@ def _successors(window: Window) -> Integers:
     return successors
 
 
-def _strangers(window: Window, first: Integers, random: np.random.Generator) -> Integers:
+def _from_other_documents(window: Window, first: Integers, random: np.random.Generator) -> Integers:
     """For each sentence one drawn evenly from all sentences of other documents."""
     by_document = np.argsort(window.documents, kind="stable")
     grouped = window.documents[by_document]
@@ -40,5 +40,5 @@ def _strangers(window: Window, first: Integers, random: np.random.Generator) -> 
     drawn = random.integers(0, len(grouped) - sizes)
     # Documents stand together here, so one's own is passed over by stepping across it.
     drawn += np.where(drawn >= begins, sizes, 0)
-    strangers: Integers = by_document[drawn]
-    return strangers
+    drawn_from: Integers = by_document[drawn]
+    return drawn_from

@@ -1,7 +1,7 @@
 """Make a model of old ELMo weights, or write a model as old programs read it.
 
 Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
-ELMoForManyLangs. Files of strangers are parsed in a locked process, which needs Linux.
+ELMoForManyLangs. Untrusted files are parsed in a locked process, which needs Linux.
 
 Examples:
 

@@ -1,7 +1,8 @@
-"""The process in which a stranger's file is parsed: it locks itself in, looks, tells, and ends.
+"""The process in which an untrusted file is parsed: it locks itself in, looks, tells, and ends.
 
     in   arguments: which format, the descriptor of the open file, its size
-    out  one JSON object on standard output: {"places": [...]}, {"refused": why} or {"no_jail": why}
+    out  one JSON object on standard output: {"places": [...]}, {"refused": why} or
+         {"no_sandbox": why}
 
 Started by `reading.py` and by nobody else. All that is needed is imported before the lock falls.
 """
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO, NoReturn
 
-from polyseme.legacy import hdf5, jail, torch_files
+from polyseme.legacy import hdf5, sandbox, torch_files
 from polyseme.legacy.contents import Place, RefusedError
 
 FORMATS: dict[str, tuple[Callable[[], None], Callable[[BinaryIO, int], list[Place]]]] = {
@@ -28,9 +29,9 @@ def main(arguments: list[str]) -> None:
     warm_up, find = FORMATS[kind]
     warm_up()
     try:
-        jail.lock()
-    except jail.JailError as error:
-        _tell({"no_jail": error.reason})
+        sandbox.lock()
+    except sandbox.SandboxError as error:
+        _tell({"no_sandbox": error.reason})
     try:
         places = find(stream, size)
         _tell({"places": [place.to_json() for place in places]})

@@ -1,6 +1,6 @@
-"""Where the numbers lie in a stranger's file, and how they are fetched once that is known.
+"""Where the numbers lie in an untrusted file, and how they are fetched once that is known.
 
-    in   places    told by the jailed child: name, shape, type and offset of each array
+    in   places    told by the sandboxed child: name, shape, type and offset of each array
     out  arrays    float32, read by us from those offsets
 
 The child sends no numbers, only this table, and the table is believed in nothing: every place must

@@ -1,6 +1,6 @@
 """HDF5 weights: which arrays a file holds, and writing such a file.
 
-    in   an open HDF5 file        read only inside the jail, see `child.py`
+    in   an open HDF5 file        read only inside the sandbox, see `child.py`
     out  a table of its arrays    name, shape, type and offset of each
 
 HDF5 can name other files, run filters and point anywhere. Weights need none of that, so all of it

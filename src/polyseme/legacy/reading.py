@@ -1,9 +1,9 @@
-"""Weights out of files of strangers, without believing or running anything in them.
+"""Weights out of untrusted files, without believing or running anything in them.
 
     in   an HDF5 file, or a torch file with a state dict
     out  float32 arrays by name
 
-Files are parsed in a child process that is locked in (`jail.py`) and sends back a table: which
+Files are parsed in a child process that is locked in (`sandbox.py`) and sends back a table: which
 arrays lie where. Only after checking that table (`contents.py`) are the numbers read, here. A child
 that crashes, hangs, or tells nonsense is a refused file. There is no other way in, and no switch.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import MissingExtraError, ModelError
-from polyseme.legacy import jail
+from polyseme.legacy import sandbox
 from polyseme.legacy.archives import extract_member, read_member
 from polyseme.legacy.contents import Floats, RefusedError, check_places, fetch, places_from_json
 from polyseme.legacy.hdf5 import write_hdf5
@@ -51,7 +51,7 @@ def _read(path: Path, kind: str) -> dict[str, Floats]:
     if not path.is_file():
         raise ModelError(f"There is no file {path}.")
     try:
-        jail.check_system()
+        sandbox.check_system()
         with path.open("rb", buffering=0) as stream:
             size = os.fstat(stream.fileno()).st_size
             answer = _ask_child(kind, stream.fileno(), size)
@@ -60,7 +60,7 @@ def _read(path: Path, kind: str) -> dict[str, Floats]:
             return fetch(stream.fileno(), places)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
-    except jail.JailError as error:
+    except sandbox.SandboxError as error:
         raise ModelError(f"{path} was not read. {error}") from error
     except RefusedError as error:
         raise ModelError(
@@ -78,8 +78,8 @@ def _ask_child(kind: str, descriptor: int, size: int) -> Any:
         raise RefusedError("parsing it ended without an answer") from error
     if not isinstance(answer, dict) or len(answer) != 1:
         raise RefusedError("parsing it gave an answer that is none")
-    if "no_jail" in answer:
-        raise jail.JailError(_plain(answer["no_jail"]))
+    if "no_sandbox" in answer:
+        raise sandbox.SandboxError(_plain(answer["no_sandbox"]))
     if "places" not in answer:
         raise RefusedError(_plain(answer.get("refused", "parsing it gave an answer that is none")))
     return answer["places"]
@@ -92,7 +92,7 @@ def _run_child(arguments: list[str], descriptor: int) -> bytes:
         [sys.executable, "-I", "-c", _START, search, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # a stranger's words have no business on our terminal
+        stderr=subprocess.DEVNULL,  # an untrusted file's words have no business on our terminal
         pass_fds=[descriptor],
         env=_environment(),
     )

@@ -1,6 +1,6 @@
 """torch's two containers for a state dict: which arrays they hold, and where.
 
-    in   an open file               read only inside the jail, see `child.py`
+    in   an open file               read only inside the sandbox, see `child.py`
     out  a table of its tensors     name, shape, strides, type and offset of each
 
 Since 2020 torch writes a zip with a pickle and one uncompressed member per storage. Before, it

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from legacy.jailed import needs_jail
+from legacy.sandboxed import needs_sandbox
 from polyseme.legacy.syscalls import CALLS, make_filter
 
 ATTEMPTS = {
@@ -42,10 +42,10 @@ ATTEMPTS = {
 
 def attempt(action: str, target: Path, *, locked: bool) -> str:
     """What a process says that tries something: done, or the error."""
-    lock = "jail.lock()" if locked else "pass"
+    lock = "sandbox.lock()" if locked else "pass"
     code = f"""
 import ctypes, os, resource, socket, subprocess, sys, threading
-from polyseme.legacy import jail
+from polyseme.legacy import sandbox
 target = {str(target)!r}
 {lock}
 try:
@@ -59,9 +59,9 @@ os._exit(0)
     return run.stdout.strip() or f"ended with {run.returncode}"
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("action", ATTEMPTS.values(), ids=ATTEMPTS.keys())
-def test_what_works_outside_the_jail_fails_inside(action: str, tmp_path: Path) -> None:
+def test_what_works_outside_the_sandbox_fails_inside(action: str, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("here", encoding="utf-8")
     inside = attempt(action, target, locked=True)
@@ -72,13 +72,13 @@ def test_what_works_outside_the_jail_fails_inside(action: str, tmp_path: Path) -
     assert outside == "done" or (action.startswith("os.exec") and outside == "ended with 0")
 
 
-@needs_jail
+@needs_sandbox
 def test_what_was_open_before_can_be_read_and_the_pipe_written() -> None:
     code = """
 import os, sys
-from polyseme.legacy import jail
+from polyseme.legacy import sandbox
 stream = open(sys.argv[1], "rb")
-jail.lock()
+sandbox.lock()
 stream.seek(5)
 print(stream.read().decode(), flush=True)
 os._exit(0)
@@ -88,9 +88,11 @@ os._exit(0)
     assert run.stdout.decode().strip() == path.read_bytes()[5:].decode().strip()
 
 
-@needs_jail
+@needs_sandbox
 def test_a_process_that_computes_without_end_is_ended() -> None:
-    code = "from polyseme.legacy import jail; jail.SECONDS = 1; jail.lock()\nwhile True: pass"
+    code = (
+        "from polyseme.legacy import sandbox; sandbox.SECONDS = 1; sandbox.lock()\nwhile True: pass"
+    )
     started = time.monotonic()
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
     assert run.returncode < 0
@@ -100,11 +102,11 @@ def test_a_process_that_computes_without_end_is_ended() -> None:
 def test_a_second_thread_would_be_free_and_is_not_tolerated() -> None:
     code = """
 import threading
-from polyseme.legacy import jail
+from polyseme.legacy import sandbox
 threading.Thread(target=threading.Event().wait, args=(20,), daemon=True).start()
 try:
-    jail.lock()
-except jail.JailError as error:
+    sandbox.lock()
+except sandbox.SandboxError as error:
     print(error)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -144,17 +146,17 @@ def test_no_call_that_opens_starts_or_connects_is_on_the_list() -> None:
                                    "execve", "connect", "ptrace", "prctl", "kill"}  # fmt: skip
 
 
-@needs_jail
+@needs_sandbox
 def test_the_lock_is_what_holds(tmp_path: Path) -> None:
     """Without Landlock seccomp still forbids opening, and the other way round: two locks."""
     target = tmp_path / "target"
     target.write_text("here", encoding="utf-8")
     for other in (
-        "jail._close_files = lambda _: None",
-        "jail.allow_only_computing = lambda _: None",
+        "sandbox._close_files = lambda _: None",
+        "sandbox.allow_only_computing = lambda _: None",
     ):
         code = (
-            f"import os; from polyseme.legacy import jail; {other}; jail.lock()\n"
+            f"import os; from polyseme.legacy import sandbox; {other}; sandbox.lock()\n"
             f"try: open({str(target)!r}); print('done', flush=True)\n"
             "except OSError: print('closed', flush=True)\nos._exit(0)"
         )

@@ -1,4 +1,4 @@
-"""A process locks itself in, for good, before it looks at a stranger's file.
+"""A process locks itself in, for good, before it looks at an untrusted file.
 
 Afterwards it can read what it already has open, compute, write to its pipe and end. It can open no
 file and no connection, start nothing, and take no more memory or time than it was given. The kernel
@@ -22,14 +22,14 @@ SECONDS = 20
 """Of processor time."""
 
 _WAY_OUT = (
-    "Reading files of strangers needs Linux 5.13 or later with Landlock on, on an x86-64 or arm64 "
+    "Reading untrusted files needs Linux 5.13 or later with Landlock on, on an x86-64 or arm64 "
     "processor. Convert the model on such a machine (a virtual one will do) and copy the result."
 )
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446  # the same numbers on every processor
 _NO_NEW_PRIVILEGES, _DIE_WITH_PARENT = 38, 1
 
 
-class JailError(Exception):
+class SandboxError(Exception):
     """This machine cannot lock a process in; the text says why and what to do."""
 
     def __init__(self, reason: str) -> None:
@@ -40,7 +40,7 @@ class JailError(Exception):
 def check_system() -> None:
     """Refuse where there is no Landlock to ask for."""
     if sys.platform != "linux":
-        raise JailError(f"This system is {sys.platform}")
+        raise SandboxError(f"This system is {sys.platform}")
 
 
 def lock() -> None:
@@ -49,16 +49,16 @@ def lock() -> None:
     # Landlock binds the calling thread alone: another one would stay free.
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
-        raise JailError(f"The reading process has {threads} threads where it should have one")
+        raise SandboxError(f"The reading process has {threads} threads where it should have one")
     _limit()
     libc = ctypes.CDLL(None, use_errno=True)
     for option, value in ((_DIE_WITH_PARENT, 9), (_NO_NEW_PRIVILEGES, 1)):
         if libc.prctl(option, ctypes.c_ulong(value), *[ctypes.c_ulong(0)] * 3):
-            raise JailError(_failure("prctl"))
+            raise SandboxError(_failure("prctl"))
     _close_files(libc)
     reason = allow_only_computing(libc)
     if reason:
-        raise JailError(reason)
+        raise SandboxError(reason)
 
 
 def _limit() -> None:
@@ -80,7 +80,7 @@ def _limit() -> None:
         try:
             resource.setrlimit(limit, (bound, bound))
         except (OSError, ValueError) as error:
-            raise JailError(f"A limit could not be set ({error})") from error
+            raise SandboxError(f"A limit could not be set ({error})") from error
 
 
 class _Ruleset(ctypes.Structure):
@@ -93,7 +93,7 @@ def _close_files(libc: ctypes.CDLL) -> None:
     """Landlock: no right to any file, TCP port, outside socket or outside process."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if version < 1:
-        raise JailError(_failure("This kernel has no Landlock, or has it switched off"))
+        raise SandboxError(_failure("This kernel has no Landlock, or has it switched off"))
     # Each version brought more that can be forbidden; asking an old kernel for more is an error.
     rights = 13 if version < 2 else 14 if version < 3 else 15 if version < 5 else 16
     ruleset = _Ruleset((1 << rights) - 1, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
@@ -102,7 +102,7 @@ def _close_files(libc: ctypes.CDLL) -> None:
         _CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0)
     )
     if descriptor < 0 or libc.syscall(_RESTRICT_SELF, descriptor, ctypes.c_uint32(0)):
-        raise JailError(_failure("Landlock refused"))
+        raise SandboxError(_failure("Landlock refused"))
     os.close(descriptor)
 
 

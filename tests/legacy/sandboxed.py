@@ -1,4 +1,4 @@
-"""Whether this machine can lock a process in, and reading a whole folder of strangers' files."""
+"""Whether this machine can lock a process in, and reading a whole folder of untrusted files."""
 
 import json
 import subprocess
@@ -11,13 +11,13 @@ from required import needs
 MANY = Path(__file__).parent / "many.py"
 
 
-def has_jail() -> bool:
-    code = "from polyseme.legacy import jail; jail.lock()"
+def has_sandbox() -> bool:
+    code = "from polyseme.legacy import sandbox; sandbox.lock()"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     return run.returncode == 0
 
 
-needs_jail = needs(has_jail(), "a kernel with Landlock and seccomp", only_on="linux")
+needs_sandbox = needs(has_sandbox(), "a kernel with Landlock and seccomp", only_on="linux")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Weights of strangers: nothing in them is obeyed, believed or let grow (L1, L2)."""
+"""Untrusted weights: nothing in them is obeyed, believed or let grow (L1, L2)."""
 
 import random
 import shutil
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from legacy.hostile_hdf5 import mutants
 from legacy.hostile_pickles import GOOD, live, payloads
-from legacy.jailed import needs_jail, read_many
+from legacy.sandboxed import needs_sandbox, read_many
 from legacy.torch_containers import new_container, old_container
 
 from polyseme.legacy.reading import write_hdf5
@@ -22,7 +22,7 @@ MEMORY = 200 << 20
 # L1: hostile pickles
 
 
-@needs_jail
+@needs_sandbox
 def test_no_payload_is_obeyed_in_either_container(tmp_path: Path) -> None:
     canary, folder = tmp_path / "canary", tmp_path / "files"
     folder.mkdir()
@@ -42,7 +42,7 @@ def test_no_payload_is_obeyed_in_either_container(tmp_path: Path) -> None:
     assert told.bytes < MEMORY
 
 
-@needs_jail
+@needs_sandbox
 def test_the_listener_and_the_lock_each_hold_back_a_pickle_that_is_obeyed(tmp_path: Path) -> None:
     canary, folder = tmp_path / "canary", tmp_path / "files"
     folder.mkdir()
@@ -51,7 +51,7 @@ def test_the_listener_and_the_lock_each_hold_back_a_pickle_that_is_obeyed(tmp_pa
     heard = read_many("torch", folder, "watched").outcomes
     assert all("crashed (code 99)" in outcome for outcome in heard.values())
     assert not canary.exists()
-    read_many("torch", folder, "jailed")
+    read_many("torch", folder, "sandboxed")
     assert not canary.exists()
     read_many("torch", folder, "free")
     assert canary.exists(), "the payloads are blunt"
@@ -85,14 +85,14 @@ def bent_torch_files(number: int, seed: int) -> Iterator[bytes]:
         yield bytes(data)
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.parametrize("kind", ["hdf5", "torch"])
 def test_files_bent_at_random_are_read_or_refused(kind: str, tmp_path: Path) -> None:
     make_files = mutants if kind == "hdf5" else bent_torch_files
     check_mutants(kind, make_files(150, seed=1), tmp_path)
 
 
-@needs_jail
+@needs_sandbox
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 @pytest.mark.parametrize("kind", ["hdf5", "torch"])
@@ -101,7 +101,7 @@ def test_ten_thousand_files_bent_at_random(kind: str, part: int, tmp_path: Path)
     check_mutants(kind, make_files(1_000, seed=100 + part), tmp_path)
 
 
-@needs_jail
+@needs_sandbox
 def test_a_large_file_takes_at_most_twice_its_size(tmp_path: Path) -> None:
     weights = {f"w{n}": np.ones((1024, 2048), np.float32) for n in range(16)}
     write_hdf5(tmp_path / "large.hdf5", weights)
@@ -111,6 +111,6 @@ def test_a_large_file_takes_at_most_twice_its_size(tmp_path: Path) -> None:
     assert told.bytes <= 2 * size + MEMORY
 
 
-def test_nothing_of_torch_is_imported_to_read_a_strangers_file() -> None:
+def test_nothing_of_torch_is_imported_to_read_an_untrusted_file() -> None:
     code = "import sys, polyseme.legacy.child; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""Models of strangers: no weight, bit or setting is believed that does not fit (L3, L6, L7)."""
+"""Untrusted models: no weight, bit or setting is believed that does not fit (L3, L6, L7)."""
 
 import json
 import random
