@@ -8,7 +8,7 @@ Python is asked to run, import, open or start anything after the lock fell. Tell
 became of each file, and how much memory the largest process took.
 
 Modes are for showing that the guards are what guards. All obey pickles with Python's own unpickler:
-`watched` under the listener alone, `jailed` under the lock alone, `free` under neither.
+`watched` under the listener alone, `sandboxed` under the lock alone, `free` under neither.
 """
 
 import json

@@ -3,7 +3,7 @@
 Nothing is ever unpacked as an archive wants it: it does not choose where a file goes, what it is
 called, or how long it is. One member is read, under the name we ask for, and its bytes are counted.
 Python's own reader of zips is written in Python, so it needs no sandbox; but a long index would
-still fill the memory, and is looked at first. Tar archives, which can hold links, are not read at all.
+still fill the memory, and is looked at first. Tar archives, which can hold links, are not read.
 """
 
 import os
