@@ -98,7 +98,7 @@ def speed(model: Path, corpus: Corpus, repeats: int) -> None:
 
     def whole() -> float:
         from polyseme.commands.embed import EmbedConfig, run
-        from polyseme.engines import HandsConfig
+        from polyseme.engines import ExecutorConfig
         from polyseme.vectors.settings import VectorsConfig
 
         with tempfile.TemporaryDirectory(dir=corpus.folder.parent) as out:
@@ -107,7 +107,7 @@ def speed(model: Path, corpus: Corpus, repeats: int) -> None:
                 inputs=(str(corpus.folder),),
                 out=Path(out) / "v",
                 vectors=VectorsConfig(layers="top"),
-                hands=HandsConfig(workers=1),
+                executor=ExecutorConfig(workers=1),
             )
             return words / run(config).seconds
 

@@ -34,7 +34,7 @@ from polyseme.encoders.encoder import EncoderConfig, NoContextConfig
 from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig, LookupInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
-from polyseme.engines import HandsConfig
+from polyseme.engines import ExecutorConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.masked import MaskedConfig
@@ -103,7 +103,12 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             "stored in its `config.toml`."
         ),
     ),
-    ("Who does the work", "hands.", HandsConfig, "The table `[hands]`, of prepare and embed."),
+    (
+        "Who does the work",
+        "executor.",
+        ExecutorConfig,
+        "The table `[executor]`, of prepare and embed.",
+    ),
     ("polyseme inspect", "", InspectConfig, "Top level of the file."),
     ("polyseme plan", "", PlanConfig, "Top level of the file."),
     ("polyseme pretrain", "", PretrainConfig, "Top level of the file."),

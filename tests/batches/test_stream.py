@@ -20,7 +20,7 @@ from polyseme.batches import Batch, BatchConfig, Lexicon, LexiconConfig, Sentenc
 from polyseme.batches.window import Window, read_window
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.prepare import run as prepare
-from polyseme.engines import HandsConfig
+from polyseme.engines import ExecutorConfig
 from polyseme.errors import CorpusError
 from polyseme.text.corpus import Corpus
 from polyseme.text.settings import CorpusConfig
@@ -261,7 +261,7 @@ def test_a_prepared_corpus_streams_as_accounted(tmp_path: Path) -> None:
         inputs=(str(tmp_path / "in.txt"),),
         out=tmp_path / "c",
         corpus=settings,
-        hands=HandsConfig(workers=1),
+        executor=ExecutorConfig(workers=1),
     )
     corpus = prepare(config).corpus
     lexicon = Lexicon.of(corpus, LEXICON)

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text(TEXT, encoding="utf-8")
     corpus = {"language": "en", "segmenter": "whitespace", "held_out": 0.0}
-    values = {"inputs": ("a.txt",), "out": "corpus", "hands": {"workers": 1}, "corpus": corpus}
+    values = {"inputs": ("a.txt",), "out": "corpus", "executor": {"workers": 1}, "corpus": corpus}
     run(build(PrepareConfig, values))
     return tmp_path
 

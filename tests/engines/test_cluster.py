@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from engines import jobs
 from polyseme.engines import RayConfig, ShardJob, cluster, run_job
-cluster.DEATHS_ALLOWED = 2
+cluster.MAX_RETRIES = 2
 folder = Path(sys.argv[1])
 inputs = jobs.make_inputs(folder / "in", 4)
 try:

@@ -65,7 +65,7 @@ def test_a_shard_whose_worker_dies_is_done_again(tmp_path: Path) -> None:
 def test_a_shard_that_always_ends_its_worker_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "DEATHS_ALLOWED", 2)
+    monkeypatch.setattr(local, "MAX_RETRIES", 2)
     with pytest.raises(EngineError, match=r"part-00001 has ended its worker 2 times.*Killed"):
         run_job(ShardJob(die, ""), make_inputs(tmp_path / "in", 3), tmp_path / "out", engine=TWO)
     assert "receipts/part-00000.json" in hashes(tmp_path / "out")

@@ -36,7 +36,7 @@ def rule_corpus(folder: Path) -> Corpus:
         "inputs": [str(text)],
         "out": folder / "corpus",
         "corpus": corpus,
-        "hands": {"workers": 1},
+        "executor": {"workers": 1},
     }
     return prepare.run(build(prepare.PrepareConfig, values)).corpus
 

@@ -72,7 +72,7 @@ def run_prepare(inputs: Inputs, out: Path, turn: int) -> None:
         "inputs": [str(path) for path in inputs.texts[: 1 + turn % 3]],
         "out": out,
         "corpus": corpus | {"max_words": 100 + turn % 2},
-        "hands": {"workers": 1},
+        "executor": {"workers": 1},
         "replace": True,
     }
     prepare.run(build(prepare.PrepareConfig, values))
@@ -86,7 +86,7 @@ def run_embed(inputs: Inputs, out: Path, turn: int) -> None:
         "inputs": texts,
         "out": out,
         "vectors": chosen,
-        "hands": {"workers": 1},
+        "executor": {"workers": 1},
         "replace": True,
     }
     embed.run(build(embed.EmbedConfig, values))

@@ -29,7 +29,7 @@ class Case:
     def settings(self, out: Path, **changes: Any) -> EmbedConfig:
         own = {
             name: changes.pop(name)
-            for name in ("inputs", "words_file", "replace", "hands")
+            for name in ("inputs", "words_file", "replace", "executor")
             if name in changes
         }
         values = {
@@ -37,7 +37,7 @@ class Case:
             "inputs": [str(self.corpus.folder)],
             "out": out,
             "vectors": changes,
-            "hands": {"workers": 1},
+            "executor": {"workers": 1},
         }
         return build(EmbedConfig, values | own)
 
@@ -57,7 +57,7 @@ def make_case(folder: Path, lines: int = 300) -> Case:
         "inputs": [str(text)],
         "out": folder / "corpus",
         "corpus": corpus,
-        "hands": {"workers": 1},
+        "executor": {"workers": 1},
     }
     prepared = prepare.run(build(prepare.PrepareConfig, values)).corpus
     torch.manual_seed(3)

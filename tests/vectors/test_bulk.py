@@ -108,7 +108,7 @@ def test_the_uses_of_a_word_can_be_read(case: Case, tmp_path: Path) -> None:
 
 def test_one_worker_and_two_give_the_same_bytes(case: Case, tmp_path: Path) -> None:
     case.embed(tmp_path / "one")
-    case.embed(tmp_path / "two", hands={"workers": 2})
+    case.embed(tmp_path / "two", executor={"workers": 2})
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
 
 
@@ -199,7 +199,7 @@ def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> Non
         "inputs": [str(case.text)],
         "out": tmp_path / "c",
         "corpus": {"language": "en", "layout": "lines", "segmenter": "whitespace"},
-        "hands": {"workers": 1},
+        "executor": {"workers": 1},
     }
     prepare.run(build(prepare.PrepareConfig, values))
     with pytest.raises(ModelError, match="words were found with"):

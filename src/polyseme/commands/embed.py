@@ -24,7 +24,7 @@ from rich.console import Group, RenderableType
 from polyseme.commands import prepare
 from polyseme.commands.vectors import accounting
 from polyseme.config import Settings, build, differences, read_toml, to_toml
-from polyseme.engines import HandsConfig, Receipt, hold_folder, run_job
+from polyseme.engines import ExecutorConfig, Receipt, hold_folder, run_job
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.files import (
     WORK,
@@ -66,7 +66,7 @@ class EmbedConfig(Settings):
     """Which vectors."""
     words_file: Path | None = None
     """A file of words to keep, one a line, besides those of --words."""
-    hands: HandsConfig = Field(default_factory=HandsConfig)
+    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Who does the work."""
     replace: bool = False
     """Make the vectors anew if the folder holds some made with other settings."""
@@ -109,7 +109,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
                 embedding_job(work),
                 parts,
                 config.out,
-                engine=config.hands.chosen,
+                engine=config.executor.chosen,
                 on_progress=progress.update,
             )
             _finish(config, work, receipts, model=model, corpus=corpus)
@@ -192,7 +192,7 @@ def _prepared(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus
         inputs=config.inputs,
         out=own_folder(config.out / PREPARED),
         corpus=build(CorpusConfig, settings),
-        hands=config.hands,
+        executor=config.executor,
         replace=config.replace,
     )
     return prepare.run(texts, progress).corpus

@@ -24,7 +24,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings, build, differences, read_toml, to_toml
-from polyseme.engines import HandsConfig, Receipt, ShardJob, hold_folder, run_job
+from polyseme.engines import ExecutorConfig, Receipt, ShardJob, hold_folder, run_job
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.files import (
     WORK,
@@ -49,7 +49,7 @@ from polyseme.text.vocabulary import count_words
 
 
 class PrepareConfig(Settings):
-    """What to read, where to write, and with which hands."""
+    """What to read, where to write, and where the work is done."""
 
     inputs: tuple[str, ...]
     """Files, folders or globs to read."""
@@ -57,7 +57,7 @@ class PrepareConfig(Settings):
     """Folder to write the corpus to."""
     corpus: CorpusConfig
     """What the corpus is."""
-    hands: HandsConfig = Field(default_factory=HandsConfig)
+    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Who does the work."""
     replace: bool = False
     """Make the corpus anew if the folder holds one made with other settings."""
@@ -184,7 +184,7 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
     progress.start("Preparing", sum(batch.size for batch in batches))
     try:
         return run_job(
-            job, batches, config.out, engine=config.hands.chosen, on_progress=progress.update
+            job, batches, config.out, engine=config.executor.chosen, on_progress=progress.update
         )
     except FileNotFoundError as error:
         raise InputError(
@@ -200,7 +200,7 @@ def _finish(
     files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
     shards = [config.out / name for name in files if name.startswith("shards/")]
     progress.start("Counting words", 1)
-    distinct = count_words(shards, config.out / VOCABULARY, threads=config.hands.workers)
+    distinct = count_words(shards, config.out / VOCABULARY, threads=config.executor.workers)
     progress.update(1)
     for name in (VOCABULARY, CONFIG):
         files[name] = describe_file(config.out / name)

@@ -9,12 +9,12 @@
 from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard
 from polyseme.engines.holding import hold_file, hold_folder
 from polyseme.engines.run import run_job
-from polyseme.engines.settings import EngineConfig, HandsConfig, LocalConfig, RayConfig
+from polyseme.engines.settings import EngineConfig, ExecutorConfig, LocalConfig, RayConfig
 from polyseme.engines.watch import Report
 
 __all__ = [
     "EngineConfig",
-    "HandsConfig",
+    "ExecutorConfig",
     "LocalConfig",
     "RayConfig",
     "Receipt",

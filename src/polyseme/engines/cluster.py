@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.engines.commit import (
-    DEATHS_ALLOWED,
+    MAX_RETRIES,
     Receipt,
     ShardInput,
     ShardJob,
@@ -44,7 +44,7 @@ def run_on_ray(
     with _connected(engine) as ray:
         # Retries are for deaths of workers and nodes; an exception from the work itself is the
         # user's to see at once.
-        options = {"max_retries": DEATHS_ALLOWED - 1, "retry_exceptions": False, "num_cpus": 1}
+        options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
         commit = ray.remote(**options)(_commit)
         shared_job = ray.put(job)
         waiting = iter(inputs)
@@ -76,7 +76,7 @@ def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
         raise error.cause from error  # the work's own error, as the local engine would raise it
     except ray.exceptions.RayError as error:
         raise EngineError(
-            f"{shard.name} has ended its worker {DEATHS_ALLOWED} times, or the Ray cluster lost it "
+            f"{shard.name} has ended its worker {MAX_RETRIES} times, or the Ray cluster lost it "
             f"for good: {error}. All other finished shards are kept; run the same command again "
             "when the cluster is well."
         ) from error
@@ -116,7 +116,7 @@ def _connect(engine: RayConfig, folder: str) -> Any:
         _check_closed(ray)
         return ray
     try:
-        _knock(engine.address)
+        _check_port(engine.address)
         ray.init(address=engine.address, **quiet)
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
         raise EngineError(
@@ -145,7 +145,7 @@ def _set_switches(engine: RayConfig) -> None:
     os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
-def _knock(address: str) -> None:
+def _check_port(address: str) -> None:
     """Fail at once where nobody listens; Ray would go on trying for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from polyseme.engines.watch import LeaveWord, Report
+from polyseme.engines.watch import ProgressFile, Report
 from polyseme.errors import EngineError, PolysemeError
 from polyseme.files import (
     WORK,
@@ -38,7 +38,7 @@ from polyseme.shapes import check_shape
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
 # machine kills workers for the sins of others.
-DEATHS_ALLOWED = 12
+MAX_RETRIES = 12
 # Stands in each scratch folder from its beginning. A folder without it was not made here: the
 # scratch folder was taken away and the work, making its own folders, has made it again.
 _MARK = "mark"
@@ -99,7 +99,7 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
     scratch = _open_scratch(folder, run, shard.name)
     unfinished = scratch / "files"
     try:
-        counts = job.work(shard, unfinished, LeaveWord(scratch))
+        counts = job.work(shard, unfinished, ProgressFile(scratch))
         if shard.digest() != digest:
             raise EngineError(
                 f"The input of {shard.name} changed while it was being read. "

@@ -16,7 +16,7 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from polyseme.engines.commit import (
-    DEATHS_ALLOWED,
+    MAX_RETRIES,
     Receipt,
     ShardInput,
     ShardJob,
@@ -90,7 +90,7 @@ def _next_news(crew: list[_Worker]) -> list[_Worker]:
 
 
 def _check_deaths(shard: ShardInput, deaths: int, worker: _Worker) -> None:
-    if deaths < DEATHS_ALLOWED:
+    if deaths < MAX_RETRIES:
         return
     code = worker.process.exitcode or 0
     how = signal.strsignal(-code) if code < 0 else f"exit code {code}"

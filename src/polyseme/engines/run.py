@@ -13,7 +13,7 @@ from polyseme.engines.commit import Receipt, ShardInput, ShardJob, commit_shard,
 from polyseme.engines.holding import hold_folder
 from polyseme.engines.outputs import check_folders, forget_shards_not_in, receipts_in, remove_strays
 from polyseme.engines.settings import EngineConfig, LocalConfig, RayConfig
-from polyseme.engines.watch import Watch
+from polyseme.engines.watch import ProgressPoller
 from polyseme.errors import EngineError
 from polyseme.files import WORK, clear_work, disk_faults_explained
 
@@ -40,7 +40,7 @@ def run_job(
         forget_shards_not_in(set(names), job, folder)
         before = receipts_in(folder)
         were_there = set()
-        with Watch(folder / WORK / run, on_progress) as watch:
+        with ProgressPoller(folder / WORK / run, on_progress) as watch:
             for shard, receipt in _receipts(job, inputs, folder, run=run, engine=engine):
                 watch.add(shard.size)
                 if receipt.was_there:

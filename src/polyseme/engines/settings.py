@@ -1,4 +1,4 @@
-"""Which hands do the work."""
+"""Where the work over shards is done."""
 
 import os
 from typing import Literal
@@ -29,7 +29,7 @@ class RayConfig(Settings):
 EngineConfig = LocalConfig | RayConfig
 
 
-class HandsConfig(Settings):
+class ExecutorConfig(Settings):
     """What a command that works over many shards lets its user choose."""
 
     engine: Literal["local", "ray"] = "local"

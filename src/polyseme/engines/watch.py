@@ -21,7 +21,7 @@ Report = Callable[[int], None]
 """Called by the work on a shard: so much more of `shard.size` is done."""
 
 
-class LeaveWord:
+class ProgressFile:
     """The worker's side: adds up, and writes the sum down twice a second."""
 
     def __init__(self, scratch: Path) -> None:
@@ -39,7 +39,7 @@ class LeaveWord:
                 self._path.write_text(str(self._done))
 
 
-class Watch:
+class ProgressPoller:
     """The run's side: tells how much is done in all, finished shards and those in hand."""
 
     def __init__(self, work: Path, tell: Callable[[int], None]) -> None:
@@ -49,7 +49,7 @@ class Watch:
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._look_again_and_again, daemon=True)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "ProgressPoller":
         self._thread.start()
         return self
 
