@@ -133,13 +133,13 @@ def _measure(shape: str, sentences: Sentences, args: argparse.Namespace) -> None
 
 
 def _row(name: str, speeds: list[Speed], base: float) -> tuple[str, ...]:
-    rates = [speed.rate for speed in speeds]
-    middle = statistics.median(rates)
+    param_groups = [speed.rate for speed in speeds]
+    middle = statistics.median(param_groups)
     cold, warm = (
         statistics.median(getattr(s, which) for s in speeds) for which in ("cold", "warm")
     )
     told = [f"{rate:,.0f}" if rate > 0 else "-" for rate in (cold, warm)]
-    turns = f"{min(rates) / base:.1f} to {max(rates) / base:.1f}"
+    turns = f"{min(param_groups) / base:.1f} to {max(param_groups) / base:.1f}"
     return (name, f"{speeds[0].words:,}", f"{middle:,.0f}", f"{middle / base:.1f}", turns, *told)
 
 

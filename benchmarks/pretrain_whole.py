@@ -21,7 +21,7 @@ from polyseme.objectives.question import Question
 from polyseme.pretraining.curve import read_log
 from polyseme.pretraining.plan import preset_named, resolve_training
 from polyseme.pretraining.settings import RunConfig
-from polyseme.pretraining.trainee import Pretraining
+from polyseme.pretraining.train_module import Pretraining
 from polyseme.terminal import RichProgress
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
@@ -32,7 +32,7 @@ from polyseme.training.optimizer import build_optimizer, set_learning_rate
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.trainee import Position
+from polyseme.training.train_module import Position
 
 _SEED = 1
 _SAVE_SECONDS = 60 * TrainingConfig(steps=1).save_minutes
@@ -85,13 +85,13 @@ class Workload:
         # word, so that a short run has its share of reading.
         words = args.words or self.preset.batches.words
         self.batches = BatchConfig(words=words, window=1)
-        trainee = self.trainee({})
-        self.start = _before_next_window(trainee.stream, args.steps // 2)
-        stream = self.trainee(self.start).batches({})
+        train_module = self.train_module({})
+        self.start = _before_next_window(train_module.stream, args.steps // 2)
+        stream = self.train_module(self.start).batches({})
         self.questions = [question for question, _ in itertools.islice(stream, args.steps)]
         stream.close()  # type: ignore[attr-defined]
 
-    def trainee(self, start: Position) -> _Unmeasured:
+    def train_module(self, start: Position) -> _Unmeasured:
         """An untrained model, always with the same weights."""
         torch.manual_seed(_SEED)
         model = Model.new(self.preset.model, self.lexicon, text_settings(self.corpus))
@@ -163,7 +163,7 @@ def precision(args: argparse.Namespace) -> None:
 
 def run_loop(work: Workload, training: TrainingConfig) -> Run:
     """`pretrain` as the command does it, timed by its own log."""
-    trainee = work.trainee(work.start)
+    train_module = work.train_module(work.start)
     pauses: list[float] = []
     save = Checkpoints.save
 
@@ -179,7 +179,7 @@ def run_loop(work: Workload, training: TrainingConfig) -> Run:
         mock.patch.object(Checkpoints, "save", timed_save),
         RichProgress() as bars,
     ):
-        train(trainee, training, Path(folder), progress=bars)
+        train(train_module, training, Path(folder), progress=bars)
         steps = [line for line in read_log(Path(folder) / RUN_LOG) if "loss" in line]
     first, last = steps[0], steps[-1]
     seconds = last["seconds"] - first["seconds"]
@@ -188,7 +188,7 @@ def run_loop(work: Workload, training: TrainingConfig) -> Run:
 
 def run_bare(work: Workload, training: TrainingConfig) -> Run:
     """Forward, backward, clip, AdamW; the batches are there already."""
-    network = work.trainee({}).module.train()
+    network = work.train_module({}).module.train()
     optimizer = build_optimizer(network, training)
     parameters = list(network.parameters())
     is_short = training.precision == "bfloat16"

@@ -8,7 +8,7 @@ from polyseme.batches.stream import BatchConfig
 from polyseme.commands import prepare
 from polyseme.config import build
 from polyseme.model import Model, ModelConfig
-from polyseme.pretraining.trainee import Pretraining
+from polyseme.pretraining.train_module import Pretraining
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 
@@ -61,7 +61,7 @@ def tiny_model(corpus: Corpus, **changes: Any) -> Model:
     return Model.new(config, Lexicon.of(corpus, config.lexicon), text_settings(corpus))
 
 
-def tiny_trainee(corpus: Corpus, *, seed: int = 1, **changes: Any) -> Pretraining:
+def tiny_train_module(corpus: Corpus, *, seed: int = 1, **changes: Any) -> Pretraining:
     """The same as something to train."""
     batches = BatchConfig(words=200)
     return Pretraining(

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pretraining.making import tiny_trainee, tiny_values
+from pretraining.making import tiny_train_module, tiny_values
 from training.toy import settings
 
 from polyseme.errors import PolysemeError
 from polyseme.objectives.question import Question
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import train
-from polyseme.training.trainee import Position
+from polyseme.training.train_module import Position
 
 RANK = os.environ.get("RANK", "0")
 
@@ -50,11 +50,11 @@ def main(folder: str, corpus: str, values: str) -> int:
     signal_at = given.pop("signal_at")
     torch.manual_seed(1)
     encoder = {**tiny_values()["encoder"], "dropout": 0.1}
-    trainee = tiny_trainee(Corpus.open(Path(corpus)), encoder=encoder)
-    plain = trainee.batches
-    trainee.batches = lambda position: noted(plain(position), Path(folder), signal_at)  # type: ignore[method-assign]
+    train_module = tiny_train_module(Corpus.open(Path(corpus)), encoder=encoder)
+    plain = train_module.batches
+    train_module.batches = lambda position: noted(plain(position), Path(folder), signal_at)  # type: ignore[method-assign]
     try:
-        train(trainee, settings(**{"evaluate_every": 10**6, **given}), Path(folder))
+        train(train_module, settings(**{"evaluate_every": 10**6, **given}), Path(folder))
     except PolysemeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

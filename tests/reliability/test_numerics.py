@@ -21,7 +21,7 @@ from polyseme.model import Model
 from polyseme.progress import NullProgress
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.task import Task
-from polyseme.tasks.trainee import TaskTraining
+from polyseme.tasks.train_module import TaskTraining
 from polyseme.transfer.cache import CacheConfig, Origin, make_cache
 from polyseme.vectors.embedder import Embedder
 
@@ -217,23 +217,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 Spoil = Callable[[TaskTraining], None]
 
 
-def poisoned_before(trainee: TaskTraining) -> None:
+def poisoned_before(train_module: TaskTraining) -> None:
     """A weight is spoilt before the first step: every loss is NaN."""
-    poison(trainee.module, float("nan"))
+    poison(train_module.module, float("nan"))
 
 
-def poisoned_after(trainee: TaskTraining) -> None:
+def poisoned_after(train_module: TaskTraining) -> None:
     """Weights are spoilt when all is learnt, where no loss is looked at any more."""
-    plain, learnt = trainee.evaluate, []
+    plain, learnt = train_module.evaluate, []
 
     def evaluate() -> dict[str, float]:
         told = plain()
         learnt.append(told)
         if len(learnt) == 2 * EPOCHS:
-            poison(trainee.module, float("inf"))
+            poison(train_module.module, float("inf"))
         return told
 
-    trainee.evaluate = evaluate  # type: ignore[method-assign]
+    train_module.evaluate = evaluate  # type: ignore[method-assign]
 
 
 EPOCHS = 1

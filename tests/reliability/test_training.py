@@ -202,10 +202,10 @@ def some_state() -> dict[str, torch.Tensor]:
 def saved_as_it_was(folder: Path, save: Callable[[Checkpoint], object], step: int) -> bool:
     """Whether a checkpoint holds the bits of the moment `save` was called, when all tensors change
     as soon as it returns."""
-    weights, moments = some_state(), some_state()
-    before = [{name: t.clone() for name, t in part.items()} for part in (weights, moments)]
-    save(Checkpoint(weights, moments, {"step": step}))
-    for tensor in [*weights.values(), *moments.values()]:
+    weights, optimizer_state = some_state(), some_state()
+    before = [{name: t.clone() for name, t in part.items()} for part in (weights, optimizer_state)]
+    save(Checkpoint(weights, optimizer_state, {"step": step}))
+    for tensor in [*weights.values(), *optimizer_state.values()]:
         tensor.add_(1)
     deadline = time.monotonic() + 10
     while newest(folder) < step and time.monotonic() < deadline:
@@ -213,7 +213,7 @@ def saved_as_it_was(folder: Path, save: Callable[[Checkpoint], object], step: in
     found = Checkpoints(folder, keep=1).load(step)
     return all(
         torch.equal(was[name], now[name])
-        for was, now in zip(before, (found.weights, found.moments), strict=True)
+        for was, now in zip(before, (found.weights, found.optimizer_state), strict=True)
         for name in was
     )
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from polyseme.errors import TrainingError
 from polyseme.progress import NullProgress
-from polyseme.tasks import trainee as trainee_module
+from polyseme.tasks import train_module as train_module_file
 from polyseme.tasks.learning import Material, learn
 from polyseme.tasks.task import Task
-from polyseme.tasks.trainee import TaskTraining
+from polyseme.tasks.train_module import TaskTraining
 from polyseme.training.optimizer import build_optimizer
 from polyseme.training.settings import TrainingConfig
 from polyseme.transfer.finetuned import FineTunedConfig
@@ -72,10 +72,10 @@ def test_all_that_is_trained_is_in_the_optimizer_and_in_the_file(
     name: str, models: dict[str, Path], tmp_path: Path
 ) -> None:
     task, data = task_of(config_of(name, models, tmp_path / "cache"), examples_for(name))
-    trainee = TaskTraining(task, data, data, seed=1)
-    optimizer = build_optimizer(task.module, TrainingConfig(steps=1), trainee.rates())
+    train_module = TaskTraining(task, data, data, seed=1)
+    optimizer = build_optimizer(task.module, TrainingConfig(steps=1), train_module.param_groups())
     held = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    batch, _ = next(iter(trainee.batches({})))
+    batch, _ = next(iter(train_module.batches({})))
     task.module(batch)["loss"].backward()
     task.save(tmp_path / "task")
     saved = load_file(tmp_path / "task" / "model.safetensors")
@@ -85,7 +85,7 @@ def test_all_that_is_trained_is_in_the_optimizer_and_in_the_file(
         assert id(parameter) in held, parameter_name
         assert torch.equal(saved[parameter_name], parameter.detach()), parameter_name
     # A rate that names no parameter would be a rate that nobody follows.
-    assert trainee.rates().keys() <= dict(task.module.named_parameters()).keys()
+    assert train_module.param_groups().keys() <= dict(task.module.named_parameters()).keys()
 
 
 @each_task
@@ -152,7 +152,7 @@ def test_stopped_and_continued_ends_with_the_same_bits(
         return task.module.state_dict()
 
     whole = run("whole")
-    batches = trainee_module.TaskTraining._batches
+    batches = train_module_file.TaskTraining._batches
 
     def dying(self: TaskTraining, position: Any) -> Any:
         for number, item in enumerate(batches(self, position)):
@@ -160,7 +160,7 @@ def test_stopped_and_continued_ends_with_the_same_bits(
                 raise TrainingError("The machine stopped.")
             yield item
 
-    monkeypatch.setattr(trainee_module.TaskTraining, "_batches", dying)
+    monkeypatch.setattr(train_module_file.TaskTraining, "_batches", dying)
     with pytest.raises(TrainingError, match="The machine stopped"):
         run("cut")
     monkeypatch.undo()

@@ -6,45 +6,45 @@ import numpy as np
 import pytest
 
 from polyseme.errors import TrainingError
-from polyseme.training.guard import Guard
+from polyseme.training.guard import LossSpikeGuard
 
 
 def alarms(losses: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> int:
-    guard = Guard("skip")
-    return sum(not guard.admits(float(one), 1.0, step=i) for i, one in enumerate(losses))
+    guard = LossSpikeGuard("skip")
+    return sum(not guard.check(float(one), 1.0, step=i) for i, one in enumerate(losses))
 
 
-def steady(number: int) -> Guard:
-    guard = Guard("skip")
+def steady(number: int) -> LossSpikeGuard:
+    guard = LossSpikeGuard("skip")
     for i in range(number):
-        assert guard.admits(5.0 + 0.1 * math.sin(i), 1.0, step=i)
+        assert guard.check(5.0 + 0.1 * math.sin(i), 1.0, step=i)
     return guard
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_is_stopped_from_the_first_step(loss: float) -> None:
-    assert not Guard("skip").admits(loss, 1.0, step=1)
+    assert not LossSpikeGuard("skip").check(loss, 1.0, step=1)
     with pytest.raises(TrainingError, match="before step 1: the loss is"):
-        Guard("halt").admits(loss, 1.0, step=1)
+        LossSpikeGuard("halt").check(loss, 1.0, step=1)
 
 
 @pytest.mark.parametrize("norm", [math.nan, math.inf])
 def test_a_gradient_that_is_not_finite_is_stopped(norm: float) -> None:
     with pytest.raises(TrainingError, match="norm of the gradient"):
-        Guard("halt").admits(1.0, norm, step=1)
+        LossSpikeGuard("halt").check(1.0, norm, step=1)
 
 
 def test_a_leap_is_stopped_once_the_window_is_full() -> None:
-    assert steady(127).admits(10.0, 1.0, step=128)
-    assert not steady(128).admits(10.0, 1.0, step=129)
+    assert steady(127).check(10.0, 1.0, step=128)
+    assert not steady(128).check(10.0, 1.0, step=129)
 
 
 def test_a_loss_stopped_does_not_widen_the_window() -> None:
     guard = steady(128)
     before = guard.losses
-    assert not guard.admits(50.0, 1.0, step=129)
+    assert not guard.check(50.0, 1.0, step=129)
     assert guard.losses == before
-    assert guard.admits(5.0, 1.0, step=130)
+    assert guard.check(5.0, 1.0, step=130)
 
 
 def test_a_slow_rise_over_a_flat_window_is_no_leap() -> None:
@@ -80,6 +80,6 @@ def test_a_true_leap_is_seen_in_each_of_a_hundred_windows(shape: str) -> None:
 
 def test_the_window_goes_on_where_it_was_saved() -> None:
     guard = steady(200)
-    again = Guard("skip", guard.losses, guard.in_a_row)
-    assert not again.admits(10.0, 1.0, step=201)
+    again = LossSpikeGuard("skip", guard.losses, guard.in_a_row)
+    assert not again.check(10.0, 1.0, step=201)
     assert again.losses == guard.losses

@@ -17,9 +17,9 @@ from polyseme.errors import ConfigError, TrainingError
 from polyseme.training import step
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
 from polyseme.training.loop import train
-from polyseme.training.processes import Crew
+from polyseme.training.processes import DistributedContext
 from polyseme.training.state import Outcome
-from polyseme.training.trainee import Position
+from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
 
 STEPS = 20
@@ -111,7 +111,7 @@ def test_the_comparison_sees_chance_that_does_not_grow_from_the_step(
 def test_the_comparison_sees_an_optimizer_that_has_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyseme.training.resume.restore_moments", lambda *_: None)
+    monkeypatch.setattr("polyseme.training.resume.restore_optimizer_state", lambda *_: None)
     toy = Toy()
     train(toy, settings(STEPS), tmp_path / "whole")
     cut = run_with_cuts(tmp_path / "cut", [7])
@@ -208,13 +208,15 @@ def test_micro_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
 
 
 def test_a_long_gradient_is_scaled_to_the_norm_allowed(tmp_path: Path) -> None:
-    stepper = step.Stepper(Toy(dropout=0.0).module, settings(clip_norm=0.5), Crew(0, 1, "cpu"))
-    measured = stepper.measure(make_batch(0), step=0, wants_stop=False)
+    stepper = step.Stepper(
+        Toy(dropout=0.0).module, settings(clip_norm=0.5), DistributedContext(0, 1, "cpu")
+    )
+    measured = stepper.forward_backward(make_batch(0), step=0, wants_stop=False)
     assert measured.gradient_norm > 0.5
     grads = [p.grad.clone() for p in stepper._trained if p.grad is not None]
     before = torch.cat([grad.flatten() for grad in grads]).norm()
     assert measured.gradient_norm == pytest.approx(float(before), rel=1e-5)
-    stepper.change(measured.gradient_norm, 0.0)
+    stepper.optimizer_step(measured.gradient_norm, 0.0)
     after = torch.cat([p.grad.flatten() for p in stepper._trained if p.grad is not None]).norm()
     assert float(after) == pytest.approx(0.5, rel=1e-4)
 

@@ -5,19 +5,19 @@ import torch
 from torch import nn
 
 from polyseme.errors import TrainingError
-from polyseme.training.optimizer import Rate, build_optimizer, set_learning_rate
+from polyseme.training.optimizer import ParamGroup, build_optimizer, set_learning_rate
 from training.toy import settings
 
 
 def moved(
-    rates: dict[str, Rate], *, gradient: float, weight_decay: float = 0.0
+    param_groups: dict[str, ParamGroup], *, gradient: float, weight_decay: float = 0.0
 ) -> dict[str, float]:
     """How far one step at a learning rate of 0.5 takes each parameter of ones."""
     module = nn.Linear(3, 2)
     for parameter in module.parameters():
         nn.init.ones_(parameter)
         parameter.grad = torch.full_like(parameter, gradient)
-    optimizer = build_optimizer(module, settings(weight_decay=weight_decay), rates)
+    optimizer = build_optimizer(module, settings(weight_decay=weight_decay), param_groups)
     set_learning_rate(optimizer, 0.5)
     optimizer.step()
     return {name: 1 - float(p.detach().mean()) for name, p in module.named_parameters()}
@@ -25,17 +25,17 @@ def moved(
 
 def test_a_parameter_moves_by_its_own_share_of_the_learning_rate() -> None:
     # Adam's first step is the learning rate, whatever the gradient.
-    found = moved({"weight": Rate(factor=0.1)}, gradient=2.0)
+    found = moved({"weight": ParamGroup(lr_scale=0.1)}, gradient=2.0)
     assert found == pytest.approx({"weight": 0.05, "bias": 0.5}, rel=1e-5)
 
 
 def test_weight_decay_is_at_the_parameter_s_own_rate_too() -> None:
-    found = moved({"weight": Rate(factor=0.1)}, gradient=0.0, weight_decay=0.2)
+    found = moved({"weight": ParamGroup(lr_scale=0.1)}, gradient=0.0, weight_decay=0.2)
     assert found == pytest.approx({"weight": 0.5 * 0.1 * 0.2, "bias": 0.0}, rel=1e-5)
 
 
 def test_a_table_that_must_not_decay_does_not() -> None:
-    found = moved({"weight": Rate(decays=False)}, gradient=0.0, weight_decay=0.2)
+    found = moved({"weight": ParamGroup(weight_decay=False)}, gradient=0.0, weight_decay=0.2)
     assert found == {"weight": 0.0, "bias": 0.0}
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from polyseme.training.processes import Crew
+from polyseme.training.processes import DistributedContext
 from polyseme.training.step import Stepper, seed_of
-from polyseme.training.trainee import Losses
+from polyseme.training.train_module import Losses
 from training.toy import Toy, ToyBatch, make_batch, settings
 
 
@@ -42,10 +42,10 @@ class Drawn:
     def run(self, seed: int, shares: int) -> "Drawn":
         module = Gambler()
         config = settings(seed=seed, accumulate=shares)
-        stepper = Stepper(module, config, Crew(0, 1, "cpu"))
+        stepper = Stepper(module, config, DistributedContext(0, 1, "cpu"))
         for step in range(3):
             module.drawn.clear()
-            stepper.measure(make_batch(0), step=step, wants_stop=False)
+            stepper.forward_backward(make_batch(0), step=step, wants_stop=False)
             for share, row in enumerate(module.drawn):
                 self.rows[seed, step, share] = tuple(row.tolist())
         return self
@@ -66,8 +66,9 @@ def test_the_same_place_draws_the_same() -> None:
 def test_dropout_leaves_out_others_at_every_step_and_with_every_seed() -> None:
     losses = []
     for seed in (1, 2):
-        stepper = Stepper(Toy().module, settings(seed=seed), Crew(0, 1, "cpu"))
+        stepper = Stepper(Toy().module, settings(seed=seed), DistributedContext(0, 1, "cpu"))
         losses += [
-            stepper.measure(make_batch(0), step=step, wants_stop=False).loss for step in (0, 1, 2)
+            stepper.forward_backward(make_batch(0), step=step, wants_stop=False).loss
+            for step in (0, 1, 2)
         ]
     assert len(set(losses)) == 6

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from polyseme.training.optimizer import Rate
+from polyseme.training.optimizer import ParamGroup
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.trainee import Losses, Position
+from polyseme.training.train_module import Losses, Position
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Toy:
         sums = self.net(batch)
         return {name: float(sums[name]) / n for name, n in batch.counts.items()}
 
-    def rates(self) -> dict[str, Rate]:
+    def param_groups(self) -> dict[str, ParamGroup]:
         return {}
 
     def fingerprint(self) -> dict[str, Any]:

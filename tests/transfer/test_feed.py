@@ -112,7 +112,7 @@ def test_all_that_is_trained_has_a_rate_and_is_saved(
 ) -> None:
     feed = feed_of(values, models, tmp_path)
     trained = {name for name, parameter in feed.named_parameters() if parameter.requires_grad}
-    assert set(feed.rates()) == trained
+    assert set(feed.param_groups()) == trained
     assert trained <= set(feed.state_dict())
     before = {name: weight.clone() for name, weight in feed.state_dict().items()}
     train_a_little(feed)

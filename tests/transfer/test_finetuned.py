@@ -153,11 +153,11 @@ def test_layers_that_sleep_give_the_same_vectors(models: dict[str, Path]) -> Non
 def test_lower_layers_learn_more_slowly(models: dict[str, Path]) -> None:
     module = tuned(models["elmo"], rate=0.5, rate_below=0.1)
     by_layer = {
-        layer: module.rates()[f"encoder.{name}"].factor
+        layer: module.param_groups()[f"encoder.{name}"].lr_scale
         for layer, name, _ in layer_parameters(module.encoder)
     }
     assert by_layer == pytest.approx({0: 0.005, 1: 0.05, 2: 0.5})
-    assert not module.rates()["encoder.inputs.table.weight"].decays
+    assert not module.param_groups()["encoder.inputs.table.weight"].weight_decay
 
 
 def test_layers_that_are_not_there_are_refused(models: dict[str, Path]) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
 from polyseme.training.loop import train
-from polyseme.training.optimizer import Rate
+from polyseme.training.optimizer import ParamGroup
 from polyseme.training.settings import TrainingConfig
 from polyseme.transfer.fed import Given
 from polyseme.transfer.feed import Feed
@@ -78,8 +78,8 @@ class Toy:
             step += 1
         raise TrainingError("The machine stopped.")
 
-    def rates(self) -> dict[str, Rate]:
-        return {f"feed.{name}": rate for name, rate in self.module.feed.rates().items()}
+    def param_groups(self) -> dict[str, ParamGroup]:
+        return {f"feed.{name}": rate for name, rate in self.module.feed.param_groups().items()}
 
     def evaluate(self) -> dict[str, float]:
         return {}

@@ -24,7 +24,7 @@ from polyseme.batches.window import RowGroup, Window, read_window, row_groups
 from polyseme.config import Settings
 from polyseme.errors import CorpusError
 from polyseme.text.corpus import Corpus
-from polyseme.training.trainee import Position
+from polyseme.training.train_module import Position
 
 __all__ = ["BatchConfig", "SentenceStream", "ahead", "held_out"]
 

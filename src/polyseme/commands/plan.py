@@ -78,7 +78,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
         resolve_model,
         resolve_training,
     )
-    from polyseme.pretraining.trainee import Pretraining
+    from polyseme.pretraining.train_module import Pretraining
 
     corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
     progress.start("Timing a few steps", 1)
@@ -86,11 +86,11 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     torch.set_flush_denormal(True)
     model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
     batches = resolve_batches(preset, config.batches)
-    trainee = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
+    train_module = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
     training = resolve_training(config.training, preset, steps=config.training.steps or 1)
-    pace = time_steps(trainee, training)
+    pace = time_steps(train_module, training)
     progress.update(1)
-    return Planned(config, model, training, pace, trainee.stream.words_per_epoch)
+    return Planned(config, model, training, pace, train_module.stream.words_per_epoch)
 
 
 def show(result: Planned | None) -> RenderableType:

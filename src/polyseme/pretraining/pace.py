@@ -11,7 +11,7 @@ import torch
 
 from polyseme.objectives.question import Question
 from polyseme.pretraining.measure import tally
-from polyseme.pretraining.trainee import Pretraining
+from polyseme.pretraining.train_module import Pretraining
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import gathered
 from polyseme.training.settings import TrainingConfig
@@ -37,21 +37,21 @@ class Pace:
         return self.words / self.seconds
 
 
-def time_steps(trainee: Pretraining, config: TrainingConfig, *, steps: int = 12) -> Pace:
-    """Time real steps of a copy; the trainee is as before."""
+def time_steps(train_module: Pretraining, config: TrainingConfig, *, steps: int = 12) -> Pace:
+    """Time real steps of a copy; the original is as before."""
     keep_freed_memory()
     seconds, words = [], []
-    with gathered(config) as crew:
-        module = copy.deepcopy(trainee.module).to(crew.device)
-        stepper = Stepper(module, config, crew)
-        stepper.join()
-        stream = trainee.batches({})
+    with gathered(config) as distributed:
+        module = copy.deepcopy(train_module.module).to(distributed.device)
+        stepper = Stepper(module, config, distributed)
+        stepper.wrap()
+        stream = train_module.batches({})
         for number in range(_WARMING + steps):
             question, _ = next(stream)
             began = time.perf_counter()
-            measured = stepper.measure(question, step=number, wants_stop=False)
-            stepper.change(measured.gradient_norm, 1e-6)
-            if crew.device.startswith("cuda"):
+            measured = stepper.forward_backward(question, step=number, wants_stop=False)
+            stepper.optimizer_step(measured.gradient_norm, 1e-6)
+            if distributed.device.startswith("cuda"):
                 torch.cuda.synchronize()
             seconds.append(time.perf_counter() - began)
             words.append(question.num_words)
@@ -63,15 +63,15 @@ def time_steps(trainee: Pretraining, config: TrainingConfig, *, steps: int = 12)
     return Pace(per_word * mean_words, mean_words, peak_memory())
 
 
-def time_measuring(trainee: Pretraining) -> float:
+def time_measuring(train_module: Pretraining) -> float:
     """Seconds that one measurement on the way takes, by doing a part of it."""
-    questions = trainee.held_out_questions
+    questions = train_module.held_out_questions
     sample = questions[:: max(1, len(questions) // 3)]  # of short and of long sentences
     if not sample:
         return 0.0
-    tally(trainee.module, sample[:1])  # warming up
+    tally(train_module.module, sample[:1])  # warming up
     began = time.perf_counter()
-    tally(trainee.module, sample)
+    tally(train_module.module, sample)
     seconds = time.perf_counter() - began
     return seconds * _num_words(questions) / _num_words(sample)
 

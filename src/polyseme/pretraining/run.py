@@ -31,14 +31,14 @@ from polyseme.pretraining.plan import (
     resolve_training,
 )
 from polyseme.pretraining.settings import PretrainConfig
-from polyseme.pretraining.trainee import Pretraining
+from polyseme.pretraining.train_module import Pretraining
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
-from polyseme.training.processes import is_first_process, num_processes
+from polyseme.training.processes import is_main_process, num_processes
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.state import Outcome
 
@@ -62,7 +62,7 @@ class Pretrained:
 
 def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
-    progress = progress if progress and is_first_process() else NullProgress()
+    progress = progress if progress and is_main_process() else NullProgress()
     with disk_faults_explained(config.out):
         return _pretrain(config, progress)
 
@@ -78,19 +78,19 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     batches = resolve_batches(preset, config.batches)
     seed = config.training.seed
     held = config.held_out_words
-    trainee = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
+    train_module = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
     if not corpus.accounting["held_out_sentences"]:
         progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
-    plan = _plan(config, preset, trainee, progress)
+    plan = _plan(config, preset, train_module, progress)
     with contextlib.ExitStack() as stack:
-        if is_first_process():
+        if is_main_process():
             make_output(config.out)
             stack.enter_context(hold_folder(config.out))
             _record(config.out, plan)
-        outcome = train(trainee, plan.training, config.out, progress=progress)
-        if not is_first_process():
+        outcome = train(train_module, plan.training, config.out, progress=progress)
+        if not is_main_process():
             return None
-        return _finish(config, trainee, plan, outcome, progress)
+        return _finish(config, train_module, plan, outcome, progress)
 
 
 def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) -> Pretrained:
@@ -134,18 +134,20 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
     return model
 
 
-def _plan(config: PretrainConfig, preset: Preset, trainee: Pretraining, progress: Progress) -> Plan:
+def _plan(
+    config: PretrainConfig, preset: Preset, train_module: Pretraining, progress: Progress
+) -> Plan:
     """All settings resolved; how many steps is decided when a run begins, and then stays."""
-    model, batches = trainee.model.config, trainee.batch_config
+    model, batches = train_module.model.config, train_module.batch_config
     before = config.out / _PLAN
     steps = config.training.steps
     if steps is None and before.is_file():
         steps = build(Plan, read_toml(before)).training.steps
         progress.log(f"Going on with the {steps:,} steps that were planned when the run began.")
     if steps is None and config.hours is not None:
-        steps = _steps_in(config, preset, trainee, progress)
+        steps = _steps_in(config, preset, train_module, progress)
     if steps is None:
-        words = (config.epochs or 1.0) * trainee.stream.words_per_epoch
+        words = (config.epochs or 1.0) * train_module.stream.words_per_epoch
         steps = max(1, round(words / batches.words))
     return Plan(
         model=model, batches=batches, training=resolve_training(config.training, preset, steps)
@@ -153,7 +155,7 @@ def _plan(config: PretrainConfig, preset: Preset, trainee: Pretraining, progress
 
 
 def _steps_in(
-    config: PretrainConfig, preset: Preset, trainee: Pretraining, progress: Progress
+    config: PretrainConfig, preset: Preset, train_module: Pretraining, progress: Progress
 ) -> int:
     """How many steps fit in the hours asked for."""
     assert config.hours is not None
@@ -161,8 +163,8 @@ def _steps_in(
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
     progress.log("Timing a few steps ...")
     training = resolve_training(config.training, preset, 1000)
-    pace = time_steps(trainee, training)
-    measuring = time_measuring(trainee)
+    pace = time_steps(train_module, training)
+    measuring = time_measuring(train_module)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
     steps = max(1, int(left / (pace.seconds + measuring / training.evaluate_every)))
     speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
@@ -186,23 +188,23 @@ def _record(out: Path, plan: Plan) -> None:
 
 def _finish(
     config: PretrainConfig,
-    trainee: Pretraining,
+    train_module: Pretraining,
     plan: Plan,
     outcome: Outcome,
     progress: Progress,
 ) -> Pretrained:
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
-    found = measure(trainee.model, trainee.corpus, limit_words=limit, progress=progress)
+    found = measure(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
     about = preset_named(config.preset).about if config.from_ is None else "A model trained on."
     told = {
         "about": about,
         "licence": config.licence,
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
-    unigram = unigram_perplexities(found, trainee.model.lexicon, trainee.corpus)
-    facts = told | facts_of(trainee.corpus, outcome, found) | {"unigram_perplexity": unigram}
-    model = replace(trainee.model, facts=facts)
+    unigram = unigram_perplexities(found, train_module.model.lexicon, train_module.corpus)
+    facts = told | facts_of(train_module.corpus, outcome, found) | {"unigram_perplexity": unigram}
+    model = replace(train_module.model, facts=facts)
     model.save(
         config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)
     )

@@ -20,7 +20,7 @@ from polyseme.tasks.data import DataSet, Split, read_split, sentences_of, thin, 
 from polyseme.tasks.examples import Example, Paired
 from polyseme.tasks.settings import TaskConfig, training_config
 from polyseme.tasks.task import Task
-from polyseme.tasks.trainee import ERROR, TaskTraining
+from polyseme.tasks.train_module import ERROR, TaskTraining
 from polyseme.training.checkpoint import Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.settings import numbers_of
@@ -79,7 +79,7 @@ def _learn(
     feed, network = task.module.feed, config.network
     for complaint in feed.known.complaints:
         progress.log(complaint)
-    trainee = TaskTraining(
+    train_module = TaskTraining(
         task,
         DataSet(material.train, network, feed, labels=task.labels, progress=progress),
         DataSet(material.dev, network, feed, progress=progress),
@@ -87,14 +87,14 @@ def _learn(
     )
     run = training_config(config, examples=len(material.train), seed=seed)
     chosen_by = {"patience": run.patience, "evaluate_every": run.evaluate_every}
-    made_from = {**trainee.fingerprint(), "run": numbers_of(run) | chosen_by}
+    made_from = {**train_module.fingerprint(), "run": numbers_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
         Checkpoints(folder, keep=1).remove_all()  # a kill may have left them
         progress.log(f"{folder} is finished.")
         return finished
-    outcome = train(trainee, run, folder, progress=progress)
+    outcome = train(train_module, run, folder, progress=progress)
     facts = _facts(task, outcome, material.train)
-    facts |= {"seed": seed, "dev": 1 - trainee.evaluate()[ERROR], "made_from": made_from}
+    facts |= {"seed": seed, "dev": 1 - train_module.evaluate()[ERROR], "made_from": made_from}
     task = replace(task, facts=facts)
     task.module.eval()
     task.save(folder)

@@ -55,7 +55,7 @@ class Checkpoint:
     """What is saved of a run."""
 
     weights: Mapping[str, Tensor]
-    moments: Mapping[str, Tensor]
+    optimizer_state: Mapping[str, Tensor]
     """The optimizer's memory."""
     state: dict[str, Any]
     """The rest, as JSON; has at least `step`."""
@@ -86,7 +86,7 @@ class Checkpoints:
         step = checkpoint.state["step"]
         with scratch_folder(self._scratch_beside) as scratch:
             save_file(_apart(checkpoint.weights), scratch / _WEIGHTS)
-            save_file(_apart(checkpoint.moments), scratch / _OPTIMIZER)
+            save_file(_apart(checkpoint.optimizer_state), scratch / _OPTIMIZER)
             # Not in order of names: the first measure is the one that is watched.
             (scratch / _STATE).write_text(json.dumps(checkpoint.state, indent=1), "utf-8")
             (scratch / _MANIFEST).write_bytes(_describe(scratch))

@@ -18,7 +18,7 @@ _RELATIVE_FLOOR = 0.25
 _IN_A_ROW = 20
 
 
-class Guard:
+class LossSpikeGuard:
     """Says of each step whether it may be taken."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Guard:
         """How many steps have just been left out, one after the other."""
         return self._in_a_row
 
-    def admits(self, loss: float, gradient_norm: float, *, step: int) -> bool:
+    def check(self, loss: float, gradient_norm: float, *, step: int) -> bool:
         """True if the step may be taken, False if it is to be left out; or a TrainingError."""
         fault = self._fault(loss, gradient_norm)
         if fault is None:

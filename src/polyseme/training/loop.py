@@ -1,7 +1,7 @@
 """The training loop: one step after the other until the end, through stops, crashes and NaNs.
 
-    in    a trainee, settings, a folder
-    out   the trainee's module, trained; `run.jsonl` and `checkpoints/` in the folder
+    in    a `TrainModule`, settings, a folder
+    out   its module, trained; `run.jsonl` and `checkpoints/` in the folder
 
 Called again with the same arguments it goes on from the newest sound checkpoint, and on one
 processor with the same versions and threads the result is the same to the last bit.
@@ -24,9 +24,9 @@ from polyseme.training.checkpoint import (
     DamagedCheckpointError,
     restore_weights,
 )
-from polyseme.training.guard import Guard
-from polyseme.training.optimizer import moments_of
-from polyseme.training.processes import Crew, gathered
+from polyseme.training.guard import LossSpikeGuard
+from polyseme.training.optimizer import optimizer_state_of
+from polyseme.training.processes import DistributedContext, gathered
 from polyseme.training.resume import describe_run, restore
 from polyseme.training.runlog import RunLog
 from polyseme.training.schedule import learning_rate_at
@@ -34,11 +34,15 @@ from polyseme.training.settings import TrainingConfig
 from polyseme.training.signals import StopRequest, stop_signals
 from polyseme.training.state import Outcome
 from polyseme.training.step import Measured, Stepper
-from polyseme.training.trainee import Batch, Position, Trainee
+from polyseme.training.train_module import Batch, Position, TrainModule
 
 
 def train(
-    trainee: Trainee, config: TrainingConfig, folder: Path, *, progress: Progress | None = None
+    train_module: TrainModule,
+    config: TrainingConfig,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Train to the end, or go on with what was begun in the folder.
 
@@ -47,13 +51,13 @@ def train(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(disk_faults_explained(folder))
-        crew = stack.enter_context(gathered(config))
+        distributed = stack.enter_context(gathered(config))
         stop = stack.enter_context(stop_signals())
-        if crew.is_first:
+        if distributed.is_main:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(hold_folder(folder))
-        listener = progress if crew.is_first and progress else NullProgress()
-        run = _Run(trainee, config, folder, crew=crew, progress=listener)
+        listener = progress if distributed.is_main and progress else NullProgress()
+        run = _Run(train_module, config, folder, distributed=distributed, progress=listener)
         stack.callback(run.close)
         return run.go(stop)
 
@@ -63,33 +67,40 @@ class _Run:
 
     def __init__(
         self,
-        trainee: Trainee,
+        train_module: TrainModule,
         config: TrainingConfig,
         folder: Path,
         *,
-        crew: Crew,
+        distributed: DistributedContext,
         progress: Progress,
     ) -> None:
-        self.trainee, self.config, self.crew, self.progress = trainee, config, crew, progress
-        self.module = trainee.module.to(crew.device)
-        self.stepper = Stepper(self.module, config, crew, trainee.rates())
+        self.train_module, self.config, self.distributed, self.progress = (
+            train_module,
+            config,
+            distributed,
+            progress,
+        )
+        self.module = train_module.module.to(distributed.device)
+        self.stepper = Stepper(self.module, config, distributed, train_module.param_groups())
         self.checkpoints = Checkpoints(folder, keep=config.keep)
-        self.described = describe_run(trainee, config, crew)
+        self.described = describe_run(train_module, config, distributed)
         found = restore(
             self.module,
             self.stepper.optimizer,
             self.checkpoints,
             described=self.described,
-            crew=crew,
+            distributed=distributed,
         )
         self.state = state = found.state
-        if crew.is_first:
+        if distributed.is_main:
             self.checkpoints.tidy(best_step=self._step_to_keep())
-        self.stepper.join()
-        self.guard = Guard(config.when_not_finite, state.losses, state.in_a_row)
+        self.stepper.wrap()
+        self.guard = LossSpikeGuard(config.when_not_finite, state.losses, state.in_a_row)
         self.saved_step = None if found.is_new else state.step
         self.refused = len(found.refused)
-        self.log = RunLog(folder, state, tensorboard=config.tensorboard) if crew.is_first else None
+        self.log = (
+            RunLog(folder, state, tensorboard=config.tensorboard) if distributed.is_main else None
+        )
         for path, reason in found.refused.items():
             self._tell(f"A damaged checkpoint was set aside as {path}: {reason}.", "refused")
         if not found.is_new:
@@ -99,7 +110,7 @@ class _Run:
         self.began = self.saved_at - state.seconds
 
     def close(self) -> None:
-        self.stepper.part()
+        self.stepper.unwrap()
         if self.log is not None:
             self.log.close()
 
@@ -109,7 +120,7 @@ class _Run:
         self.progress.start("Training", self.config.steps)
         self.progress.update(self.state.step)
         self._measure_if_due()  # a stop may have left it undone
-        stream = self.trainee.batches(self.state.position)
+        stream = self.train_module.batches(self.state.position)
         while not self._is_over():
             self._step(*next(stream), stop)
             self._measure_if_due()
@@ -137,17 +148,19 @@ class _Run:
     def _step(self, batch: Batch, position: Position, stop: StopRequest) -> None:
         """One batch, from loss to log line; then the end, if a signal asks for it."""
         state = self.state
-        measured = self.stepper.measure(batch, step=state.step, wants_stop=stop.by is not None)
+        measured = self.stepper.forward_backward(
+            batch, step=state.step, wants_stop=stop.by is not None
+        )
         rate = learning_rate_at(state.step, self.config)
         if self._admits(measured):
-            self.stepper.change(measured.gradient_norm, rate)
+            self.stepper.optimizer_step(measured.gradient_norm, rate)
         else:
             state.skipped += 1
         state.step += 1
         state.position = dict(position)
         state.words += batch.num_words
         self._note_step(measured, rate, batch.num_words)
-        if measured.wants_stop or (self.crew.size == 1 and stop.by):
+        if measured.wants_stop or (self.distributed.size == 1 and stop.by):
             self._save()
             self._tell(f"Stopped by {stop.by or 'a signal'} after step {state.step:,}.", "stopped")
             raise TrainingStoppedError(
@@ -159,7 +172,7 @@ class _Run:
         """Whether the step may be taken. If that ends the run, what is good is saved first."""
         step = self.state.step + 1
         try:
-            is_good = self.guard.admits(measured.loss, measured.gradient_norm, step=step)
+            is_good = self.guard.check(measured.loss, measured.gradient_norm, step=step)
         except TrainingError:
             self._save()
             raise
@@ -193,12 +206,12 @@ class _Run:
         if not is_due or state.measured_at == state.step:
             return
         measures = {}
-        if self.crew.is_first:
+        if self.distributed.is_main:
             self.module.eval()
             with torch.no_grad():
-                measures = self.trainee.evaluate()
+                measures = self.train_module.evaluate()
             self.module.train()
-        is_best = state.take_measures(self.crew.hear_first(measures))
+        is_best = state.take_measures(self.distributed.broadcast_object(measures))
         if self.log is not None:
             self.log.measures(state.step, state.measures)
         if is_best and self.config.patience is not None:
@@ -216,9 +229,9 @@ class _Run:
             return
         state.losses, state.in_a_row = self.guard.losses, self.guard.in_a_row
         rest = {"step": state.step, "run": state.as_json(), **self.described}
-        moments = moments_of(self.stepper.optimizer, self.module)
+        optimizer_state = optimizer_state_of(self.stepper.optimizer, self.module)
         self.log.flush()
-        saved = Checkpoint(self.module.state_dict(), moments, rest)
+        saved = Checkpoint(self.module.state_dict(), optimizer_state, rest)
         self.checkpoints.save(saved, best_step=self._step_to_keep())
         self.saved_step, self.saved_at = state.step, time.monotonic()
 
@@ -231,14 +244,14 @@ class _Run:
         best = self._step_to_keep()
         if best is None or best in (0, self.state.step):
             return
-        if self.crew.is_first:
+        if self.distributed.is_main:
             try:
                 restore_weights(self.module, self.checkpoints.load(best).weights)
             except DamagedCheckpointError as error:
                 self.refused += 1
                 self._tell(f"The best checkpoint is damaged ({error}): last weights.", "refused")
         for tensor in self.module.state_dict().values():
-            self.crew.take_from_first(tensor)
+            self.distributed.broadcast(tensor)
 
     def _tell(self, message: str, event: str, **facts: Any) -> None:
         """To the user and to the log."""

@@ -12,42 +12,42 @@ from polyseme.training.settings import TrainingConfig
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
-class Rate(NamedTuple):
+class ParamGroup(NamedTuple):
     """How a parameter is to be trained."""
 
-    factor: float = 1.0
+    lr_scale: float = 1.0
     """Its learning rate, as a multiple of the run's."""
-    decays: bool = True
+    weight_decay: bool = True
     """Whether weight decay may touch it. A table of vectors must not decay: rows of words that the
     training data lacks would shrink to nothing."""
 
 
-_ORDINARY = Rate()
+_ORDINARY = ParamGroup()
 
 
 def build_optimizer(
-    module: nn.Module, config: TrainingConfig, rates: Mapping[str, Rate] | None = None
+    module: nn.Module, config: TrainingConfig, param_groups: Mapping[str, ParamGroup] | None = None
 ) -> torch.optim.AdamW:
-    """AdamW; only matrices decay, for a bias or a scale pulled to zero serves nothing.
+    """AdamW; only matrices decay, for a bias or a scale decayed to zero serves nothing.
 
-    `rates` names the parameters that are not trained as all others are.
+    `param_groups` names the parameters that are not trained as all others are.
     """
-    groups: dict[Rate, list[nn.Parameter]] = {}
+    groups: dict[ParamGroup, list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
-            rate = (rates or {}).get(name, _ORDINARY)
-            rate = rate._replace(decays=rate.decays and parameter.ndim >= 2)
-            groups.setdefault(rate, []).append(parameter)
+            group = (param_groups or {}).get(name, _ORDINARY)
+            group = group._replace(weight_decay=group.weight_decay and parameter.ndim >= 2)
+            groups.setdefault(group, []).append(parameter)
     if not groups:
         raise TrainingError("Nothing to train: every parameter is frozen.")
     return torch.optim.AdamW(
         [
             {
                 "params": members,
-                "factor": rate.factor,
-                "weight_decay": config.weight_decay if rate.decays else 0.0,
+                "lr_scale": group.lr_scale,
+                "weight_decay": config.weight_decay if group.weight_decay else 0.0,
             }
-            for rate, members in groups.items()
+            for group, members in groups.items()
         ],
         lr=config.learning_rate,
         fused=next(module.parameters()).device.type in ("cpu", "cuda"),
@@ -57,10 +57,10 @@ def build_optimizer(
 def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> None:
     """Let every parameter be trained at this rate, times its own factor."""
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate * group["factor"]
+        group["lr"] = learning_rate * group["lr_scale"]
 
 
-def moments_of(optimizer: torch.optim.AdamW, module: nn.Module) -> dict[str, Tensor]:
+def optimizer_state_of(optimizer: torch.optim.AdamW, module: nn.Module) -> dict[str, Tensor]:
     """What the optimizer remembers, as `moment/parameter`. Settings are not part of it."""
     return {
         f"{moment}/{name}": optimizer.state[parameter][moment]
@@ -70,11 +70,11 @@ def moments_of(optimizer: torch.optim.AdamW, module: nn.Module) -> dict[str, Ten
     }
 
 
-def restore_moments(
-    optimizer: torch.optim.AdamW, module: nn.Module, moments: Mapping[str, Tensor]
+def restore_optimizer_state(
+    optimizer: torch.optim.AdamW, module: nn.Module, optimizer_state: Mapping[str, Tensor]
 ) -> None:
     """Make an optimizer remember what `moments_of` gave."""
-    left = dict(moments)
+    left = dict(optimizer_state)
     for name, parameter in module.named_parameters():
         keys = [f"{moment}/{name}" for moment in _MOMENTS]
         if not any(key in left for key in keys):

@@ -21,7 +21,7 @@ from polyseme.training.settings import TrainingConfig
 
 
 @dataclass(frozen=True)
-class Crew:
+class DistributedContext:
     """This process among all that share the work."""
 
     rank: int
@@ -29,7 +29,7 @@ class Crew:
     device: str
 
     @property
-    def is_first(self) -> bool:
+    def is_main(self) -> bool:
         """Only the first reads and writes files, and measures."""
         return self.rank == 0
 
@@ -39,23 +39,23 @@ class Crew:
             torch.distributed.all_reduce(values)
         return values
 
-    def take_from_first(self, tensor: Tensor) -> None:
+    def broadcast(self, tensor: Tensor) -> None:
         """Overwrite a tensor with the first process's."""
         if self.size > 1:
             torch.distributed.broadcast(tensor, src=0)
 
-    def hear_first(self, value: Any) -> Any:
+    def broadcast_object(self, value: Any) -> Any:
         """What the first process says, as JSON; what others pass is not looked at."""
         if self.size == 1:
             return value
         # Not broadcast_object_list: it would unpack whatever came over the network as code.
-        said = json.dumps(value).encode() if self.is_first else b""
+        said = json.dumps(value).encode() if self.is_main else b""
         length = torch.tensor([len(said)], device=self.device)
-        self.take_from_first(length)
+        self.broadcast(length)
         letters = torch.zeros(int(length.item()), dtype=torch.uint8, device=self.device)
-        if self.is_first:
+        if self.is_main:
             letters.copy_(torch.frombuffer(bytearray(said), dtype=torch.uint8))
-        self.take_from_first(letters)
+        self.broadcast(letters)
         return json.loads(bytes(letters.tolist()))
 
     def wrap(self, module: nn.Module) -> nn.Module:
@@ -73,18 +73,18 @@ def num_processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def is_first_process() -> bool:
+def is_main_process() -> bool:
     """Whether this one speaks and writes for all."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextlib.contextmanager
-def gathered(config: TrainingConfig) -> Iterator[Crew]:
-    """The crew this process belongs to, for as long as it works together."""
+def gathered(config: TrainingConfig) -> Iterator[DistributedContext]:
+    """The processes this one belongs to, for as long as it works together."""
     size = num_processes()
     device = choose_device(None if config.device == "auto" else config.device)
     if size == 1:
-        yield Crew(0, 1, device)
+        yield DistributedContext(0, 1, device)
         return
     if device == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
@@ -95,7 +95,7 @@ def gathered(config: TrainingConfig) -> Iterator[Crew]:
             timeout=timedelta(minutes=config.timeout_minutes),
         )
         try:
-            yield Crew(torch.distributed.get_rank(), size, device)
+            yield DistributedContext(torch.distributed.get_rank(), size, device)
             torch.distributed.barrier()  # the first is still saving when the others are done
         finally:
             gc.collect()  # a wrapped module left over would hold the group beyond its end

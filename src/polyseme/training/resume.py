@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from polyseme.errors import ConfigError
 from polyseme.training.checkpoint import Checkpoint, Checkpoints, restore_weights
-from polyseme.training.optimizer import moments_of, restore_moments
-from polyseme.training.processes import Crew
+from polyseme.training.optimizer import optimizer_state_of, restore_optimizer_state
+from polyseme.training.processes import DistributedContext
 from polyseme.training.settings import TrainingConfig, numbers_of
 from polyseme.training.state import RunState
-from polyseme.training.trainee import Trainee
+from polyseme.training.train_module import TrainModule
 
 Changed = dict[str, list[Any]]
 
@@ -39,14 +39,18 @@ class Restored:
         return f"The last bits may differ from the sitting before: {'; '.join(told)}."
 
 
-def describe_run(trainee: Trainee, config: TrainingConfig, crew: Crew) -> dict[str, Any]:
+def describe_run(
+    train_module: TrainModule, config: TrainingConfig, distributed: DistributedContext
+) -> dict[str, Any]:
     """What a checkpoint tells of its run, as JSON gives it back.
 
     The fingerprint must stay the same while a run is continued; what it is made with may change.
     """
     whole = {
-        "fingerprint": {"trainee": trainee.fingerprint(), "training": numbers_of(config)},
-        "made_with": trainee.environment(device=crew.device, precision=config.precision),
+        "fingerprint": {"train_module": train_module.fingerprint(), "training": numbers_of(config)},
+        "made_with": train_module.environment(
+            device=distributed.device, precision=config.precision
+        ),
     }
     again: dict[str, Any] = json.loads(json.dumps(whole))
     return again
@@ -58,7 +62,7 @@ def restore(
     checkpoints: Checkpoints,
     *,
     described: dict[str, Any],
-    crew: Crew,
+    distributed: DistributedContext,
 ) -> Restored:
     """Put the newest sound checkpoint into module and optimizer, in every process.
 
@@ -66,37 +70,40 @@ def restore(
     """
     faults: dict[int, str] = {}
     found: Checkpoint | None = None
-    if crew.is_first:
+    if distributed.is_main:
         found = checkpoints.load_newest(faults.__setitem__)
     if found is not None:
         _check_same_run(found.state["fingerprint"], described["fingerprint"])
         restore_weights(module, found.weights)
-        restore_moments(optimizer, module, found.moments)
+        restore_optimizer_state(optimizer, module, found.optimizer_state)
     refused = {str(checkpoints.set_aside(step)): fault for step, fault in faults.items()}
     said = None
     if found is not None:
         changed = _changed(found.state["made_with"], described["made_with"])
-        shapes = _shapes(found.moments)
-        said = {"run": found.state["run"], "moments": shapes, "changed": changed}
-    said = crew.hear_first(said)
+        shapes = _shapes(found.optimizer_state)
+        said = {"run": found.state["run"], "optimizer_state": shapes, "changed": changed}
+    said = distributed.broadcast_object(said)
     if said is None:
         return Restored(RunState(), refused, is_new=True)
-    if crew.size > 1:
-        _hear_moments(module, optimizer, said["moments"], crew)
+    if distributed.size > 1:
+        _broadcast_optimizer_state(module, optimizer, said["optimizer_state"], distributed)
     return Restored(RunState.from_json(said["run"]), refused, is_new=False, changed=said["changed"])
 
 
-def _hear_moments(
-    module: nn.Module, optimizer: torch.optim.AdamW, shapes: dict[str, list[int]], crew: Crew
+def _broadcast_optimizer_state(
+    module: nn.Module,
+    optimizer: torch.optim.AdamW,
+    shapes: dict[str, list[int]],
+    distributed: DistributedContext,
 ) -> None:
     """The optimizer's memory, from the first process to all others."""
-    if not crew.is_first:
+    if not distributed.is_main:
         empty = {name: torch.zeros(shape) for name, shape in shapes.items()}
-        restore_moments(optimizer, module, empty)
-    own = moments_of(optimizer, module)
+        restore_optimizer_state(optimizer, module, empty)
+    own = optimizer_state_of(optimizer, module)
     for name in shapes:
-        on_device = own[name].to(crew.device)
-        crew.take_from_first(on_device)
+        on_device = own[name].to(distributed.device)
+        distributed.broadcast(on_device)
         own[name].copy_(on_device)
 
 

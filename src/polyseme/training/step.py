@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from polyseme.training.optimizer import Rate, build_optimizer, set_learning_rate
-from polyseme.training.processes import Crew
+from polyseme.training.optimizer import ParamGroup, build_optimizer, set_learning_rate
+from polyseme.training.processes import DistributedContext
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.trainee import Batch
+from polyseme.training.train_module import Batch
 
 
 @dataclass(frozen=True)
@@ -42,68 +42,68 @@ class Stepper:
         self,
         module: nn.Module,
         config: TrainingConfig,
-        crew: Crew,
-        rates: Mapping[str, Rate] | None = None,
+        distributed: DistributedContext,
+        param_groups: Mapping[str, ParamGroup] | None = None,
     ) -> None:
         self._config = config
-        self._crew = crew
+        self._distributed = distributed
         self._module = module
         self._called = module
-        self.optimizer = build_optimizer(module, config, rates)
+        self.optimizer = build_optimizer(module, config, param_groups)
         self._trained = [p for p in module.parameters() if p.requires_grad]
 
-    def join(self) -> None:
+    def wrap(self) -> None:
         """Begin to work with the other processes, all with the first one's weights."""
-        self._called = self._crew.wrap(self._module)
+        self._called = self._distributed.wrap(self._module)
 
-    def part(self) -> None:
+    def unwrap(self) -> None:
         """End the work with the other processes."""
         self._called = self._module
 
-    def measure(self, batch: Batch, *, step: int, wants_stop: bool) -> Measured:
+    def forward_backward(self, batch: Batch, *, step: int, wants_stop: bool) -> Measured:
         """Work out loss and gradients of a batch. Waits for the device once, at the end."""
         self.optimizer.zero_grad()
         k = self._config.accumulate
         parts = sum(
-            self._work_on(batch, self._crew.rank * k + j, step=step, is_last=j == k - 1)
+            self._work_on(batch, self._distributed.rank * k + j, step=step, is_last=j == k - 1)
             for j in range(k)
         )
         assert isinstance(parts, Tensor)
         norm = get_total_norm([p.grad for p in self._trained if p.grad is not None])
         # The norm is that of the gradients of all, alike everywhere but for the last bit; its
         # mean is alike to the last bit, so that no process decides otherwise than the rest.
-        others = [norm / self._crew.size, norm.new_tensor(float(wants_stop))]
-        values = self._crew.total(torch.cat([parts, torch.stack(others)])).tolist()
+        others = [norm / self._distributed.size, norm.new_tensor(float(wants_stop))]
+        values = self._distributed.total(torch.cat([parts, torch.stack(others)])).tolist()
         *losses, gradient_norm, stops = values
         return Measured(dict(zip(batch.counts, losses, strict=True)), gradient_norm, stops > 0)
 
-    def change(self, gradient_norm: float, learning_rate: float) -> None:
+    def optimizer_step(self, gradient_norm: float, learning_rate: float) -> None:
         """Change the parameters by the gradients just worked out."""
         if gradient_norm > self._config.clip_norm:
-            length = torch.tensor(gradient_norm, device=self._crew.device)
+            length = torch.tensor(gradient_norm, device=self._distributed.device)
             clip_grads_with_norm_(self._trained, self._config.clip_norm, length)
         set_learning_rate(self.optimizer, learning_rate)
         self.optimizer.step()
 
     def _work_on(self, batch: Batch, number: int, *, step: int, is_last: bool) -> Tensor:
         """Add one share's gradients to those there. Returns its part of each loss, (parts,)."""
-        of = self._crew.size * self._config.accumulate
+        of = self._distributed.size * self._config.accumulate
         share = batch if of == 1 else batch.share(number, of=of)
         # All chance in a share grows from its number: nothing to save, nothing that depends on
         # how many processes there are or what one of them did before.
-        _seed(seed_of(self._config.seed, step, number), self._crew.device)
+        _seed(seed_of(self._config.seed, step, number), self._distributed.device)
         with self._without_talk(is_last):
             with self._precision():
-                sums = self._called(share.to(self._crew.device))
+                sums = self._called(share.to(self._distributed.device))
             parts = torch.stack([sums[p].float() / max(1, n) for p, n in batch.counts.items()])
             # Averaged over processes on the way; we want the sum.
-            (parts.sum() * self._crew.size).backward()  # type: ignore[no-untyped-call]
+            (parts.sum() * self._distributed.size).backward()  # type: ignore[no-untyped-call]
         return parts.detach()
 
     def _precision(self) -> Any:
         if self._config.precision == "float32":
             return contextlib.nullcontext()
-        return torch.autocast(self._crew.device.split(":")[0], dtype=torch.bfloat16)
+        return torch.autocast(self._distributed.device.split(":")[0], dtype=torch.bfloat16)
 
     def _without_talk(self, is_last: bool) -> Any:
         """Gradients travel between processes once a step, with the last share."""

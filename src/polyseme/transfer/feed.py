@@ -22,7 +22,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.files import canonical_json
 from polyseme.progress import Progress
-from polyseme.training.optimizer import Rate
+from polyseme.training.optimizer import ParamGroup
 from polyseme.transfer.fed import Fed, Given, Widths
 from polyseme.transfer.finetuned import FineTuned, FineTunedConfig
 from polyseme.transfer.frozen import Frozen, FrozenConfig
@@ -204,15 +204,15 @@ class Feed(nn.Module):
         """What each place's mix has learned, as numbers."""
         return {p: mix.told() for p, mix in self.mixes.items() if isinstance(mix, LayerMix)}
 
-    def rates(self) -> dict[str, Rate]:
+    def param_groups(self) -> dict[str, ParamGroup]:
         """How each parameter that is ever trained is to be trained, by its name in this module."""
         found = {
-            name: Rate(decays=name not in ("words.table", "units.table"))
+            name: ParamGroup(weight_decay=name not in ("words.table", "units.table"))
             for name, parameter in self.named_parameters()
             if parameter.requires_grad and not name.startswith("tuned.")
         }
         if self.tuned is not None:
-            found |= {f"tuned.{name}": rate for name, rate in self.tuned.rates().items()}
+            found |= {f"tuned.{name}": rate for name, rate in self.tuned.param_groups().items()}
         return found
 
     def fingerprint(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from polyseme.files import sha256_of
 from polyseme.folders import MANIFEST
 from polyseme.model import Model
 from polyseme.text.sentences import cut_long
-from polyseme.training.optimizer import Rate
+from polyseme.training.optimizer import ParamGroup
 from polyseme.transfer.fed import Reading
 from polyseme.transfer.joined import JoinedSource, Rows
 from polyseme.transfer.layers import (
@@ -79,11 +79,11 @@ class FineTuned(nn.Module):
         """Numbers in each."""
         return self.encoder.config.output_width
 
-    def rates(self) -> dict[str, Rate]:
+    def param_groups(self) -> dict[str, ParamGroup]:
         """How each parameter that is ever trained is to be trained, by its name in this module."""
         top, config = self.num_layers - 1, self.config
         return {
-            f"encoder.{name}": Rate(
+            f"encoder.{name}": ParamGroup(
                 config.rate * config.rate_below ** (top - layer), name != "inputs.table.weight"
             )
             for layer, name, _ in layer_parameters(self.encoder)

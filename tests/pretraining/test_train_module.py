@@ -23,8 +23,8 @@ from polyseme.text.corpus import Corpus
 from polyseme.training import loop
 from polyseme.training.loop import train
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.trainee import Position
-from pretraining.making import tiny_trainee
+from polyseme.training.train_module import Position
+from pretraining.making import tiny_train_module
 
 MASKED: dict[str, Any] = {
     "encoder": {
@@ -52,24 +52,24 @@ def same(left: Question, right: Question) -> bool:
 
 
 def test_questions_go_on_from_a_position_as_if_never_stopped(corpus: Corpus) -> None:
-    first = tiny_trainee(corpus, **MASKED).batches({})
+    first = tiny_train_module(corpus, **MASKED).batches({})
     whole = list(itertools.islice(first, 30))
     for place in (0, 7, 20):
-        second = tiny_trainee(corpus, **MASKED).batches(whole[place][1])
+        second = tiny_train_module(corpus, **MASKED).batches(whole[place][1])
         rest = list(itertools.islice(second, 29 - place))
         assert all(same(a[0], b[0]) for a, b in zip(whole[place + 1 :], rest, strict=True))
 
 
 def test_no_two_batches_hide_the_same_places(corpus: Corpus) -> None:
-    some = list(itertools.islice(tiny_trainee(corpus, **MASKED).batches({}), 6))
+    some = list(itertools.islice(tiny_train_module(corpus, **MASKED).batches({}), 6))
     drawn = [tuple(question.candidates.ids.tolist()) for question, _ in some if question.candidates]
     assert len(set(drawn)) > 1
 
 
 def first_draws(corpus: Corpus, position: Position, *, seed: int, number: int) -> list[float]:
     """The first number of each batch's chance, of which all that is drawn follows."""
-    trainee = tiny_trainee(corpus, seed=seed, **MASKED)
-    objective, found = trainee.module.objective, []
+    train_module = tiny_train_module(corpus, seed=seed, **MASKED)
+    objective, found = train_module.module.objective, []
     whole = objective.ask
 
     def ask(batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:
@@ -77,7 +77,7 @@ def first_draws(corpus: Corpus, position: Position, *, seed: int, number: int) -
         return whole(batch, lexicon, random)
 
     objective.ask = ask  # type: ignore[method-assign]
-    for _ in itertools.islice(trainee._questions(position), number):
+    for _ in itertools.islice(train_module._questions(position), number):
         pass
     return found
 
@@ -95,18 +95,18 @@ def test_every_batch_of_every_epoch_and_seed_has_chance_of_its_own(corpus: Corpu
 
 
 def test_an_untrained_model_has_the_perplexity_of_a_guess(corpus: Corpus) -> None:
-    trainee = tiny_trainee(corpus)
-    size = trainee.model.lexicon.size
+    train_module = tiny_train_module(corpus)
+    size = train_module.model.lexicon.size
     with torch.no_grad():
-        for parameter in trainee.module.parameters():
+        for parameter in train_module.module.parameters():
             parameter.zero_()
-    assert trainee.evaluate() == pytest.approx({"forward": size, "backward": size})
+    assert train_module.evaluate() == pytest.approx({"forward": size, "backward": size})
 
 
 def test_training_finds_the_rule_of_the_text(corpus: Corpus, tmp_path: Path) -> None:
-    trainee = tiny_trainee(corpus)
+    train_module = tiny_train_module(corpus)
     config = TrainingConfig(steps=150, learning_rate=0.02, evaluate_every=1000)
-    outcome = train(trainee, config, tmp_path)
+    outcome = train(train_module, config, tmp_path)
     # Only the first word (3 to 1) and the animal are open, 0.56 and 1.58 nats in the text as it is
     # made; over 8 predictions a perplexity of 1.31, give or take what happened to be held out.
     assert 1.27 < outcome.measures["forward"] < 1.5
@@ -123,13 +123,13 @@ def test_a_run_that_goes_on_after_the_kernel_was_built_or_removed_says_so(
     for kernel, stops in ((None, True), (library, True), (None, False)):
         monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
         torch.manual_seed(0)
-        trainee = tiny_trainee(corpus)
-        told.append(trainee.environment(device="cpu", precision="float32")["kernel"])
+        train_module = tiny_train_module(corpus)
+        told.append(train_module.environment(device="cpu", precision="float32")["kernel"])
         if stops:
             with stopped_after_a_step(), pytest.raises(TrainingStoppedError):
-                train(trainee, config, tmp_path, progress=heard)
+                train(train_module, config, tmp_path, progress=heard)
         else:
-            train(trainee, config, tmp_path, progress=heard)
+            train(train_module, config, tmp_path, progress=heard)
     assert told[0] == told[2] == "none" != told[1]
     resumed = [message for message in heard.said if message.startswith("Going on")]
     assert f"kernel none, now {told[1]}." in resumed[0]

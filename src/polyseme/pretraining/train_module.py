@@ -13,8 +13,8 @@ from polyseme.model import LanguageModel, Model
 from polyseme.objectives.question import Question
 from polyseme.pretraining.measure import fixed_questions, tally
 from polyseme.text.corpus import Corpus
-from polyseme.training.optimizer import Rate
-from polyseme.training.trainee import Position
+from polyseme.training.optimizer import ParamGroup
+from polyseme.training.train_module import Position
 
 
 class Pretraining:
@@ -51,7 +51,7 @@ class Pretraining:
             random = np.random.default_rng(place)
             yield self.module.objective.ask(batch, self.model.lexicon, random), after
 
-    def rates(self) -> dict[str, Rate]:
+    def param_groups(self) -> dict[str, ParamGroup]:
         """All parameters are trained alike."""
         return {}
 

@@ -14,8 +14,8 @@ from polyseme.tasks.data import DataSet, sentences_of
 from polyseme.tasks.examples import Example
 from polyseme.tasks.labels import due
 from polyseme.tasks.task import Task
-from polyseme.training.optimizer import Rate
-from polyseme.training.trainee import Position
+from polyseme.training.optimizer import ParamGroup
+from polyseme.training.train_module import Position
 
 ERROR = "error"
 """What is measured on the way and made small: 1 less the task's measure."""
@@ -43,9 +43,9 @@ class TaskTraining:
                 step += 1
             epoch, number = epoch + 1, 0
 
-    def rates(self) -> dict[str, Rate]:
+    def param_groups(self) -> dict[str, ParamGroup]:
         """The feed's; the network's own parameters are trained alike."""
-        return {f"feed.{name}": rate for name, rate in self.module.feed.rates().items()}
+        return {f"feed.{name}": rate for name, rate in self.module.feed.param_groups().items()}
 
     def evaluate(self) -> dict[str, float]:
         """How far from right on the development data."""

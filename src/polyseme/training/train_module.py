@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from polyseme.training.optimizer import Rate
+from polyseme.training.optimizer import ParamGroup
 
 Position = Mapping[str, int]
 """Where a stream of batches stands, as plain numbers; `{}` is the beginning."""
@@ -36,7 +36,7 @@ class Batch(Protocol):
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
 
 
-class Trainee(Protocol):
+class TrainModule(Protocol):
     """What a run improves."""
 
     @property
@@ -50,7 +50,7 @@ class Trainee(Protocol):
         Depends on seed and data alone: not on the number of processes, nor on restarts.
         """
 
-    def rates(self) -> Mapping[str, Rate]:
+    def param_groups(self) -> Mapping[str, ParamGroup]:
         """How parameters are trained that differ from the rest, by their names in the module."""
 
     def evaluate(self) -> dict[str, float]:

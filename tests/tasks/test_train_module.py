@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.tasks.trainee import TaskTraining
-from polyseme.training.trainee import Position
+from polyseme.tasks.train_module import TaskTraining
+from polyseme.training.train_module import Position
 
 
 class Rows:
