@@ -66,7 +66,7 @@ def misfit(
                 {"kind": "bidirectional", "softmax": {"kind": "full", "tied": True}},
                 reading=CHARACTERS,
             ),
-            "table has 0 numbers per word, the encoder 8",
+            "table has 0 dimensions, the encoder 8",
         ),
         (misfit({"kind": "bidirectional"}, segments=True), "pairs of sentences"),
         (

@@ -102,7 +102,7 @@ def _misfits(config: ModelConfig) -> Iterator[str]:
     if getattr(objective.softmax, "tied", False) and encoder.table_width != encoder.context.width:
         yield (
             f"a tied softmax needs an input table as wide as the encoder: the table has "
-            f"{encoder.table_width} numbers per word, the encoder {encoder.context.width}"
+            f"{encoder.table_width} dimensions, the encoder {encoder.context.width}"
         )
     if encoder.segments and not (isinstance(objective, MaskedConfig) and objective.next_sentence):
         yield "segments are for pairs of sentences, which only 'masked' with next_sentence has"

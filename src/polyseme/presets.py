@@ -98,15 +98,15 @@ _MINI_TRANSFORMER = TransformerConfig(layers=4, width=_MINI_WIDTH, heads=4, inne
 
 PRESETS: dict[str, Preset] = {
     "elmo-original": Preset(
-        about="ELMo as published: 2 x 4096 cells, 512 numbers each way, bytes.",
+        about="ELMo as published: 2 x 4096 cells, 512 dimensions per direction, bytes.",
         model=_published(512, 4096, 2),
     ),
     "elmo-medium": Preset(
-        about="The published medium model: 2 x 2048 cells, 256 numbers each way.",
+        about="The published medium model: 2 x 2048 cells, 256 dimensions per direction.",
         model=_published(256, 2048, 1),
     ),
     "elmo-small": Preset(
-        about="The published small model: 2 x 1024 cells, 128 numbers each way.",
+        about="The published small model: 2 x 1024 cells, 128 dimensions per direction.",
         model=_published(128, 1024, 1),
     ),
     "elmo-mini": _mini(
@@ -115,7 +115,7 @@ PRESETS: dict[str, Preset] = {
         BidirectionalConfig(softmax=_MINI_SOFTMAX),
     ),
     "elmo-teaching": Preset(
-        about="ELMo for the classroom: word 200 + character 100, 64 numbers each way.",
+        about="ELMo for the classroom: word 200 + character 100, 64 dimensions per direction.",
         model=ModelConfig(
             lexicon=LexiconConfig(size=20_000),
             encoder=EncoderConfig(

@@ -184,7 +184,7 @@ def test_a_model_of_one_part_is_one_of_both_whose_other_part_counts_for_nothing(
         (architecture(encoder={"name": "lstm"}), "encoder 'lstm'. Only 'elmo'"),
         (architecture(name="lstm"), "characters with 'lstm'. Only 'cnn'"),
         (architecture(word_dim=0, char_dim=0), "neither words nor characters"),
-        (architecture(word_dim=1), "projects 5 numbers per word to as many"),
+        (architecture(word_dim=1), "projects 5 dimensions to as many"),
     ],
 )
 def test_what_is_not_known_is_refused_with_the_reason(options: ManyLangsOptions, told: str) -> None:

@@ -53,7 +53,7 @@ def test_a_slow_rise_over_a_flat_window_is_no_leap() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("shape", ["normal", "falling", "long tail", "learnt by heart"])
+@pytest.mark.parametrize("shape", ["normal", "falling", "long tail", "overfit"])
 def test_there_is_at_most_one_false_alarm_in_ten_thousand_steps(shape: str, seed: int) -> None:
     chance = np.random.default_rng(seed)
     steps = np.arange(10_000)
@@ -62,7 +62,7 @@ def test_there_is_at_most_one_false_alarm_in_ten_thousand_steps(shape: str, seed
         "falling": 3 + 7 * np.exp(-steps / 1000) + 0.2 * chance.normal(size=10_000),
         # Mean of a few squares, as tiny batches give it.
         "long tail": chance.chisquare(4, size=10_000),
-        "learnt by heart": 1e-5 * np.exp(chance.normal(size=10_000)),
+        "overfit": 1e-5 * np.exp(chance.normal(size=10_000)),
     }[shape]
     assert alarms(losses) <= 1
 

@@ -139,7 +139,7 @@ def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_
     train(Moved(), settings(STEPS), tmp_path, progress=heard)
     changes = f"torch {torch.__version__}, now 9.9; kernel not recorded, now AVX-512 float32, 0123."
     assert heard.said == [
-        f"Going on after step 5. The last bits may differ from the sitting before: {changes}"
+        f"Going on after step 5. The last bits may differ from the session before: {changes}"
     ]
     [event] = lines(tmp_path, "event")
     assert (event["event"], event["message"]) == ("resumed", heard.said[0])

@@ -86,7 +86,7 @@ def show(result: Converted) -> RenderableType:
     rows = [
         ("parameters", f"{count_parameters(result.model.network):,}"),
         ("layers with context", f"{result.model.config.encoder.num_layers - 1}"),
-        ("numbers per word, in each layer", f"{encoder.output_width:,}"),
+        ("dimensions of each layer", f"{encoder.output_width:,}"),
         ("words listed", f"{len(lexicon.words):,}"),
         ("character ids", f"{lexicon.num_characters:,}"),
     ]

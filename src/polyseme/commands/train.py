@@ -39,7 +39,7 @@ class TaskFileConfig(Settings):
     out: Path
     """Folder to write to, with a folder in it for each seed; what was stopped goes on there."""
     seeds: tuple[NonNegativeInt, ...] = (1,)
-    """What all chance grows from; a task is trained for each."""
+    """Random seeds; a task is trained for each."""
     data: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the file's, as `--set data.share=0.1`."""
     feed: dict[str, Any] = Field(default_factory=dict)

@@ -38,15 +38,15 @@ class CharactersConfig(Settings):
     """A convolution over characters."""
 
     character_width: int = Field(16, ge=1, le=4_096)
-    """Numbers per character."""
+    """Dimension of a character's vector."""
     filters: tuple[FilterConfig, ...] = Field(_PUBLISHED, min_length=1, max_length=64)
     """Filters by width."""
     activation: Literal["relu", "tanh"] = "relu"
-    """What bends each filter's maximum."""
+    """Activation function after max-pooling."""
     highways: int = Field(2, ge=0, le=64)
     """Highway layers between the filters and the projection."""
     width: int = Field(512, ge=1, le=65_536)
-    """Numbers per word that come out."""
+    """Output dimension."""
     projected: bool = True
     """Whether a projection makes `width` numbers of the filters' outputs; without it `width` must
     be the number of filters."""

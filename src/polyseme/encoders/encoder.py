@@ -28,7 +28,7 @@ class NoContextConfig(Settings):
 
     kind: Literal["none"] = "none"
     width: int = Field(300, ge=1, le=65_536)
-    """Numbers per word."""
+    """Dimension."""
 
 
 ContextConfig = Annotated[
@@ -48,7 +48,7 @@ class EncoderConfig(Settings):
     segments: bool = False
     """Whether the first and second sentence of a pair are told apart by a learned vector."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of layer 0's numbers left out at random in training."""
+    """Dropout on layer 0 in training."""
 
     @model_validator(mode="after")
     def _halves_fit(self) -> "EncoderConfig":
@@ -62,7 +62,7 @@ class EncoderConfig(Settings):
 
     @property
     def table_width(self) -> int:
-        """Numbers per word in the input's table; 0 without one."""
+        """Dimension of the input's embedding table; 0 without one."""
         match self.input:
             case LookupInputConfig():
                 return self.input.width
@@ -89,7 +89,7 @@ class EncoderConfig(Settings):
 
     @property
     def output_width(self) -> int:
-        """Numbers per word in each layer that comes out."""
+        """Output dimension of each layer."""
         return self.context.width * (2 if self.direction == "apart" else 1)
 
 

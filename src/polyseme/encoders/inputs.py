@@ -23,7 +23,7 @@ class LookupInputConfig(Settings):
 
     kind: Literal["lookup"] = "lookup"
     width: int = Field(300, ge=1, le=65_536)
-    """Numbers per word in the table."""
+    """Dimension of the embedding table."""
 
 
 class CharacterInputConfig(CharactersConfig):
@@ -37,7 +37,7 @@ class FusedInputConfig(Settings):
 
     kind: Literal["fused"] = "fused"
     lookup: int = Field(200, ge=1, le=65_536)
-    """Numbers per word from the table."""
+    """Dimension of the embedding table."""
     characters: CharactersConfig = CharactersConfig(width=100)
     """The part from characters."""
 

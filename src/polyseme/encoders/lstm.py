@@ -29,7 +29,7 @@ class LstmConfig(Settings):
     layers: int = Field(2, ge=1, le=256)
     """How many layers have context; layer 0, the word itself, is not counted."""
     width: int = Field(512, ge=1, le=65_536)
-    """Numbers per word that one direction gives (both together when directions are 'together')."""
+    """Output dimension of one direction (of both when directions are 'together')."""
     cells: int | None = Field(None, ge=1, le=262_144)
     """Memory cells in each layer and direction; without it as many as outputs, not projected."""
     cell_clip: float | None = Field(None, gt=0)
@@ -39,7 +39,7 @@ class LstmConfig(Settings):
     residual: bool = True
     """Whether each layer's input is added to its output, from the second layer on."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of each layer's inputs and of the last outputs left out at random in training."""
+    """Dropout on each layer's inputs and on the last outputs in training."""
 
 
 class Lstm(nn.Module):
@@ -48,7 +48,7 @@ class Lstm(nn.Module):
     def __init__(
         self, config: LstmConfig, direction: Direction, *, read: int | None = None
     ) -> None:
-        """`read`: numbers per word that the first layer reads, if not as many as it gives."""
+        """`read`: dimension of what the first layer reads, if not as many as it gives."""
         super().__init__()
         self.config = config
         self.direction = direction

@@ -28,7 +28,7 @@ class TransformerConfig(Settings):
     layers: int = Field(4, ge=1, le=256)
     """How many layers have context; layer 0, the word itself, is not counted."""
     width: int = Field(256, ge=1, le=65_536)
-    """Numbers per word that one direction gives."""
+    """Output dimension of one direction."""
     heads: int = Field(4, ge=1, le=1_024)
     """Attention heads; `width` must be a multiple of twice their number."""
     inner: int = Field(1024, ge=1, le=262_144)
@@ -38,7 +38,7 @@ class TransformerConfig(Settings):
     longest: int = Field(512, ge=2, le=1_048_576)
     """Longest sentence with learned positions, marks counted."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of each part's outputs left out at random in training."""
+    """Dropout on each part's outputs in training."""
 
     @model_validator(mode="after")
     def _heads_fit(self) -> "TransformerConfig":

@@ -41,7 +41,7 @@ def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str
         (
             f"- {count_parameters(model.network):,} parameters; layer 0 and "
             f"{encoder.num_layers - 1} layers with context, "
-            f"{encoder.output_width} numbers per word in each."
+            f"{encoder.output_width} dimensions in each."
         ),
         f"- {len(model.lexicon.words):,} words listed; reads {_reads(model)}.",
         *(f"- {note}" for note in notes),

@@ -85,7 +85,7 @@ def _misfits(model: Model) -> Iterator[str]:
         yield "it tells two sentences apart, and theirs reads one"
     if reading.projected and reading.width != context.width:
         yield (
-            f"its characters give {reading.width} numbers per word, which are projected once more "
+            f"its characters give {reading.width} dimensions, which are projected once more "
             f"to {context.width}; theirs has one projection"
         )
     if context.cells is None and context.output_clip is not None:

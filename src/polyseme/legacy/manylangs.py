@@ -78,7 +78,7 @@ def _check_kind(options: ManyLangsOptions, folder: Path) -> None:
         raise ModelError(f"{folder} reads neither words nor characters: both widths are 0.")
     if embedder.word_dim and _read_width(options) == encoder.projection_dim:
         raise ModelError(
-            f"{folder} projects {_read_width(options)} numbers per word to as many, for which "
+            f"{folder} projects {_read_width(options)} dimensions to as many, for which "
             "our models have no place: there, equal widths need no projection."
         )
 

@@ -47,7 +47,7 @@ class LstmOptions(_Part):
     dim: int = Field(ge=1, le=_WIDE)
     """Memory cells in each layer and direction."""
     projection_dim: int = Field(ge=1, le=_WIDE)
-    """Numbers per word that one direction gives."""
+    """Output dimension of one direction."""
     n_layers: int = Field(ge=1, le=_MANY)
     """How many layers."""
     cell_clip: Clip = None
@@ -74,7 +74,7 @@ class FilterOptions(_Part):
     """Filters over characters, and the highways above them."""
 
     activation: Literal["relu", "tanh"]
-    """What bends each filter's maximum."""
+    """Activation function after max-pooling."""
     filters: tuple[FilterPair, ...] = Field(min_length=1, max_length=_MANY)
     """Width and number of each kind."""
     n_highway: int = Field(default=0, ge=0, le=_MANY)
@@ -103,7 +103,7 @@ class EmbeddingOptions(_Part):
     """The table of characters."""
 
     dim: int = Field(ge=1, le=_WIDE)
-    """Numbers per character."""
+    """Dimension of a character's vector."""
 
 
 class ByteOptions(FilterOptions):
@@ -137,7 +137,7 @@ class WordOptions(FilterOptions):
     name: str
     """Which way of reading characters."""
     word_dim: int = Field(ge=0, le=_WIDE)
-    """Numbers per word in the table; 0 without one."""
+    """Dimension of the embedding table; 0 without one."""
     char_dim: int = Field(ge=0, le=_WIDE)
     """Numbers per character; 0 where none are read."""
 

@@ -29,7 +29,7 @@ class TaskTrainingConfig(Settings):
     warmup: float = Field(0.05, ge=0, le=1)
     """Share of the steps in which the learning rate rises from near zero."""
     weight_decay: float = Field(0.01, ge=0)
-    """How strongly matrices are pulled towards zero."""
+    """Weight decay of matrices."""
     clip_norm: float = Field(5.0, gt=0)
     """Longest gradient allowed."""
     measure_every: float = Field(1.0, gt=0, le=1_000_000)

@@ -32,11 +32,11 @@ class Restored:
 
     @property
     def note(self) -> str:
-        """A warning if this sitting cannot repeat the bits of the one before."""
+        """A warning if this session cannot repeat the bits of the one before."""
         if not self.changed:
             return ""
         told = (f"{name} {before}, now {now}" for name, (before, now) in self.changed.items())
-        return f"The last bits may differ from the sitting before: {'; '.join(told)}."
+        return f"The last bits may differ from the session before: {'; '.join(told)}."
 
 
 def describe_run(

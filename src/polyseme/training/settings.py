@@ -19,7 +19,7 @@ class TrainingConfig(Settings):
     decay: Literal["cosine", "linear", "none"] = "cosine"
     """How the learning rate falls after the warm-up, to zero at the end; or that it does not."""
     weight_decay: float = Field(default=0.01, ge=0)
-    """How strongly matrices are pulled towards zero; vectors, as biases, never are."""
+    """Weight decay of matrices; vectors, such as biases, are never decayed."""
     clip_norm: float = Field(default=1.0, gt=0)
     """Longest gradient allowed, as Euclidean norm over all parameters; longer ones are scaled."""
     accumulate: int = Field(default=1, ge=1, le=1_024)
@@ -27,7 +27,7 @@ class TrainingConfig(Settings):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers used inside the module; parameters are float32 in either case."""
     seed: int = Field(default=1, ge=0)
-    """What all chance in training grows from, as dropout."""
+    """Random seed of training: initial weights, dropout, order."""
     save_minutes: float = Field(default=10.0, gt=0)
     """Minutes between checkpoints: the most work a crash can take."""
     save_steps: int | None = Field(default=None, ge=1)

@@ -15,7 +15,7 @@ class RunState:
     """Where the stream of batches stands."""
     words: int = 0
     seconds: float = 0.0
-    """Time spent, earlier sittings included."""
+    """Time spent, earlier sessions included."""
     skipped: int = 0
     """Steps the guard has left out."""
     losses: list[float] = field(default_factory=list)
@@ -54,7 +54,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a finished run went, all its sittings together."""
+    """How a finished run went, all its sessions together."""
 
     steps: int
     seconds: float
@@ -68,4 +68,4 @@ class Outcome:
     skipped: int
     """Steps left out because of their loss or gradient."""
     refused: int
-    """Checkpoints found damaged in this sitting."""
+    """Checkpoints found damaged in this session."""

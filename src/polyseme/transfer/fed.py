@@ -17,7 +17,7 @@ from polyseme.batches.batch import Batch
 
 
 class Widths(NamedTuple):
-    """Numbers per word at each place; 0 where nothing is put."""
+    """Dimensions at each place; 0 where nothing is put."""
 
     first: int
     middle: int = 0

@@ -127,7 +127,7 @@ class Feed(nn.Module):
 
     @property
     def widths(self) -> Widths:
-        """Numbers per word at each place."""
+        """Dimensions at each place."""
         own = sum(part.width for part in (self.units, self.words) if part is not None)
         put = dict.fromkeys(self.mixes, self._layers_width)
         return Widths(own + put.get("first", 0), put.get("middle", 0), put.get("last", 0))

@@ -52,7 +52,7 @@ class NewVectorsConfig(Settings):
 
     kind: Literal["new"] = "new"
     width: int = Field(100, ge=1, le=65_536)
-    """Numbers per word."""
+    """Dimension."""
 
 
 TableVectorsConfig = Annotated[
@@ -69,7 +69,7 @@ class Known:
     characters: str = ""
     """Characters with a vector of their own."""
     width: int = 0
-    """Numbers per word in the table."""
+    """Dimension of the embedding table."""
     units: tuple[str, ...] = ()
     """Characters that labels stand at, with a vector of their own each, in the order of rows."""
     vectors: str = ""

@@ -30,7 +30,7 @@ class MixConfig(Settings):
     """How strongly the weights are drawn towards the plain average: this times the sum of their
     squares is added to the task's loss."""
     dropout: float = Field(0.5, ge=0, lt=1)
-    """Share of the mixed vector's numbers left out at random in training."""
+    """Dropout on the mixed vector in training."""
 
 
 class LayerMix(nn.Module):

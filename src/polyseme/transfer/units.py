@@ -40,7 +40,7 @@ class UnitsConfig(Settings):
     hidden: float = Field(0.02, ge=0, lt=1)
     """Share of characters taken for unknown in training, so that new ones can be met later."""
     dropout: float = Field(0.2, ge=0, lt=1)
-    """Share of their numbers left out at random in training."""
+    """Dropout on them in training."""
 
     @property
     def table(self) -> WordsConfig:

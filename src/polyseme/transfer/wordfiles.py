@@ -42,9 +42,9 @@ class Account:
     told_rows: int | None = None
     """Rows that the header speaks of, if there is one."""
     told_width: int | None = None
-    """Numbers per word that the header speaks of."""
+    """Dimension that the header states."""
     width: int = 0
-    """Numbers per word that there are."""
+    """Dimension that there is."""
     doubles: int = 0
     """Rows of a wanted word that has one already; the first counts."""
     wrong_width: int = 0

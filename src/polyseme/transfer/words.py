@@ -69,7 +69,7 @@ class WordsConfig(Settings):
     spelling: SpellingConfig | None = None
     """Vectors from characters; without it there are none."""
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the numbers left out at random in training."""
+    """Dropout in training."""
 
     @model_validator(mode="after")
     def _is_something(self) -> "WordsConfig":
@@ -127,7 +127,7 @@ class Words(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers per word."""
+        """Dimension."""
         spelling = self.config.spelling
         return self.known.width + (spelling.filters.width if spelling else 0)
 

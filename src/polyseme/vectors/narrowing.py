@@ -1,4 +1,4 @@
-"""Fewer numbers per word: the directions in which vectors differ most (PCA), found once per run.
+"""Fewer dimensions: the directions in which vectors differ most (PCA), found once per run.
 
     in   the vectors of a sample of the corpus, some 20,000 words from all over it
     out  `narrowing.safetensors`: for each layer a mean and the directions, kept with the vectors

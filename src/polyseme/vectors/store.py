@@ -1,6 +1,6 @@
 """Vectors on disk: Parquet, one row a word, one column a layer.
 
-    document, position   the sentence, as in the corpus: which document, the how-manieth of it
+    document, position   the sentence, as in the corpus: which document, its position in it
     place, word          which word of the sentence, and how it is written
     layer_0, layer_1 ... or `vector`, where layers were mixed: fixed-size lists of float16 or 32
 

@@ -24,9 +24,9 @@ class ContextConfig(Settings):
     layers: int = Field(1, ge=1, le=16)
     """How many; from the second on, each adds to what the one below gave."""
     width: int = Field(256, ge=2, le=65_536, multiple_of=2)
-    """Numbers per word that a layer gives, half of them from each direction."""
+    """Output dimension of a layer, half of it from each direction."""
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Share of each layer's numbers left out at random in training."""
+    """Dropout on each layer's outputs in training."""
 
 
 class Context(nn.Module):

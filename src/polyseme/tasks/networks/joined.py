@@ -29,7 +29,7 @@ class JoinedConfig(Settings):
     """Whether two sentences are read in both orders and the vectors added: for likeness, which has
     no order."""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Share of the vector's numbers left out at random in training."""
+    """Dropout on the vector in training."""
 
 
 class JoinedReader(OneLabel):
