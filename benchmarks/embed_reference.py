@@ -73,7 +73,7 @@ class Reference:
         table = functional.pad(self.characters.characters.weight, (0, 0, 1, 0))
         letters = functional.embedding(spellings, table).transpose(1, 2)
         peaks = [filters(letters).max(dim=-1)[0] for filters in self.characters.filters]
-        features = torch.cat([self.characters.bend(peak) for peak in peaks], dim=-1)
+        features = torch.cat([self.characters.activation(peak) for peak in peaks], dim=-1)
         for highway in self.characters.highways:
             both: nn.Module = highway.get_submodule("both")
             changed, gate = both(features).chunk(2, dim=-1)

@@ -13,25 +13,25 @@ def test_one_step_back_is_the_same_by_torch_and_compiled(
     library: Kernel, dtype: torch.dtype, clip: float | None
 ) -> None:
     random = torch.Generator().manual_seed(0)
-    drive = torch.randn(2, 1, 5, 4 * 37, generator=random).to(dtype)
+    gate_inputs = torch.randn(2, 1, 5, 4 * 37, generator=random).to(dtype)
     hidden = torch.zeros(2, 5, 11, dtype=dtype)
     weight = torch.zeros(2, 11, 4 * 37, dtype=dtype)
     bias = torch.randn(2, 4 * 37, generator=random)
-    before, of_cell, of_emitted = torch.randn(3, 2, 5, 37, generator=random)
+    before, of_cell, grad_of_output = torch.randn(3, 2, 5, 37, generator=random)
     found = []
-    for cell in (EagerCell(bias, clip), CompiledCell(library, drive, bias, clip)):
+    for cell in (EagerCell(bias, clip), CompiledCell(library, gate_inputs, bias, clip)):
         kept = torch.empty(2, 5, 4 * 37, dtype=cell.kept)
         step = Step(kept, before, torch.empty_like(before))
-        emitted, slope = of_emitted.to(dtype), torch.empty(2, 5, 4 * 37, dtype=dtype)
-        cell.forward(drive[:, 0], hidden, weight, step, torch.empty_like(emitted))
-        pull = of_cell.clone()
-        cell.backward(step, emitted, pull, slope)
-        found.append((step.now, pull, slope))
-    (now, pull, slope), (also_now, also_pull, also_slope) = found
+        cell_output, grad_gates = grad_of_output.to(dtype), torch.empty(2, 5, 4 * 37, dtype=dtype)
+        cell.forward(gate_inputs[:, 0], hidden, weight, step, torch.empty_like(cell_output))
+        grad_cell = of_cell.clone()
+        cell.backward(step, cell_output, grad_cell, grad_gates)
+        found.append((step.now, grad_cell, grad_gates))
+    (now, grad_cell, grad_gates), (also_now, also_grad_cell, also_grad_gates) = found
     torch.testing.assert_close(also_now, now, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(also_pull, pull, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(also_grad_cell, grad_cell, rtol=1e-5, atol=1e-4)
     # In bfloat16 a slope may be rounded up here and down there: 1 part in 128.
-    torch.testing.assert_close(also_slope, slope, rtol=1 / 128, atol=1e-4)
+    torch.testing.assert_close(also_grad_gates, grad_gates, rtol=1 / 128, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -43,34 +43,36 @@ def test_compiled_gates_are_sigmoid_and_tanh_from_end_to_end(
     library: Kernel, dtype: torch.dtype, scale: float, tolerance: float
 ) -> None:
     points = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([-3e38, -90, 90, 3e38])])
-    drive = points.repeat(4)[None, None, None].to(dtype)
+    gate_inputs = points.repeat(4)[None, None, None].to(dtype)
     cells = points.numel()
-    cell = CompiledCell(library, drive, torch.zeros(1, 4 * cells), None)
+    cell = CompiledCell(library, gate_inputs, torch.zeros(1, 4 * cells), None)
     step = Step(
         torch.empty(1, 1, 4 * cells, dtype=cell.kept),
         torch.zeros(1, 1, cells),
         torch.empty(1, 1, cells),
     )
     nothing = torch.zeros(1, 1, 1, dtype=dtype), torch.zeros(1, 1, 4 * cells, dtype=dtype)
-    cell.forward(drive[:, 0], *nothing, step, torch.empty(1, 1, cells, dtype=dtype))
-    enter, keep, leave, new = drive.double().flatten().chunk(4)
-    expected = torch.cat([enter.sigmoid(), keep.sigmoid(), leave.sigmoid(), new.tanh()])
+    cell.forward(gate_inputs[:, 0], *nothing, step, torch.empty(1, 1, cells, dtype=dtype))
+    input_gate, forget_gate, output_gate, candidate = gate_inputs.double().flatten().chunk(4)
+    expected = torch.cat(
+        [input_gate.sigmoid(), forget_gate.sigmoid(), output_gate.sigmoid(), candidate.tanh()]
+    )
     assert (step.active.double().flatten() / scale - expected).abs().max() < tolerance
 
 
 def test_two_threads_give_the_bits_of_one(library: Kernel) -> None:
     """More than 32,768 cells, or the work would not be shared out."""
     random = torch.Generator().manual_seed(0)
-    drive = torch.randn(2, 1, 67, 4 * 300, generator=random)
+    gate_inputs = torch.randn(2, 1, 67, 4 * 300, generator=random)
     before = torch.randn(2, 67, 300, generator=random)
     nothing = torch.zeros(2, 67, 1), torch.zeros(2, 1, 4 * 300)
     found = []
     for number in (1, 2):
         torch.set_num_threads(number)
-        cell = CompiledCell(library, drive, torch.ones(2, 4 * 300), 0.4)
-        step = Step(torch.empty_like(drive[:, 0]), before, torch.empty_like(before))
-        emitted = torch.empty_like(before)
-        cell.forward(drive[:, 0], *nothing, step, emitted)
-        found.append((step.active, step.now, emitted))
+        cell = CompiledCell(library, gate_inputs, torch.ones(2, 4 * 300), 0.4)
+        step = Step(torch.empty_like(gate_inputs[:, 0]), before, torch.empty_like(before))
+        cell_output = torch.empty_like(before)
+        cell.forward(gate_inputs[:, 0], *nothing, step, cell_output)
+        found.append((step.active, step.now, cell_output))
     torch.set_num_threads(1)
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.encoders.directions import turn
+from polyseme.encoders.directions import reverse_sequences
 
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 
@@ -11,7 +11,7 @@ LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 @settings(max_examples=50, derandomize=True, deadline=None)
 def test_a_turned_sentence_stands_back_to_front_and_padding_stays(lengths: list[int]) -> None:
     vectors = torch.randn(len(lengths), 8, 3)
-    turned = turn(vectors, torch.tensor(lengths))
+    turned = reverse_sequences(vectors, torch.tensor(lengths))
     for row, length in enumerate(lengths):
         expected = [*reversed(vectors[row, :length].tolist()), *vectors[row, length:].tolist()]
         assert turned[row].tolist() == expected
@@ -21,5 +21,7 @@ def test_a_turned_sentence_stands_back_to_front_and_padding_stays(lengths: list[
 @settings(max_examples=50, derandomize=True, deadline=None)
 def test_turning_twice_changes_nothing(lengths: list[int]) -> None:
     vectors = torch.randn(len(lengths), 7, 2)
-    twice = turn(turn(vectors, torch.tensor(lengths)), torch.tensor(lengths))
+    twice = reverse_sequences(
+        reverse_sequences(vectors, torch.tensor(lengths)), torch.tensor(lengths)
+    )
     assert torch.equal(twice, vectors)

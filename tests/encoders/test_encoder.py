@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from polyseme.points import POINTS
 from torch import nn
 
 from polyseme.batches import Lexicon, LexiconConfig
 from polyseme.config import build
 from polyseme.encoders.encoder import Encoder, EncoderConfig
 from polyseme.errors import ConfigError
+from polyseme.presets import PRESETS
 
 WORDS = ["the", "of", "word"]
 
@@ -40,7 +40,7 @@ def encoder_of(**values: Any) -> Encoder:
 )
 def test_the_published_encoders_have_the_published_sizes(name: str, parameters: int) -> None:
     with torch.device("meta"):
-        encoder = Encoder(POINTS[name].model.encoder, vocabulary=1, alphabet=262)
+        encoder = Encoder(PRESETS[name].model.encoder, vocabulary=1, alphabet=262)
     assert sum(weight.numel() for weight in encoder.parameters()) == parameters
 
 

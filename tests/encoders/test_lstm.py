@@ -35,8 +35,8 @@ def one_stack(module: Lstm, stack: int, words: list[list[float]]) -> list[list[l
                 + torch.tensor(hidden, dtype=torch.double) @ weights["state_weight"]
             ).tolist()
             for n in range(cells):
-                enter, keep = _sigmoid(gates[n]), _sigmoid(gates[cells + n])
-                cell[n] = keep * cell[n] + enter * math.tanh(gates[3 * cells + n])
+                input_gate, forget_gate = _sigmoid(gates[n]), _sigmoid(gates[cells + n])
+                cell[n] = forget_gate * cell[n] + input_gate * math.tanh(gates[3 * cells + n])
                 cell[n] = _clip(cell[n], module.config.cell_clip)
             out = [_sigmoid(gates[2 * cells + n]) * math.tanh(cell[n]) for n in range(cells)]
             if "projection" in weights:
@@ -116,9 +116,9 @@ def test_gates_begin_by_remembering() -> None:
     for name, weight in lstm(PROJECTED, "apart").named_parameters():
         if not name.endswith("bias"):
             continue
-        enter, keep, leave, new = weight.chunk(4, dim=-1)
-        assert bool((keep == 1).all())
-        assert not torch.cat([enter, leave, new]).any()
+        input_gate, forget_gate, output_gate, candidate = weight.chunk(4, dim=-1)
+        assert bool((forget_gate == 1).all())
+        assert not torch.cat([input_gate, output_gate, candidate]).any()
 
 
 @CONFIGS

@@ -13,7 +13,7 @@ FREE, TIGHT = Clips(), Clips(cell=0.4, output=0.15)
 
 
 class Inputs(NamedTuple):
-    drive: Tensor
+    gate_inputs: Tensor
     bias: Tensor
     weight: Tensor
     projection: Tensor | None
@@ -43,16 +43,16 @@ def draw(
 
 def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
     """The equations as published, one step after the other, for autograd to go back over."""
-    drive, bias, weight, projection, hidden, cell = inputs
+    gate_inputs, bias, weight, projection, hidden, cell = inputs
     outputs = []
-    for step in range(drive.shape[1]):
-        enter, keep, leave, new = (drive[:, step] + bias[:, None] + hidden @ weight).chunk(
-            4, dim=-1
-        )
-        cell = keep.sigmoid() * cell + enter.sigmoid() * new.tanh()
+    for step in range(gate_inputs.shape[1]):
+        input_gate, forget_gate, output_gate, candidate = (
+            gate_inputs[:, step] + bias[:, None] + hidden @ weight
+        ).chunk(4, dim=-1)
+        cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         if clips.cell is not None:
             cell = cell.clamp(-clips.cell, clips.cell)
-        hidden = leave.sigmoid() * cell.tanh()
+        hidden = output_gate.sigmoid() * cell.tanh()
         if projection is not None:
             hidden = hidden @ projection
         if clips.output is not None:
@@ -62,9 +62,9 @@ def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def ours(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
-    drive, bias, weight, projection, *state = inputs
+    gate_inputs, bias, weight, projection, *state = inputs
     outputs, after = recur(
-        drive, bias, weight, projection=projection, state=State(*state), clips=clips
+        gate_inputs, bias, weight, projection=projection, state=State(*state), clips=clips
     )
     return outputs, *after
 
@@ -75,10 +75,10 @@ Way = Callable[[Inputs, Clips], tuple[Tensor, Tensor, Tensor]]
 def results(run: Way, inputs: Inputs, clips: Clips, dtype: torch.dtype) -> dict[str, Tensor]:
     """Outputs, last state, and the gradients of everything under weights drawn once."""
     # Drives are always rounded to what bfloat16 can hold, so that all dtypes start alike.
-    drive = inputs.drive.bfloat16().to(dtype)
+    gate_inputs = inputs.gate_inputs.bfloat16().to(dtype)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     rest = [None if each is None else each.to(wide) for each in inputs[1:]]
-    leaves = Inputs(drive, *rest)  # type: ignore[arg-type]
+    leaves = Inputs(gate_inputs, *rest)  # type: ignore[arg-type]
     for each in leaves:
         if each is not None:
             each.requires_grad_()
@@ -149,12 +149,14 @@ def test_the_same_inputs_twice_give_the_same_bits(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_a_row_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
     inputs = draw(rows=4)
-    other = inputs._replace(drive=inputs.drive.clone(), cell=inputs.cell.clone())
-    other.drive[:, :, 1:] += 1
+    other = inputs._replace(gate_inputs=inputs.gate_inputs.clone(), cell=inputs.cell.clone())
+    other.gate_inputs[:, :, 1:] += 1
     other.cell[:, 1:] -= 1
     first, second = (results(ours, each, TIGHT, dtype) for each in (inputs, other))
     assert torch.equal(first["outputs"][:, :, 0], second["outputs"][:, :, 0])
-    assert torch.equal(first["gradient of drive"][:, :, 0], second["gradient of drive"][:, :, 0])
+    assert torch.equal(
+        first["gradient of gate_inputs"][:, :, 0], second["gradient of gate_inputs"][:, :, 0]
+    )
     assert not torch.equal(first["outputs"][:, :, 1], second["outputs"][:, :, 1])
 
 
@@ -166,7 +168,7 @@ def test_without_a_gradient_to_come_the_outcome_is_the_same(steps: int, width: i
     inputs = draw(steps=steps, width=width)
     learning = results(ours, inputs, TIGHT, torch.bfloat16)
     with torch.no_grad():
-        found = ours(inputs._replace(drive=inputs.drive.bfloat16()), TIGHT)
+        found = ours(inputs._replace(gate_inputs=inputs.gate_inputs.bfloat16()), TIGHT)
     for name, value in zip(("outputs", "last hidden", "last cell"), found, strict=True):
         assert torch.equal(value.double(), learning[name]), name
 
@@ -182,9 +184,11 @@ def test_no_rows_give_no_outputs_and_gradients_of_zero() -> None:
 @pytest.mark.usefixtures("way")
 def test_drives_that_lie_turned_in_memory_give_the_same() -> None:
     inputs = draw()
-    turned = inputs.drive.transpose(1, 2).contiguous().transpose(1, 2)
+    turned = inputs.gate_inputs.transpose(1, 2).contiguous().transpose(1, 2)
     straight = ours(inputs, TIGHT)
-    for found, expected in zip(ours(inputs._replace(drive=turned), TIGHT), straight, strict=True):
+    for found, expected in zip(
+        ours(inputs._replace(gate_inputs=turned), TIGHT), straight, strict=True
+    ):
         assert torch.equal(found, expected)
 
 
@@ -192,8 +196,8 @@ def test_drives_that_lie_turned_in_memory_give_the_same() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_what_is_not_a_number_is_not_hidden(dtype: torch.dtype) -> None:
     inputs = draw()
-    inputs.drive[0, 3, 1] = torch.nan
-    outputs, _, cell = ours(inputs._replace(drive=inputs.drive.to(dtype)), TIGHT)
+    inputs.gate_inputs[0, 3, 1] = torch.nan
+    outputs, _, cell = ours(inputs._replace(gate_inputs=inputs.gate_inputs.to(dtype)), TIGHT)
     assert outputs[0, 3:, 1].isnan().all()
     assert cell[0, 1].isnan().all()
     assert outputs[0, :, 0].isfinite().all()

@@ -1,12 +1,13 @@
 """One step of an LSTM cell, forward and backward: by torch anywhere, or compiled on a processor.
 
-    in   drive, hidden, weight   (S, B, 4H), (S, B, P), (S, P, 4H): together what drives the gates,
-                                 with a bias (S, 4H) that is the same at every step
-    out  Step                    gates and cells, for the way back
-         emitted                 (S, B, H)   what the cells show, before any projection
+    in   gate_inputs, hidden, weight   (S, B, 4H), (S, B, P), (S, P, 4H): together what gates read,
+                                       with a bias (S, 4H) that is the same at every step
+    out  Step                          gates and cells, for the backward pass
+         cell_output                   (S, B, H)   output gate times tanh(cell), not yet projected
 
-Gates are ordered input, forget, output, new. The compiled cell goes through memory once where torch
-goes a dozen times. Both work in float32 between reading and writing, whatever the dtype of `drive`.
+Gates are ordered input, forget, output, candidate (i, f, o, g). The compiled cell goes through
+memory once where torch goes a dozen times. Both work in float32 between reading and writing,
+whatever the dtype of `gate_inputs`.
 """
 
 import ctypes
@@ -34,23 +35,29 @@ class Cell(Protocol):
     """In which gates are kept."""
 
     def forward(
-        self, drive: Tensor, hidden: Tensor, weight: Tensor, step: Step, emitted: Tensor
+        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
     ) -> None:
-        """Fill `step` from its cells before, and `emitted`."""
+        """Fill `step` from its cells before, and `cell_output`."""
 
-    def backward(self, step: Step, emitted: Tensor, pull: Tensor, slope: Tensor) -> None:
-        """From the gradient of `emitted`: `slope`, of what drove the gates, (S, B, 4H).
+    def backward(
+        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+    ) -> None:
+        """From the gradient of `cell_output`: `grad_gates`, of what drove the gates, (S, B, 4H).
 
-        `pull` is the gradient of the cells after the step and becomes that of the cells before it.
+        `grad_cell` is the gradient of the cells after the step and becomes that of those before.
         """
 
 
-def choose_cell(drive: Tensor, bias: Tensor, clip: float | None) -> Cell:
+def choose_cell(gate_inputs: Tensor, bias: Tensor, clip: float | None) -> Cell:
     """The compiled cell where it is built and can be used."""
-    if drive.device.type == "cpu" and drive.dtype in _KEPT and drive.is_contiguous():
+    if (
+        gate_inputs.device.type == "cpu"
+        and gate_inputs.dtype in _KEPT
+        and gate_inputs.is_contiguous()
+    ):
         library = compiled.load()
         if library is not None:
-            return CompiledCell(library, drive, bias, clip)
+            return CompiledCell(library, gate_inputs, bias, clip)
     return EagerCell(bias, clip)
 
 
@@ -64,44 +71,46 @@ class EagerCell:
         self.clip = clip
 
     def forward(
-        self, drive: Tensor, hidden: Tensor, weight: Tensor, step: Step, emitted: Tensor
+        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
     ) -> None:
         """As `Cell` has it."""
         gate, now = step.active, step.now
-        gate.copy_(torch.baddbmm(drive, hidden, weight))
+        gate.copy_(torch.baddbmm(gate_inputs, hidden, weight))
         gate += self.bias
         cells = now.shape[-1]
         gate[..., : 3 * cells].sigmoid_()
         gate[..., 3 * cells :].tanh_()
-        enter, keep, leave, new = gate.chunk(4, dim=-1)
-        torch.mul(keep, step.before, out=now)
-        now.addcmul_(enter, new)
+        input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
+        torch.mul(forget_gate, step.before, out=now)
+        now.addcmul_(input_gate, candidate)
         if self.clip is not None:
             now.clamp_(-self.clip, self.clip)
-        emitted.copy_(leave * now.tanh())
+        cell_output.copy_(output_gate * now.tanh())
 
-    def backward(self, step: Step, emitted: Tensor, pull: Tensor, slope: Tensor) -> None:
+    def backward(
+        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+    ) -> None:
         """As `Cell` has it."""
-        emit, curve, gate = emitted.float(), step.now.tanh(), step.active
-        enter, keep, leave, new = gate.chunk(4, dim=-1)
-        is_wide = slope.dtype == torch.float32
-        work = slope if is_wide else torch.empty_like(slope, dtype=torch.float32)
-        for_enter, for_keep, for_leave, for_new = work.chunk(4, dim=-1)
-        torch.mul(emit, curve, out=for_leave)
-        pull += torch.ops.aten.tanh_backward(emit * leave, curve)
-        stop_at_clip(pull, step.now, self.clip)
-        torch.mul(pull, new, out=for_enter)
-        torch.mul(pull, step.before, out=for_keep)
-        torch.mul(pull, enter, out=for_new)
-        cells = pull.shape[-1]
+        emitted_grad, cell_tanh, gate = cell_output.float(), step.now.tanh(), step.active
+        input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
+        is_wide = grad_gates.dtype == torch.float32
+        work = grad_gates if is_wide else torch.empty_like(grad_gates, dtype=torch.float32)
+        grad_input, grad_forget, grad_output, grad_candidate = work.chunk(4, dim=-1)
+        torch.mul(emitted_grad, cell_tanh, out=grad_output)
+        grad_cell += torch.ops.aten.tanh_backward(emitted_grad * output_gate, cell_tanh)
+        stop_at_clip(grad_cell, step.now, self.clip)
+        torch.mul(grad_cell, candidate, out=grad_input)
+        torch.mul(grad_cell, step.before, out=grad_forget)
+        torch.mul(grad_cell, input_gate, out=grad_candidate)
+        cells = grad_cell.shape[-1]
         sigmoids, tanhs = work[..., : 3 * cells], work[..., 3 * cells :]
         torch.ops.aten.sigmoid_backward.grad_input(
             sigmoids, gate[..., : 3 * cells], grad_input=sigmoids
         )
-        torch.ops.aten.tanh_backward.grad_input(tanhs, new, grad_input=tanhs)
+        torch.ops.aten.tanh_backward.grad_input(tanhs, candidate, grad_input=tanhs)
         if not is_wide:
-            slope.copy_(work)
-        pull.mul_(keep)
+            grad_gates.copy_(work)
+        grad_cell.mul_(forget_gate)
 
 
 def stop_at_clip(gradient: Tensor, clipped: Tensor, bound: float | None) -> None:
@@ -116,34 +125,36 @@ _KEPT = {torch.float32: torch.float32, torch.bfloat16: torch.int16}  # int16: fi
 
 
 class CompiledCell:
-    """The cell by `gates.c`, for one shape of `drive`. Only stacks may lie apart in its tensors."""
+    """The cell by `gates.c`, for one shape of inputs. Only stacks may lie apart in its tensors."""
 
     def __init__(
-        self, library: ctypes.CDLL, drive: Tensor, bias: Tensor, clip: float | None
+        self, library: ctypes.CDLL, gate_inputs: Tensor, bias: Tensor, clip: float | None
     ) -> None:
-        stacks, _, rows, gates = drive.shape
-        name = str(drive.dtype).removeprefix("torch.")
-        self.kept = _KEPT[drive.dtype]
+        stacks, _, rows, gates = gate_inputs.shape
+        name = str(gate_inputs.dtype).removeprefix("torch.")
+        self.kept = _KEPT[gate_inputs.dtype]
         self._forward = getattr(library, f"forward_{name}")
         self._backward = getattr(library, f"backward_{name}")
         bound = torch.finfo(torch.float32).max if clip is None else clip
         self._shape = GatesShape(stacks, rows, gates // 4, torch.get_num_threads(), bound)
-        self._product = drive.new_empty(stacks, rows, gates)
+        self._product = gate_inputs.new_empty(stacks, rows, gates)
         self._bias = bias.detach().float().contiguous()
 
     def forward(
-        self, drive: Tensor, hidden: Tensor, weight: Tensor, step: Step, emitted: Tensor
+        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
     ) -> None:
         """As `Cell` has it."""
-        # Added in the kernel: a multiplication that adds would first copy `drive`.
+        # Added in the kernel: a multiplication that adds would first copy `gate_inputs`.
         torch.bmm(hidden, weight, out=self._product)
         kept = (step.before, step.active, step.now)
-        arrays = arrays_of(drive, self._product, *kept, emitted, self._bias)
+        arrays = arrays_of(gate_inputs, self._product, *kept, cell_output, self._bias)
         self._forward(ctypes.byref(self._shape), arrays)
 
-    def backward(self, step: Step, emitted: Tensor, pull: Tensor, slope: Tensor) -> None:
+    def backward(
+        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+    ) -> None:
         """As `Cell` has it."""
-        arrays = arrays_of(step.active, step.before, step.now, emitted, pull, slope)
+        arrays = arrays_of(step.active, step.before, step.now, cell_output, grad_cell, grad_gates)
         self._backward(ctypes.byref(self._shape), arrays)
 
 

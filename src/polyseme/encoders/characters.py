@@ -83,7 +83,7 @@ class CharacterEncoder(nn.Module):
         )
         self.highways = nn.ModuleList(_Highway(config.features) for _ in range(config.highways))
         self.projection = nn.Linear(config.features, config.width) if config.projected else None
-        self.bend = functional.relu if config.activation == "relu" else torch.tanh
+        self.activation = functional.relu if config.activation == "relu" else torch.tanh
 
     def forward(self, characters: Tensor, *, exact: bool = False) -> Tensor:
         """(U, C) -> (U, D)"""
@@ -94,9 +94,9 @@ class CharacterEncoder(nn.Module):
             turned = letters.transpose(1, 2)  # (U, E, C)
             # Not amax: its gradient looks for all equal maxima, for a twentieth of a step.
             peaks = [filters(turned).max(dim=-1).values for filters in self.filters]
-            features = self.bend(torch.cat(peaks, dim=-1))  # (U, F)
+            features = self.activation(torch.cat(peaks, dim=-1))  # (U, F)
         else:
-            features = self.bend(self._read(letters, spelt_to(characters)))
+            features = self.activation(self._read(letters, spelt_to(characters)))
         for highway in self.highways:
             features = highway(features)
         return features if self.projection is None else _apply(self.projection, features)
@@ -112,7 +112,7 @@ class CharacterEncoder(nn.Module):
     def _exactly(self, letters: Tensor) -> Tensor:
         """From characters' vectors (U, C, E) -> (U, D)"""
         peaks = [exactly.peaks(letters, each) for each in self.filters]
-        features = exactly.evenly(self.bend, torch.cat(peaks, dim=-1))
+        features = exactly.evenly(self.activation, torch.cat(peaks, dim=-1))
         for highway in self.highways:
             features = highway(features, exact=True)
         last = self.projection

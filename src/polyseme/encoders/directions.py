@@ -10,7 +10,7 @@ Direction = Literal["forward", "apart", "together"]
 each other. together: every layer sees both sides."""
 
 
-def turn(vectors: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequences(vectors: Tensor, lengths: Tensor) -> Tensor:
     """Each sentence (B, T, D) back to front. Turning twice changes nothing."""
     position = torch.arange(vectors.shape[1], device=vectors.device)  # (T,)
     length = lengths[:, None]

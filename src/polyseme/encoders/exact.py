@@ -51,12 +51,14 @@ def recur(inputs: Tensor, weights: LayerWeights, state: State) -> tuple[Tensor, 
     outputs = []
     for step in inputs.unbind(dim=1):
         # Copies begin where memory is aligned, which multiplications look at.
-        drive = torch.bmm(step.contiguous(), weights.input) + torch.bmm(hidden, weights.state)
-        gates = drive.to(cell.dtype) + weights.bias[:, None]
-        *opened, new = gates.chunk(4, dim=-1)
-        enter, keep, leave = (evenly(torch.sigmoid, gate) for gate in opened)
-        cell = _clip(keep * cell + enter * evenly(torch.tanh, new), weights.clips.cell)
-        hidden = leave * evenly(torch.tanh, cell)
+        gate_inputs = torch.bmm(step.contiguous(), weights.input) + torch.bmm(hidden, weights.state)
+        gates = gate_inputs.to(cell.dtype) + weights.bias[:, None]
+        *opened, candidate = gates.chunk(4, dim=-1)
+        input_gate, forget_gate, output_gate = (evenly(torch.sigmoid, gate) for gate in opened)
+        cell = _clip(
+            forget_gate * cell + input_gate * evenly(torch.tanh, candidate), weights.clips.cell
+        )
+        hidden = output_gate * evenly(torch.tanh, cell)
         if weights.projection is not None:
             hidden = torch.bmm(hidden.to(weights.projection.dtype), weights.projection)
         hidden = _clip(hidden, weights.clips.output).to(inputs.dtype)

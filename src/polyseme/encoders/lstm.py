@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from polyseme.config import Settings
 from polyseme.encoders import exact as exactly
-from polyseme.encoders.directions import Direction, turn
+from polyseme.encoders.directions import Direction, reverse_sequences
 from polyseme.encoders.recurrence import Clips, LayerWeights, State, recur
 
 _FORGET_BIAS = 1.0
@@ -78,7 +78,7 @@ class Lstm(nn.Module):
             case "forward":
                 inputs = vectors.transpose(0, 1)[None]  # (1, T, B, D)
             case "apart":
-                both = torch.stack([vectors, turn(vectors, lengths)])
+                both = torch.stack([vectors, reverse_sequences(vectors, lengths)])
                 inputs = both.transpose(1, 2)  # (2, T, B, D)
             case "together":
                 return self._run_together(vectors, lengths, states, exact=exact)
@@ -104,7 +104,7 @@ class Lstm(nn.Module):
         rows = inputs.transpose(1, 2)
         if self.direction == "forward":
             return rows[0]
-        return torch.cat([rows[0], turn(rows[1], lengths)], dim=-1)
+        return torch.cat([rows[0], reverse_sequences(rows[1], lengths)], dim=-1)
 
     def _run_together(
         self, vectors: Tensor, lengths: Tensor, states: list[State] | None, *, exact: bool
@@ -112,7 +112,7 @@ class Lstm(nn.Module):
         outputs, after = [], []
         for number, layer in enumerate(self.layers):
             read = self.dropout(vectors)
-            inputs = torch.stack([read, turn(read, lengths)]).transpose(1, 2)
+            inputs = torch.stack([read, reverse_sequences(read, lengths)]).transpose(1, 2)
             outcome, state = layer(inputs, states[number] if states else None, exact=exact)
             outcome = self._words_first(outcome, lengths)
             vectors = outcome + vectors if self._is_residual(number) else outcome
@@ -137,7 +137,8 @@ class _Layer(nn.Module):
             if weight is not None:
                 nn.init.normal_(weight, std=1 / math.sqrt(weight.shape[1]))
         with torch.no_grad():
-            self.bias[:, cells : 2 * cells] = _FORGET_BIAS  # gates: input, forget, output, new
+            # Gates: input, forget, output, candidate.
+            self.bias[:, cells : 2 * cells] = _FORGET_BIAS
 
     def forward(
         self, inputs: Tensor, state: State | None, *, exact: bool = False
@@ -151,9 +152,9 @@ class _Layer(nn.Module):
         if exact:
             return exactly.recur(inputs, self.weights(), state)
         flat = inputs.reshape(stacks, steps * rows, read)
-        drive = torch.bmm(flat, self.input_weight).view(stacks, steps, rows, 4 * cells)
+        gate_inputs = torch.bmm(flat, self.input_weight).view(stacks, steps, rows, 4 * cells)
         return recur(
-            drive,
+            gate_inputs,
             self.bias,
             self.state_weight,
             projection=self.projection,

@@ -1,6 +1,6 @@
 """The recurrence of a projected, clipped LSTM, forward and backward, for several stacks at once.
 
-    in   drive    (S, T, B, 4H)  what the inputs add to the gates, for all steps
+    in   gate_inputs  (S, T, B, 4H)  what the inputs add to the gates, for all steps
          bias     (S, 4H)        what is added at every step
          state    hidden (S, B, P) and cell (S, B, H) before the first step
     out  outputs  (S, T, B, P)   and the state after the last step
@@ -8,7 +8,7 @@
 `nn.LSTM` can neither clip nor be differentiated without storing every intermediate of every step,
 so the gradient is written out here. That makes one large multiplication for each weight instead of
 one for each step, and lets all steps work in memory that was set aside once. Multiplications run in
-the dtype of `drive` (bfloat16 under autocast); cells are always float32.
+the dtype of `gate_inputs` (bfloat16 under autocast); cells are always float32.
 """
 
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class LayerWeights(NamedTuple):
 
 
 def recur(
-    drive: Tensor,
+    gate_inputs: Tensor,
     bias: Tensor,
     weight: Tensor,
     *,
@@ -53,15 +53,15 @@ def recur(
     clips: Clips,
 ) -> tuple[Tensor, State]:
     """Run all steps. `weight` is (S, P, 4H); `projection` (S, H, P), or None where P is H."""
-    inputs = (drive, bias, weight, projection, *state)
+    inputs = (gate_inputs, bias, weight, projection, *state)
     if torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in inputs):
         outputs, hidden, cell = _Recurrence.apply(clips, *inputs)  # type: ignore[no-untyped-call]
         return outputs, State(hidden, cell)
     with torch.no_grad():
-        weights = _Weights.of(weight, projection, drive.dtype)
-        drive = drive.contiguous()
-        cell = choose_cell(drive, bias, clips.cell)
-        trace = _unroll(cell, drive, weights, state, clips, keep=1)
+        weights = _Weights.of(weight, projection, gate_inputs.dtype)
+        gate_inputs = gate_inputs.contiguous()
+        cell = choose_cell(gate_inputs, bias, clips.cell)
+        trace = _unroll(cell, gate_inputs, weights, state, clips, keep=1)
     return trace.outputs[:, 1:], trace.last_state()
 
 
@@ -86,7 +86,7 @@ class _Trace(NamedTuple):
 
     active: Tensor  # (S, K, B, 4H)
     memory: Tensor  # (K + 1, S, B, H)
-    emitted: Tensor  # (S, K, B, H); nothing in it without a projection
+    cell_output: Tensor  # (S, K, B, H); nothing in it without a projection
     # One step longer than T: what step t reads is at t, what it gives at t + 1.
     outputs: Tensor  # (S, T + 1, B, P)
 
@@ -102,26 +102,32 @@ class _Trace(NamedTuple):
 
 
 def _unroll(
-    cell: Cell, drive: Tensor, weights: _Weights, state: State, clips: Clips, *, keep: int
+    cell: Cell, gate_inputs: Tensor, weights: _Weights, state: State, clips: Clips, *, keep: int
 ) -> _Trace:
     """All steps forward; the last `keep` of them can be gone back over."""
-    stacks, steps, rows, gates = drive.shape
+    stacks, steps, rows, gates = gate_inputs.shape
     projection = weights.projection
     trace = _Trace(
-        active=drive.new_empty(stacks, keep, rows, gates, dtype=cell.kept),
-        memory=drive.new_empty(keep + 1, stacks, rows, gates // 4, dtype=torch.float32),
-        emitted=drive.new_empty(stacks, 0 if projection is None else keep, rows, gates // 4),
-        outputs=drive.new_empty(stacks, steps + 1, rows, state.hidden.shape[-1]),
+        active=gate_inputs.new_empty(stacks, keep, rows, gates, dtype=cell.kept),
+        memory=gate_inputs.new_empty(keep + 1, stacks, rows, gates // 4, dtype=torch.float32),
+        cell_output=gate_inputs.new_empty(
+            stacks, 0 if projection is None else keep, rows, gates // 4
+        ),
+        outputs=gate_inputs.new_empty(stacks, steps + 1, rows, state.hidden.shape[-1]),
     )
     trace.memory[0], trace.outputs[:, 0] = state.cell, state.hidden
     for step in range(steps):
         given = trace.outputs[:, step + 1]
-        emitted = given if projection is None else trace.emitted[:, step % keep]
+        cell_output = given if projection is None else trace.cell_output[:, step % keep]
         cell.forward(
-            drive[:, step], trace.outputs[:, step], weights.state, trace.step(step), emitted
+            gate_inputs[:, step],
+            trace.outputs[:, step],
+            weights.state,
+            trace.step(step),
+            cell_output,
         )
         if projection is not None:
-            torch.bmm(emitted, projection, out=given)
+            torch.bmm(cell_output, projection, out=given)
         if clips.output is not None:
             given.clamp_(-clips.output, clips.output)
     return trace
@@ -130,12 +136,12 @@ def _unroll(
 class _Recurrence(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, clips: Clips, *inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        drive, bias, weight, projection, hidden, cell = inputs
-        weights = _Weights.of(weight, projection, drive.dtype)
-        drive = drive.contiguous()
-        ctx.clips, ctx.cell = clips, choose_cell(drive, bias, clips.cell)
-        state, steps = State(hidden, cell), drive.shape[1]
-        trace = _unroll(ctx.cell, drive, weights, state, clips, keep=steps)
+        gate_inputs, bias, weight, projection, hidden, cell = inputs
+        weights = _Weights.of(weight, projection, gate_inputs.dtype)
+        gate_inputs = gate_inputs.contiguous()
+        ctx.clips, ctx.cell = clips, choose_cell(gate_inputs, bias, clips.cell)
+        state, steps = State(hidden, cell), gate_inputs.shape[1]
+        trace = _unroll(ctx.cell, gate_inputs, weights, state, clips, keep=steps)
         ctx.save_for_backward(*weights, *trace)
         return trace.outputs[:, 1:], *trace.last_state()
 
@@ -144,33 +150,39 @@ class _Recurrence(torch.autograd.Function):
         state_weight, projection, *saved = ctx.saved_tensors
         trace = _Trace(*saved)
         weights = _Weights(state_weight, projection)
-        slopes, pulls, state = _rewind(ctx.cell, trace, weights, gradients, ctx.clips)
-        for_weight = _weight_gradient(trace.outputs[:, :-1], slopes)
-        for_projection = None if projection is None else _weight_gradient(trace.emitted, pulls)
-        ones = slopes.new_ones(1, 1, 1, 1).expand(*slopes.shape[:3], 1)
-        for_bias = _weight_gradient(ones, slopes).squeeze(1)  # a sum, as a multiplication: faster
-        return None, slopes, for_bias, for_weight, for_projection, state.hidden, state.cell
+        grad_gates, grad_outputs, state = _rewind(ctx.cell, trace, weights, gradients, ctx.clips)
+        for_weight = _weight_gradient(trace.outputs[:, :-1], grad_gates)
+        for_projection = (
+            None if projection is None else _weight_gradient(trace.cell_output, grad_outputs)
+        )
+        ones = grad_gates.new_ones(1, 1, 1, 1).expand(*grad_gates.shape[:3], 1)
+        for_bias = _weight_gradient(ones, grad_gates).squeeze(
+            1
+        )  # a sum, as a multiplication: faster
+        return None, grad_gates, for_bias, for_weight, for_projection, state.hidden, state.cell
 
 
 def _rewind(
     cell: Cell, trace: _Trace, weights: _Weights, gradients: tuple[Tensor, ...], clips: Clips
 ) -> tuple[Tensor, Tensor, State]:
-    """All steps backward: gradients of `drive`, of outputs before the clip, of the first state."""
+    """All steps backward: gradients of `gate_inputs`, of unclipped outputs, of the first state."""
     from_outputs, from_hidden, from_cell = gradients
     outputs = trace.outputs
     stacks, steps, rows, _ = from_outputs.shape
-    slopes = outputs.new_empty(stacks, steps, rows, trace.active.shape[-1])
-    pulls = outputs.new_empty(from_outputs.shape)
+    grad_gates = outputs.new_empty(stacks, steps, rows, trace.active.shape[-1])
+    grad_outputs = outputs.new_empty(from_outputs.shape)
     back = weights.turned()
     hidden = from_hidden.to(outputs.dtype)
-    of_cell = from_cell.clone(memory_format=torch.contiguous_format)
+    grad_cell = from_cell.clone(memory_format=torch.contiguous_format)
     for step in reversed(range(steps)):
-        pull = torch.add(from_outputs[:, step], hidden, out=pulls[:, step])
-        stop_at_clip(pull, outputs[:, step + 1], clips.output)
-        emit = pull if back.projection is None else torch.bmm(pull, back.projection)
-        cell.backward(trace.step(step), emit, of_cell, slopes[:, step])
-        hidden = torch.bmm(slopes[:, step], back.state)
-    return slopes, pulls, State(hidden.float(), of_cell)
+        grad_output = torch.add(from_outputs[:, step], hidden, out=grad_outputs[:, step])
+        stop_at_clip(grad_output, outputs[:, step + 1], clips.output)
+        grad_cell_output = (
+            grad_output if back.projection is None else torch.bmm(grad_output, back.projection)
+        )
+        cell.backward(trace.step(step), grad_cell_output, grad_cell, grad_gates[:, step])
+        hidden = torch.bmm(grad_gates[:, step], back.state)
+    return grad_gates, grad_outputs, State(hidden.float(), grad_cell)
 
 
 def _weight_gradient(read: Tensor, gradient: Tensor) -> Tensor:

@@ -74,21 +74,25 @@ class EagerSteps:
         wide = torch.promote_types(self._dtype, torch.float32)
         memory = outputs.new_zeros(2, stacks, max(rows), cells, dtype=wide)
         gates = outputs.new_empty(stacks, max(rows), 4 * cells, dtype=wide)
-        emitted = outputs.new_empty(stacks, max(rows), cells)
+        cell_outputs = outputs.new_empty(stacks, max(rows), cells)
         begin = until = start = 0
         for step, number in enumerate(rows):
             end = begin + number
             if end > until:
                 start, until = begin, _far(rows[step:], begin)
-                drive = torch.bmm(given[:, start:until], self._input)
+                gate_inputs = torch.bmm(given[:, start:until], self._input)
             now = outputs[:, begin:end]
-            emit = now if self._projection is None else emitted[:, :number]
+            cell_output = now if self._projection is None else cell_outputs[:, :number]
             before, after = memory[step % 2], memory[1 - step % 2]
             kept = Step(gates[:, :number], before[:, :number], after[:, :number])
             self._cell.forward(
-                drive[:, begin - start : end - start], hidden[:, :number], self._state, kept, emit
+                gate_inputs[:, begin - start : end - start],
+                hidden[:, :number],
+                self._state,
+                kept,
+                cell_output,
             )
-            _project(emit, self._projection, now, self._weights.clips.output)
+            _project(cell_output, self._projection, now, self._weights.clips.output)
             if _starts_all(step, rows):
                 after[:] = after[:, :1]
                 hidden[:] = now
@@ -109,10 +113,10 @@ def _far(rows: list[int], begin: int) -> int:
 
 
 def _project(
-    emitted: Tensor, projection: Tensor | None, outputs: Tensor, clip: float | None
+    cell_outputs: Tensor, projection: Tensor | None, outputs: Tensor, clip: float | None
 ) -> None:
     if projection is not None:
-        torch.bmm(emitted, projection, out=outputs)
+        torch.bmm(cell_outputs, projection, out=outputs)
     if clip is not None:
         outputs.clamp_(-clip, clip)
 
@@ -151,7 +155,7 @@ class CompiledSteps:
         outputs, hidden = _begin(weights, self._dtype, rows)
         stacks, cells = len(outputs), self._bias.shape[-1] // 4
         memory = self._bias.new_zeros(stacks, cells // _LANES, max(rows), _LANES)
-        emitted = outputs.new_empty(stacks, max(rows), cells)
+        cell_outputs = outputs.new_empty(stacks, max(rows), cells)
         shape = StepShape(
             stacks=stacks,
             most_rows=max(rows),
@@ -164,11 +168,11 @@ class CompiledSteps:
         begin = 0
         for step, number in enumerate(rows):
             now = outputs[:, begin : begin + number]
-            emit = now if self._projection is None else emitted[:, :number]
+            cell_output = now if self._projection is None else cell_outputs[:, :number]
             shape.rows = number
-            arrays = arrays_of(given[:, begin:], hidden, packed, self._bias, memory, emit)
+            arrays = arrays_of(given[:, begin:], hidden, packed, self._bias, memory, cell_output)
             self._kernel.step(ctypes.byref(shape), arrays)
-            _project(emit, self._projection, now, clips.output)
+            _project(cell_output, self._projection, now, clips.output)
             if _starts_all(step, rows):
                 memory[:] = memory[:, :, :1]
                 hidden[:] = now

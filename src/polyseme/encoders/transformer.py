@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from polyseme.config import Settings
 from polyseme.encoders import exact as exactly
-from polyseme.encoders.directions import Direction, turn
+from polyseme.encoders.directions import Direction, reverse_sequences
 from polyseme.errors import ModelError
 
 _ROTARY_BASE = 10_000.0  # Su et al. (2021)
@@ -65,8 +65,8 @@ class Transformer(nn.Module):
         ahead: list[Tensor] = self.stacks[0](vectors, lengths, exact=exact)
         if self.direction != "apart":
             return tuple(ahead)
-        behind = self.stacks[1](turn(vectors, lengths), lengths, exact=exact)
-        behind = [turn(layer, lengths) for layer in behind]
+        behind = self.stacks[1](reverse_sequences(vectors, lengths), lengths, exact=exact)
+        behind = [reverse_sequences(layer, lengths) for layer in behind]
         return tuple(torch.cat(both, dim=-1) for both in zip(ahead, behind, strict=True))
 
 

@@ -27,7 +27,7 @@ from polyseme.training.checkpoint import (
 from polyseme.training.guard import LossSpikeGuard
 from polyseme.training.optimizer import optimizer_state_of
 from polyseme.training.processes import DistributedContext, gathered
-from polyseme.training.resume import describe_run, restore
+from polyseme.training.resume import Restored, describe_run, restore
 from polyseme.training.runlog import RunLog
 from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
@@ -74,12 +74,8 @@ class _Run:
         distributed: DistributedContext,
         progress: Progress,
     ) -> None:
-        self.train_module, self.config, self.distributed, self.progress = (
-            train_module,
-            config,
-            distributed,
-            progress,
-        )
+        self.train_module, self.config = train_module, config
+        self.distributed, self.progress = distributed, progress
         self.module = train_module.module.to(distributed.device)
         self.stepper = Stepper(self.module, config, distributed, train_module.param_groups())
         self.checkpoints = Checkpoints(folder, keep=config.keep)
@@ -101,13 +97,17 @@ class _Run:
         self.log = (
             RunLog(folder, state, tensorboard=config.tensorboard) if distributed.is_main else None
         )
+        self._tell_found(found)
+        self.saved_at = self.told_at = time.monotonic()
+        self.began = self.saved_at - state.seconds
+
+    def _tell_found(self, found: Restored) -> None:
+        """What the user should know of the checkpoints there were."""
         for path, reason in found.refused.items():
             self._tell(f"A damaged checkpoint was set aside as {path}: {reason}.", "refused")
         if not found.is_new:
-            message = f"Going on after step {state.step:,}. {found.note}".rstrip()
+            message = f"Going on after step {found.state.step:,}. {found.note}".rstrip()
             self._tell(message, "resumed", **({"changed": found.changed} if found.changed else {}))
-        self.saved_at = self.told_at = time.monotonic()
-        self.began = self.saved_at - state.seconds
 
     def close(self) -> None:
         self.stepper.unwrap()
