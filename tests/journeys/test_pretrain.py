@@ -10,11 +10,15 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from command_line import polyseme
 from pretraining.making import rule_corpus
 
 import polyseme as polyseme_api
+from polyseme.config import build
 from polyseme.files import sha256_of
+from polyseme.pretraining.run import pretrain
+from polyseme.pretraining.settings import PretrainConfig
 from polyseme.text.corpus import Corpus
 
 SMALL = (
@@ -89,6 +93,19 @@ def test_a_model_no_better_than_word_frequencies_says_so(corpus: Corpus, tmp_pat
     shown = " ".join(polyseme(*command).stdout.split())
     assert "no better than the unigram model" in shown
     assert "too little to learn a language from" in shown
+
+
+def test_the_callers_arithmetic_is_as_it_was_after_a_run(corpus: Corpus, tmp_path: Path) -> None:
+    values = {
+        "folder": corpus.folder,
+        "out": tmp_path / "m",
+        "preset": "elmo-teaching",
+        "training": {"steps": 1, "precision": "float32"},
+        "model": {"encoder": {"context": {"width": 16}}, "lexicon": {"min_count": 1}},
+        "batches": {"words": 64},
+    }
+    assert pretrain(build(PretrainConfig, values)) is not None
+    assert torch.tensor([1e-40]).mul(0.5).item() > 0  # still there, though below float32's normals
 
 
 def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> None:

@@ -67,11 +67,9 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     progress = progress or NullProgress()
     if config.folder is None:
         return None
-    import torch
-
     from polyseme.batches.lexicon import Lexicon
     from polyseme.model import Model
-    from polyseme.pretraining.pace import time_steps
+    from polyseme.pretraining.pace import time_steps, without_denormals
     from polyseme.pretraining.plan import (
         preset_named,
         resolve_batches,
@@ -83,12 +81,12 @@ def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
     corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
     progress.start("Timing a few steps", 1)
     wanted = resolve_model(preset, config.model)
-    torch.set_flush_denormal(True)
     model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
     batches = resolve_batches(preset, config.batches)
     train_module = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
     training = resolve_training(config.training, preset, steps=config.training.steps or 1)
-    pace = time_steps(train_module, training)
+    with without_denormals():
+        pace = time_steps(train_module, training)
     progress.update(1)
     return Planned(config, model, training, pace, train_module.stream.words_per_epoch)
 

@@ -1,10 +1,11 @@
 """How fast a run would go here: a few real steps on real batches, thrown away."""
 
+import contextlib
 import copy
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,19 @@ class Pace:
     def words_per_second(self) -> float:
         """Words read in a second."""
         return self.words / self.seconds
+
+
+@contextlib.contextmanager
+def without_denormals() -> Iterator[None]:
+    """Vanishing numbers as zero: they change nothing and cost ten times the time.
+
+    Only for as long as a run lasts: the caller's own arithmetic is none of our business.
+    """
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def time_steps(train_module: Pretraining, config: TrainingConfig, *, steps: int = 12) -> Pace:

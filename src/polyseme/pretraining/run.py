@@ -22,7 +22,7 @@ from polyseme.presets import Preset
 from polyseme.pretraining.card import facts_of, write_card
 from polyseme.pretraining.curve import draw_curve
 from polyseme.pretraining.measure import measure, unigram_perplexities
-from polyseme.pretraining.pace import time_measuring, time_steps
+from polyseme.pretraining.pace import time_measuring, time_steps, without_denormals
 from polyseme.pretraining.plan import (
     Plan,
     preset_named,
@@ -63,14 +63,13 @@ class Pretrained:
 def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     progress = progress if progress and is_main_process() else NullProgress()
-    with disk_faults_explained(config.out):
+    with disk_faults_explained(config.out), without_denormals():
         return _pretrain(config, progress)
 
 
 def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     corpus = Corpus.open(config.folder)
     keep_freed_memory()
-    torch.set_flush_denormal(True)  # vanishing numbers change nothing and cost ten times the time
     preset = preset_named(config.preset)
     model = _begin_model(config, preset, corpus)
     if (config.out / MANIFEST).exists() and not Checkpoints(config.out, keep=1).steps():
