@@ -6,6 +6,7 @@ that has none. So the package itself needs no switch, and workers are as they wo
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def leave_it_out() -> Path:
     shutil.copytree(Path(polyseme.__file__).parent, folder / "polyseme", ignore=ignored)
     others = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), others]))
+    sys.path.insert(0, str(folder))  # workers of `multiprocessing` look where this process does
     compiled.load.cache_clear()
     compiled._FOLDER = "never-built"
     assert compiled.load() is None
