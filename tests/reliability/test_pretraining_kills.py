@@ -127,7 +127,8 @@ def points_of_a_save(corpus: Corpus, folder: Path) -> list[Point]:
     """All calls that make or retire a checkpoint, in a run that saves three times."""
     command = python("reliability.command_traced", *pretrain(corpus, folder, 3, save_steps=1))
     points = list_points(command, folder.parent / "log", folder)
-    points = [point for point in points if "checkpoint" in point.text]
+    # A checkpoint is written in a scratch folder, and moved from there.
+    points = [point for point in points if "checkpoint" in point.text or ".work" in point.text]
     assert {"write", "fsync", "rename", "mkdir"} <= {point.call for point in points}
     assert len(points) > 60
     return points
