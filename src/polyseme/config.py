@@ -72,11 +72,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return parse_toml(read_text(path, TOML_BYTES))
     except FileNotFoundError as error:
         raise ConfigError(f"There is no settings file at {path}.") from error
-    except (
-        OSError,
-        ValueError,
-        RecursionError,
-    ) as error:  # its syntax, its bytes, a number of 5,000 digits
+    # A ValueError: its syntax, its bytes, its size, a number of 5,000 digits.
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
 

@@ -21,6 +21,8 @@ from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, read_json
 from polyseme.shapes import FileFacts, check_shape
 
 MANIFEST = "manifest.json"
+SEED_PREFIX = "seed-"
+"""How the folder of each seed begins, in that of a task."""
 _SEAL = "told_sha256"  # of what is told beside the files, whose hashes are their own
 # Plain letters only: what looks like a dot or a slash to people or to a file system is neither.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
@@ -77,7 +79,7 @@ def _what_holds(folder: Path, wanted: str) -> str | None:
     if (folder / MANIFEST).is_file():
         found = _kind_of(folder / MANIFEST) or wanted
     else:
-        found = "task" if any(folder.glob(f"seed-*/{MANIFEST}")) else ""
+        found = "task" if any(folder.glob(f"{SEED_PREFIX}*/{MANIFEST}")) else ""
     if found:
         return None if found == wanted else f"{name} holds {_ARTICLES[found]}, not {article}."
     return f"{name} holds {_unfinished(folder)}; {article} was expected there."
@@ -86,7 +88,7 @@ def _what_holds(folder: Path, wanted: str) -> str | None:
 def _unfinished(folder: Path) -> str:
     """What is in a folder that holds nothing finished."""
     stopped = "that was stopped before its end (the same command again goes on with it)"
-    if (folder / "checkpoints").is_dir() or any(folder.glob("seed-*")):
+    if (folder / "checkpoints").is_dir() or any(folder.glob(f"{SEED_PREFIX}*")):
         return f"a training run {stopped}"
     if (folder / "receipts").is_dir():
         return f"a run of prepare or embed {stopped}"

@@ -19,8 +19,6 @@ from polyseme.config import AnySettings, build, overlay, put, read_toml
 _ARGUMENTS = ("action", "task", "model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to."""
 
-_Options = dict[str, tuple[tuple[str, ...], FieldInfo]]
-
 
 def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> Callable[..., None]:
     """A function with a parameter for every setting of `kind`, which builds it and calls `do`."""

@@ -24,6 +24,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.files import canonical_json, disk_faults_explained, write_text
+from polyseme.folders import SEED_PREFIX
 from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def show(result: Trained) -> RenderableType:
     return Group(
         table,
         *result.notes,
-        f"Pictures and figures: {out / f'seed-{result.config.seeds[0]}'}",
+        f"Pictures and figures: {out / f'{SEED_PREFIX}{result.config.seeds[0]}'}",
         f"Next: polyseme predict {quoted} TEXT, or polyseme evaluate {quoted}",
     )
 

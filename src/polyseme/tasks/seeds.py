@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.errors import ModelError
-from polyseme.folders import MANIFEST, check_holds, read_manifest
+from polyseme.folders import MANIFEST, SEED_PREFIX, check_holds, read_manifest
 from polyseme.tasks.task import KIND, WORDS
-
-_PREFIX = "seed-"
 
 
 class Spread(NamedTuple):
@@ -32,12 +30,12 @@ class Spread(NamedTuple):
 
 def seed_folder(folder: Path, seed: int) -> Path:
     """Where the task trained with this seed lies."""
-    return folder / f"{_PREFIX}{seed}"
+    return folder / f"{SEED_PREFIX}{seed}"
 
 
 def is_task(folder: Path) -> bool:
     """Whether this is the folder of a trained task, not of a model."""
-    return (folder / WORDS).is_file() or any(folder.glob(f"{_PREFIX}*/{WORDS}"))
+    return (folder / WORDS).is_file() or any(folder.glob(f"{SEED_PREFIX}*/{WORDS}"))
 
 
 def trained_in(folder: Path) -> list[Path]:
@@ -45,7 +43,7 @@ def trained_in(folder: Path) -> list[Path]:
     check_holds(folder, KIND.name, KIND.made_by, ModelError)
     if (folder / MANIFEST).is_file():
         return [folder]
-    found = [path for path in folder.glob(f"{_PREFIX}*") if (path / MANIFEST).is_file()]
+    found = [path for path in folder.glob(f"{SEED_PREFIX}*") if (path / MANIFEST).is_file()]
     return sorted(found, key=lambda path: (len(path.name), path.name))
 
 
