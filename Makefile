@@ -1,5 +1,5 @@
 # What a contributor needs: `make setup` once, `make check` before every commit.
-# CI runs that and `make test-without-kernel`.
+# CI runs that, `make test-faults` and `make test-without-kernel`.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,16 +13,16 @@ endif
 
 # Rooms whose results the kernel changes where there is one.
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
-	tests/transfer tests/vectors
+	tests/tasks/embeddings tests/embedding
 
-.PHONY: setup check fix lint types rooms spelling test test-without-kernel reliability mutants docs lock clean
+.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" \
 		--group check --group docs --group build
-	-$(BIN)/python -m polyseme.encoders.compiled  # makes LSTMs faster; needs a C compiler
+	-$(BIN)/python -m polyseme.encoders.kernels.build  # makes LSTMs faster; needs a C compiler
 
 check: lint types rooms spelling test
 
@@ -40,7 +40,10 @@ spelling:
 	$(BIN)/codespell
 
 test:  ## on JOBS processes; let the machine do nothing else meanwhile, as some tests are timed
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" --ignore tests/reliability
+
+test-faults:  ## kills, full disks, damaged and hostile files; their full counts: make reliability
+	$(PYTEST) -m "not slow" tests/reliability
 
 test-without-kernel:  ## the tests of models, as where the compiled kernel was never built
 	$(PYTEST) -m "not slow" --without-kernel $(USE_THE_KERNEL)

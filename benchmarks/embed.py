@@ -25,12 +25,12 @@ import torch
 from benchmarks.embed_bare import bare_seconds
 from benchmarks.embed_reference import Reference
 from benchmarks.side_by_side import print_facts, print_table, take_turns
-from polyseme.batches.lexicon import Lexicon
-from polyseme.encoders import compiled
+from polyseme.data.vocabulary import Vocabulary
+from polyseme.embedding.embedder import Embedder
+from polyseme.encoders.kernels import loader
 from polyseme.model import Model
-from polyseme.objectives.nothing import NothingConfig
+from polyseme.objectives.encoder_only import EncoderOnlyConfig
 from polyseme.presets import PRESETS
-from polyseme.vectors.embedder import Embedder
 
 Sentences = list[list[str]]
 Precision = str
@@ -97,16 +97,16 @@ def _sentences(corpus: Path, most: int) -> Iterator[list[str]]:
 
 def _model(shape: str) -> Model:
     torch.manual_seed(0)
-    config = PRESETS[_SHAPES[shape]].model.model_copy(update={"objective": NothingConfig()})
-    lexicon = Lexicon(config.lexicon, pa.array(["the"]), np.ones(1, np.int64))
-    model = Model.new(config, lexicon, {"segmenter": "none"})
+    config = PRESETS[_SHAPES[shape]].model.model_copy(update={"objective": EncoderOnlyConfig()})
+    vocabulary = Vocabulary(config.vocabulary, pa.array(["the"]), np.ones(1, np.int64))
+    model = Model.new(config, vocabulary, None)
     model.network.eval()
     return model
 
 
 def _measure(shape: str, sentences: Sentences, args: argparse.Namespace) -> None:
     model = _model(shape)
-    reference = Reference(model.network.encoder, model.lexicon)
+    reference = Reference(model.network.encoder, model.vocabulary)
     few = sentences[: args.reference if shape == "small" else args.reference // 2]
     fewer = sentences[: max(_BATCH, len(sentences) // 16)]
     contestants: dict[str, Callable[[], Speed]] = {
@@ -154,8 +154,8 @@ def _embed(
     model: Model, sentences: Sentences, precision: Precision, *, has_kernel: bool = True
 ) -> Speed:
     """A new embedder, so that nothing is known; then the last window again."""
-    library = compiled.load() if has_kernel else None
-    with mock.patch.object(compiled, "load", return_value=library):
+    library = loader.load() if has_kernel else None
+    with mock.patch.object(loader, "load", return_value=library):
         embedder = Embedder(model, device="cpu", precision=precision, threads=1)  # type: ignore[arg-type]
         first, rest = sentences[:_WINDOW], sentences[_WINDOW:]
         cold = _stream(embedder, first)
@@ -186,7 +186,7 @@ def _judge(shape: str, model: Model, found: dict[str, list[Speed]], sentences: S
         rate = statistics.median(speed.rate for speed in found[precision])
         bar = _BARS[shape, precision]
         far, alike = _compare(model, precision, sentences[:_BATCH])
-        bare = bare_seconds(model.config.encoder, precision, places=places, distinct=distinct)
+        bare = bare_seconds(model.config.encoder, precision, positions=places, distinct=distinct)
         outputs = {
             "float32": (f"within {far:.1e}", far <= _CLOSE),
             "bfloat16": (f"cosine {alike:.5f} or more", alike >= _ALIKE),
@@ -205,7 +205,7 @@ def _judge(shape: str, model: Model, found: dict[str, list[Speed]], sentences: S
 
 def _compare(model: Model, precision: Precision, sentences: Sentences) -> tuple[float, float]:
     """Largest difference to the reference from a state of zeros, and smallest cosine."""
-    expected = Reference(model.network.encoder, model.lexicon)(sentences, carry=False).double()
+    expected = Reference(model.network.encoder, model.vocabulary)(sentences, carry=False).double()
     embedder = Embedder(model, device="cpu", precision=precision, threads=1)  # type: ignore[arg-type]
     far, alike = 0.0, 1.0
     for row, vectors in enumerate(embedder.stream(sentences)):

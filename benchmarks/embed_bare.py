@@ -11,37 +11,41 @@ from polyseme.encoders.inputs import CharacterInputConfig
 from polyseme.encoders.lstm import LstmConfig
 
 _ROWS = 128  # sentences side by side
-_WORDS = 256  # spelt together
-_PLACES = 10  # of a filter in a word of nine characters, its marks counted
+_WORDS = 256  # built together
+_POSITIONS = 10  # of a filter in a word of nine characters, its special tokens counted
 _AT_ONCE = 1024  # words read by one multiplication
 _REPEATS = 9
 
 
-def bare_seconds(config: EncoderConfig, precision: str, *, places: float, distinct: float) -> float:
-    """Seconds for each word, if `places` are read and `distinct` words spelt out for each.
+def bare_seconds(
+    config: EncoderConfig, precision: str, *, positions: float, distinct: float
+) -> float:
+    """Seconds for each word, if `positions` are read and `distinct` words are built for each.
 
     What a layer reads is multiplied for many steps at once, its state step by step, as it must be.
     """
     dtype = getattr(torch, precision)
-    context, letters = config.context, config.input
-    assert isinstance(context, LstmConfig)
+    lstm, letters = config.contextualizer, config.input
+    assert isinstance(lstm, LstmConfig)
     assert isinstance(letters, CharacterInputConfig)
-    cells = context.cells or context.width
+    hidden_size = lstm.hidden_size or lstm.proj_size
 
-    def time_of(rows: int, depth: int, width: int, stacks: int = 2) -> float:
+    def time_of(rows: int, depth: int, size: int, stacks: int = 2) -> float:
         """Seconds for each row."""
         read = torch.randn(stacks, rows, depth).to(dtype)
-        weight = torch.randn(stacks, depth, width).to(dtype)
-        into = torch.empty(stacks, rows, width, dtype=dtype)
+        weight = torch.randn(stacks, depth, size).to(dtype)
+        into = torch.empty(stacks, rows, size, dtype=dtype)
         return _median(lambda: torch.bmm(read, weight, out=into)) / rows
 
-    layer = time_of(_AT_ONCE, context.width, 4 * cells) + time_of(_ROWS, context.width, 4 * cells)
-    layer += time_of(_ROWS, cells, context.width)
-    size, features = letters.widest * letters.character_width, letters.features
-    word = _PLACES * time_of(_WORDS, size, features, 1)
-    word += letters.highways * time_of(_WORDS, features, 2 * features, 1)
-    word += time_of(_WORDS, features, letters.width, 1)
-    return places * context.layers * layer + distinct * word
+    layer = time_of(_AT_ONCE, lstm.proj_size, 4 * hidden_size) + time_of(
+        _ROWS, lstm.proj_size, 4 * hidden_size
+    )
+    layer += time_of(_ROWS, hidden_size, lstm.proj_size)
+    window, features = letters.widest * letters.char_dim, letters.features
+    word = _POSITIONS * time_of(_WORDS, window, features, 1)
+    word += letters.num_highway_layers * time_of(_WORDS, features, 2 * features, 1)
+    word += time_of(_WORDS, features, letters.dim, 1)
+    return positions * lstm.num_layers * layer + distinct * word
 
 
 def _median(multiply: Callable[[], object]) -> float:

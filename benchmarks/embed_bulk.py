@@ -1,7 +1,7 @@
 """How fast `embed` writes vectors to disk, and how much memory it takes.
 
     python -m benchmarks.embed_bulk speed MODEL CORPUS --words 500000     command against bare loop
-    python -m benchmarks.embed_bulk engines MODEL CORPUS --words 5000000  Ray against local
+    python -m benchmarks.embed_bulk backends MODEL CORPUS --words 5000000  Ray against local
     python -m benchmarks.embed_bulk memory MODEL CORPUS                   5 M words against 1 M
 
 The bare loop embeds the same sentences in one process, one thread, and writes nothing. Everything
@@ -22,10 +22,11 @@ from pathlib import Path
 import psutil
 
 from benchmarks.side_by_side import compare, print_table, take_turns, verdict
-from polyseme.files import canonical_json, write_text
-from polyseme.text.corpus import MANIFEST, Corpus
-from polyseme.vectors.corpus_parts import CorpusPart, parts_of
-from polyseme.vectors.embedder import Embedder
+from polyseme.embedding.corpus_parts import CorpusPart, parts_of
+from polyseme.embedding.embedder import Embedder
+from polyseme.storage.files import copy_file, describe_files
+from polyseme.storage.folders import CONFIG, write_manifest
+from polyseme.text.corpus import ARTIFACT, VOCABULARY, Corpus
 
 TOP = ("--layers", "top")  # one layer: what most keep
 
@@ -49,8 +50,11 @@ def cut_corpus(corpus: Corpus, words: int, folder: Path) -> Corpus:
         if left <= 0:
             break
     names = sorted(path.name for path in (folder / "shards").iterdir())
-    manifest = {**corpus.manifest, "files": {f"shards/{name}": {} for name in names}}
-    write_text(folder / MANIFEST, canonical_json(manifest))
+    for name in (CONFIG, VOCABULARY):
+        copy_file(corpus.folder / name, folder / name)
+    files = describe_files(folder, [*(f"shards/{name}" for name in names), CONFIG, VOCABULARY])
+    metadata = {key: corpus.manifest[key] for key in ARTIFACT.metadata_keys}
+    write_manifest(folder, ARTIFACT, files, **metadata)
     return Corpus.open(folder)
 
 
@@ -98,8 +102,8 @@ def speed(model: Path, corpus: Corpus, repeats: int) -> None:
 
     def whole() -> float:
         from polyseme.commands.embed import EmbedConfig, run
-        from polyseme.engines import ExecutorConfig
-        from polyseme.vectors.settings import VectorsConfig
+        from polyseme.embedding.settings import VectorsConfig
+        from polyseme.executors import ExecutorConfig
 
         with tempfile.TemporaryDirectory(dir=corpus.folder.parent) as out:
             config = EmbedConfig(
@@ -118,12 +122,12 @@ def speed(model: Path, corpus: Corpus, repeats: int) -> None:
     print(f"embed / bare: {told}; {verdict(ratio, 0.9)}")
 
 
-def engines(model: Path, corpus: Corpus, repeats: int) -> None:
+def backends(model: Path, corpus: Corpus, repeats: int) -> None:
     """Two workers here against two on a private Ray cluster, start and end included."""
     words = num_words(parts_of(corpus))
     contestants: dict[str, Callable[[], tuple[float, float]]] = {
         "local": lambda: embed(model, corpus, "--workers", "2"),
-        "ray": lambda: embed(model, corpus, "--workers", "2", "--engine", "ray"),
+        "ray": lambda: embed(model, corpus, "--workers", "2", "--backend", "ray"),
     }
     found = take_turns(contestants, repeats)
     speeds = {name: [words / seconds for seconds, _ in runs] for name, runs in found.items()}
@@ -143,7 +147,7 @@ def memory(model: Path, corpus: Corpus, small: Corpus) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("speed", "engines", "memory"))
+    parser.add_argument("what", choices=("speed", "backends", "memory"))
     parser.add_argument("model", type=Path)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--words", type=int, default=500_000)
@@ -156,8 +160,8 @@ def main() -> None:
         match given.what:
             case "speed":
                 speed(given.model, cut_corpus(whole, given.words, scratch / "c"), given.repeats)
-            case "engines":
-                engines(given.model, cut_corpus(whole, given.words, scratch / "c"), given.repeats)
+            case "backends":
+                backends(given.model, cut_corpus(whole, given.words, scratch / "c"), given.repeats)
             case "memory":
                 small = cut_corpus(whole, 1_000_000, scratch / "small")
                 memory(given.model, cut_corpus(whole, 5_000_000, scratch / "large"), small)

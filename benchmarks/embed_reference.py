@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyseme.batches.lexicon import Lexicon
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.characters import CharacterEncoder
 from polyseme.encoders.encoder import Encoder
 from polyseme.encoders.lstm import Lstm
@@ -26,23 +26,23 @@ State = tuple[Tensor, Tensor]
 class Reference:
     """Sentences in, every layer out; the weights are those of one of our encoders."""
 
-    def __init__(self, encoder: Encoder, lexicon: Lexicon) -> None:
+    def __init__(self, encoder: Encoder, vocabulary: Vocabulary) -> None:
         assert encoder.inputs.characters is not None
-        assert isinstance(encoder.context, Lstm)
-        self.lexicon = lexicon
+        assert isinstance(encoder.contextualizer, Lstm)
+        self.vocabulary = vocabulary
         self.characters: CharacterEncoder = encoder.inputs.characters
-        weights = encoder.context.weights()
+        weights = encoder.contextualizer.weights()
         self.stacks = [[_Layer(each, stack) for each in weights] for stack in range(2)]
         self.states: list[list[State | None]] = [[None] * len(weights) for _ in range(2)]
 
     @torch.no_grad()
     def __call__(self, sentences: Sequence[Sequence[str]], *, carry: bool = True) -> Tensor:
-        """(L, B, T, 2 * D), the marks at both ends with it; what lies after a sentence is zero."""
+        """(L, B, T, 2 * D), BOS and EOS with it; what lies after a sentence is zero."""
         order = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
         lengths = [len(sentences[row]) + 2 for row in order]
-        spellings = self._spell([sentences[row] for row in order], lengths[0])
-        rows, steps, width = spellings.shape
-        words = self.characters_of(spellings.view(-1, width)).view(rows, steps, -1)
+        char_ids = self._char_ids([sentences[row] for row in order], lengths[0])
+        rows, steps, characters = char_ids.shape
+        words = self._encode(char_ids.view(-1, characters)).view(rows, steps, -1)
         words[torch.arange(steps) >= torch.tensor(lengths)[:, None]] = 0
         halves = []
         for stack, layers in enumerate(self.stacks):
@@ -58,25 +58,25 @@ class Reference:
         back[torch.tensor(order)] = torch.arange(rows)
         return torch.cat(halves, dim=-1)[:, back]
 
-    def _spell(self, sentences: Sequence[Sequence[str]], longest: int) -> Tensor:
+    def _char_ids(self, sentences: Sequence[Sequence[str]], longest: int) -> Tensor:
         """(B, T, C) the character ids of every occurrence."""
-        marks = self.lexicon.mark_characters
-        table = np.zeros((len(sentences), longest, marks.shape[1]), np.int64)
+        tokens = self.vocabulary.special_token_chars
+        table = np.zeros((len(sentences), longest, tokens.shape[1]), np.int64)
         for row, sentence in enumerate(sentences):
             end = len(sentence) + 1
-            table[row, 0], table[row, end] = marks[1], marks[2]
-            table[row, 1:end] = self.lexicon.characters_of(pa.array(sentence, pa.string()))
+            table[row, 0], table[row, end] = tokens[1], tokens[2]
+            table[row, 1:end] = self.vocabulary.char_ids_of(pa.array(sentence, pa.string()))
         return torch.from_numpy(table)
 
-    def characters_of(self, spellings: Tensor) -> Tensor:
+    def _encode(self, char_ids: Tensor) -> Tensor:
         """(N, C) -> (N, D), every word for itself."""
-        table = functional.pad(self.characters.characters.weight, (0, 0, 1, 0))
-        letters = functional.embedding(spellings, table).transpose(1, 2)
+        table = functional.pad(self.characters.char_embedding.weight, (0, 0, 1, 0))
+        letters = functional.embedding(char_ids, table).transpose(1, 2)
         peaks = [filters(letters).max(dim=-1)[0] for filters in self.characters.filters]
         features = torch.cat([self.characters.activation(peak) for peak in peaks], dim=-1)
         for highway in self.characters.highways:
-            both: nn.Module = highway.get_submodule("both")
-            changed, gate = both(features).chunk(2, dim=-1)
+            linear: nn.Module = highway.get_submodule("linear")
+            changed, gate = linear(features).chunk(2, dim=-1)
             gate = torch.sigmoid(gate)
             features = gate * features + (1 - gate) * functional.relu(changed)
         projection = self.characters.projection
@@ -87,38 +87,44 @@ class _Layer:
     """One layer and direction: a loop over time."""
 
     def __init__(self, weights: LayerWeights, stack: int) -> None:
-        assert weights.projection is not None
+        assert weights.weight_hr is not None
         self.clips = weights.clips
-        self.input = _linear(weights.input[stack], None)
-        self.state = _linear(weights.state[stack], weights.bias[stack])
-        self.projection = _linear(weights.projection[stack], None)
+        self.input = _linear(weights.weight_ih[stack], None)
+        self.state = _linear(weights.weight_hh[stack], weights.bias[stack])
+        self.projection = _linear(weights.weight_hr[stack], None)
 
     def run(
         self, inputs: Tensor, lengths: list[int], state: State | None, *, is_forward: bool
     ) -> tuple[Tensor, State]:
         """(B, T, D) -> (B, T, D), the longest sentence first."""
         rows, steps, _ = inputs.shape
-        cells, width = self.projection.in_features, self.projection.out_features
-        hidden_of_all, memory_of_all = inputs.new_zeros(rows, width), inputs.new_zeros(rows, cells)
+        hidden_size, proj_size = self.projection.in_features, self.projection.out_features
+        hidden_of_all, cell_of_all = (
+            inputs.new_zeros(rows, proj_size),
+            inputs.new_zeros(rows, hidden_size),
+        )
         if state is not None:
             known = min(rows, len(state[0]))
-            hidden_of_all[:known], memory_of_all[:known] = state[0][:known], state[1][:known]
-        outputs = inputs.new_zeros(rows, steps, width)
-        for place in range(steps) if is_forward else reversed(range(steps)):
-            number = sum(length > place for length in lengths)
-            hidden, memory = hidden_of_all[:number].clone(), memory_of_all[:number].clone()
-            read, kept = self.input(inputs[:number, place]), self.state(hidden)
-            enter, keep, leave, new = (
+            hidden_of_all[:known], cell_of_all[:known] = state[0][:known], state[1][:known]
+        outputs = inputs.new_zeros(rows, steps, proj_size)
+        for position in range(steps) if is_forward else reversed(range(steps)):
+            number = sum(length > position for length in lengths)
+            hidden, cell = hidden_of_all[:number].clone(), cell_of_all[:number].clone()
+            read, kept = self.input(inputs[:number, position]), self.state(hidden)
+            input_gate, forget_gate, output_gate, candidate = (
                 a + b for a, b in zip(read.chunk(4, -1), kept.chunk(4, -1), strict=True)
             )
-            memory = torch.sigmoid(enter) * torch.tanh(new) + torch.sigmoid(keep) * memory
-            memory = _clip(memory, self.clips.cell)
-            hidden = self.projection(torch.sigmoid(leave) * torch.tanh(memory))
+            cell = (
+                torch.sigmoid(input_gate) * torch.tanh(candidate)
+                + torch.sigmoid(forget_gate) * cell
+            )
+            cell = _clip(cell, self.clips.cell)
+            hidden = self.projection(torch.sigmoid(output_gate) * torch.tanh(cell))
             hidden = _clip(hidden, self.clips.output)
-            hidden_of_all, memory_of_all = hidden_of_all.clone(), memory_of_all.clone()
-            hidden_of_all[:number], memory_of_all[:number] = hidden, memory
-            outputs[:number, place] = hidden
-        return outputs, (hidden_of_all, memory_of_all)
+            hidden_of_all, cell_of_all = hidden_of_all.clone(), cell_of_all.clone()
+            hidden_of_all[:number], cell_of_all[:number] = hidden, cell
+            outputs[:number, position] = hidden
+        return outputs, (hidden_of_all, cell_of_all)
 
 
 def _clip(values: Tensor, bound: float | None) -> Tensor:

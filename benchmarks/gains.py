@@ -21,9 +21,9 @@ from typing import Any
 
 from benchmarks.tasks import TASKS, settings_of
 from polyseme.config import build, overlay
-from polyseme.files import write_text
 from polyseme.progress import NullProgress
-from polyseme.tasks.comparison import Row, compare_ways
+from polyseme.storage.files import write_text
+from polyseme.tasks.comparison import VariantResult, compare_variants
 from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
 
@@ -41,7 +41,7 @@ def main() -> None:
         data = unpacked(arguments.data, task.archive, arguments.out / "data")
         values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
         config = build(TaskConfig, _changed(values, arguments.set))
-        rows = compare_ways(
+        rows = compare_variants(
             config,
             ["static", "frozen"],
             arguments.out / name,
@@ -71,14 +71,16 @@ def _changed(values: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     return values
 
 
-def _tell(name: str, config: TaskConfig, rows: list[Row], arguments: argparse.Namespace) -> None:
+def _tell(
+    name: str, config: TaskConfig, rows: list[VariantResult], arguments: argparse.Namespace
+) -> None:
     static, frozen = rows
     against = frozen.against
     assert against is not None
     gone = frozen.error_reduction(static)
-    minutes = sum(told["seconds"] for row in rows for told in row.facts) / 60
+    minutes = sum(told["seconds"] for row in rows for told in row.metadata) / 60
     print(
-        f"{name:12} {config.measured_by:9} {static.spread!s:14} -> {frozen.spread!s:14} "
+        f"{name:12} {config.measured_by:9} {static.score!s:14} -> {frozen.score!s:14} "
         f"errors {-gone:+.1%}  p {against.p_value:.4f}  {minutes:.0f} min",
         flush=True,
     )
@@ -90,7 +92,7 @@ def _tell(name: str, config: TaskConfig, rows: list[Row], arguments: argparse.Na
         "frozen": frozen.values,
         "error_reduction": gone,
         "p_value": against.p_value,
-        "mixes": [facts["mixes"] for facts in frozen.facts],
+        "mixes": [metadata["mixes"] for metadata in frozen.metadata],
     }
     path = arguments.out / f"{name}-{arguments.on}.json"
     write_text(path, json.dumps(told, indent=1))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polyseme.drawing import load_matplotlib
-from polyseme.tasks.seeds import Spread
+from polyseme.tasks.seeds import MeanStd
 
 
 class Reported(NamedTuple):
@@ -72,14 +72,14 @@ def _read(path: Path) -> Any:
 
 
 def _row(name: str, told: dict[str, Any]) -> str:
-    shares = np.mean([mixes["first"]["layers"] for mixes in told["mixes"]], axis=0)
+    shares = np.mean([mixes["input"]["weights"] for mixes in told["mixes"]], axis=0)
     reported = REPORTED.get(name)
     cells = [
         TITLES[name],
         told["measure"],
         str(len(told["frozen"])),
-        str(Spread.of(told["static"])),
-        str(Spread.of(told["frozen"])),
+        str(MeanStd.of(told["static"])),
+        str(MeanStd.of(told["frozen"])),
         _fewer(told["error_reduction"]),
         f"{told['p_value']:.4f}",
         " ".join(f"{share:.2f}" for share in shares),

@@ -3,7 +3,7 @@
     python benchmarks/prepare.py speed     'texts/enwiki-0[0-3].txt.xz'   against the bare loops
     python benchmarks/prepare.py agreement 'texts/enwiki-*.txt.xz'        words against spaCy's
     python benchmarks/prepare.py growth    'texts/enwiki-*.txt.xz'        a part against all
-    python benchmarks/prepare.py engines   'texts/enwiki-*.txt.xz'        Ray against local
+    python benchmarks/prepare.py backends   'texts/enwiki-*.txt.xz'        Ray against local
 
 Each compares things side by side in one run, in turns, and prints medians: the machine's mood
 is in both. The bare loops read the same lines and write nothing.
@@ -195,20 +195,20 @@ def growth(files: list[str], args: argparse.Namespace) -> None:
         )
 
 
-def engines(files: list[str], args: argparse.Namespace) -> None:
+def backends(files: list[str], args: argparse.Namespace) -> None:
     rounds: dict[str, list[Run]] = {"local": [], "ray": []}
     for _ in range(args.repeats):
-        for engine, done in rounds.items():
-            done.append(run_prepare(files, args, "--engine", engine))
-    for engine, done in rounds.items():
-        report(engine, done)
+        for backend, done in rounds.items():
+            done.append(run_prepare(files, args, "--backend", backend))
+    for backend, done in rounds.items():
+        report(backend, done)
     local, ray = (statistics.median(run.seconds for run in done) for done in rounds.values())
     print(f"Ray takes {ray / local - 1:+.1%} time, of which its start is a fixed part")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["speed", "agreement", "growth", "engines"])
+    parser.add_argument("what", choices=["speed", "agreement", "growth", "backends"])
     parser.add_argument("texts", help="glob of plain text files, packed or not")
     parser.add_argument("--language", default="en")
     parser.add_argument("--workers", type=int, default=2)
@@ -218,7 +218,7 @@ def main() -> None:
     files = sorted(glob.glob(args.texts))  # noqa: PTH207  # absolute globs
     if not files:
         parser.error(f"no file matches {args.texts}")
-    {"speed": speed, "agreement": agreement, "growth": growth, "engines": engines}[args.what](
+    {"speed": speed, "agreement": agreement, "growth": growth, "backends": backends}[args.what](
         files, args
     )
 

@@ -15,11 +15,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from polyseme.cli.terminal import RichProgress
 from polyseme.config import build
 from polyseme.model import count_parameters
 from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
-from polyseme.terminal import RichProgress
 
 PRESETS = ("elmo-mini", "elmo-transformer", "lstm-masked", "gpt-mini", "bert-mini")
 
@@ -49,8 +49,10 @@ def _row(preset: str, corpus: Path, minutes: float, out: Path) -> list[str]:
         result = pretrain(config, bars)
     assert result is not None
     bars.log(f"{preset}: {time.monotonic() - began:,.0f} s in all")
-    outcome, facts = result.outcome, result.model.facts
-    perplexities = ", ".join(f"{part} {value:,.1f}" for part, value in facts["perplexity"].items())
+    outcome, metadata = result.outcome, result.model.metadata
+    perplexities = ", ".join(
+        f"{part} {value:,.1f}" for part, value in metadata["perplexity"].items()
+    )
     return [
         preset,
         f"{count_parameters(result.model.network) / 1e6:.1f} M",

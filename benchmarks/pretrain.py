@@ -67,8 +67,8 @@ def _verb(
 
 
 def _add_step(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--cells", type=int, help="with --width: this size only")
-    verb.add_argument("--width", type=int)
+    verb.add_argument("--hidden-size", type=int, help="with --proj-size: this size only")
+    verb.add_argument("--proj-size", type=int)
     verb.add_argument("--layers", type=int, default=2)
     verb.add_argument("--rows", type=int, default=128, help="sentences")
     verb.add_argument("--length", type=int, default=27, help="words in each")

@@ -24,8 +24,8 @@ from polyseme.objectives.softmaxes import (
 from polyseme.training.memory import keep_freed_memory
 
 _KINDS: dict[str, SoftmaxConfig] = {
-    "sampled 2,048": SampledSoftmaxConfig(samples=2048),
-    "sampled 8,192": SampledSoftmaxConfig(samples=8192),
+    "sampled 2,048": SampledSoftmaxConfig(num_samples=2048),
+    "sampled 8,192": SampledSoftmaxConfig(num_samples=8192),
     "full": FullSoftmaxConfig(),
     "adaptive": AdaptiveSoftmaxConfig(),
 }
@@ -39,7 +39,7 @@ class Case:
     """One head, to be measured in a process of its own."""
 
     kind: str
-    vocabulary: int
+    vocab_size: int
     width: int
     words: int
     repeats: int
@@ -62,13 +62,13 @@ def softmax(args: argparse.Namespace) -> None:
     """Sampled, full and adaptive softmax at growing vocabularies: time and memory."""
     print_facts()
     rows = []
-    for vocabulary in args.vocabulary:
+    for vocab_size in args.vocab_size:
         for kind in _KINDS:
             words = args.words
             if kind == "full":
-                words = max(2, min(words, _MOST // vocabulary))
+                words = max(2, min(words, _MOST // vocab_size))
             case = Case(
-                *(kind, vocabulary, args.width, words, args.repeats),
+                *(kind, vocab_size, args.width, words, args.repeats),
                 threads=torch.get_num_threads(),
                 precision=args.precision,
             )
@@ -77,7 +77,7 @@ def softmax(args: argparse.Namespace) -> None:
             rows.append(
                 (
                     kind,
-                    f"{vocabulary:,}",
+                    f"{vocab_size:,}",
                     each,
                     f"{cost.memory / 1e6:,.0f}",
                     f"{cost.weights / 1e6:,.0f}",
@@ -119,24 +119,24 @@ def measure(case: Case) -> Cost:
     torch.manual_seed(1)
     random = np.random.default_rng(1)
     with torch.device("meta"):  # to draw weights as usual takes twice their memory, for a moment
-        head = build_softmax(_KINDS[case.kind], vocabulary=case.vocabulary, width=case.width)
+        head = build_softmax(_KINDS[case.kind], vocab_size=case.vocab_size, dim=case.width)
     head.to_empty(device="cpu")
     for weight in head.parameters():
         nn.init.normal_(weight, std=case.width**-0.5)
     vectors = torch.randn(case.words, case.width, dtype=getattr(torch, case.precision))
     vectors.requires_grad_()
     # Frequent words have low ids; how often each occurs, as Zipf has it.
-    ranks = np.exp(random.random(case.words) * np.log(case.vocabulary - 1)).astype(np.int64)
-    answers = torch.from_numpy(ranks)
+    ranks = np.exp(random.random(case.words) * np.log(case.vocab_size - 1)).astype(np.int64)
+    targets = torch.from_numpy(ranks)
     base = _peak()
     seconds = []
     for _ in range(1 + case.repeats):
-        drawn = head.draw(random)  # in training another thread does it
+        negatives = head.sample_negatives(random)  # in training another thread does it
         head.zero_grad()
         vectors.grad = None
         began = time.perf_counter()
         with torch.autocast("cpu", torch.bfloat16, enabled=case.precision == "bfloat16"):
-            loss: Tensor = head.loss(vectors, answers, table=None, drawn=drawn)
+            loss: Tensor = head.loss(vectors, targets, table=None, negatives=negatives)
         loss.backward()  # type: ignore[no-untyped-call]
         seconds.append(time.perf_counter() - began)
     weights = sum(weight.nbytes for weight in head.parameters())

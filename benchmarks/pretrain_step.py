@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.side_by_side import print_facts, print_table, take_turns, verdict
-from polyseme.encoders import compiled
+from polyseme.encoders.kernels import loader
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.training.memory import keep_freed_memory
 
@@ -24,12 +24,13 @@ _WARMING = 2
 
 
 class _Theirs(nn.Module):
-    """Two stacks of nn.LSTM. Each is spared what ours does besides: turning, adding, clipping."""
+    """Two stacks of nn.LSTM. Each is spared what ours does besides: reversing, adding, clipping."""
 
-    def __init__(self, cells: int, width: int, layers: int) -> None:
+    def __init__(self, hidden_size: int, proj_size: int, layers: int) -> None:
         super().__init__()
         self.stacks = nn.ModuleList(
-            nn.LSTM(width, cells, num_layers=layers, proj_size=width) for _ in range(2)
+            nn.LSTM(proj_size, hidden_size, num_layers=layers, proj_size=proj_size)
+            for _ in range(2)
         )
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -45,21 +46,24 @@ def step(args: argparse.Namespace) -> None:
     warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
     print_facts()
     sizes = dict(_SIZES)
-    if args.cells or args.width:
-        cells, width = args.cells or 4 * args.width, args.width or args.cells // 4
-        sizes = {"asked for": (cells, width)}
+    if args.hidden_size or args.proj_size:
+        hidden_size, proj_size = (
+            args.hidden_size or 4 * args.proj_size,
+            args.proj_size or args.hidden_size // 4,
+        )
+        sizes = {"asked for": (hidden_size, proj_size)}
     rows = []
     worst = dict.fromkeys(("compiled", "by torch"), math.inf)
     for name, precision, threads in itertools.product(sizes, args.precision, args.threads):
-        cells, width = sizes[name]
+        hidden_size, proj_size = sizes[name]
         torch.set_num_threads(threads)
-        times = _time(args, cells, width, is_short=precision == "bfloat16")
+        times = _time(args, hidden_size, proj_size, is_short=precision == "bfloat16")
         ratios = {way: times["nn.LSTM"] / times.get(way, math.nan) for way in worst}
         worst = {way: min(lowest, ratios[way]) for way, lowest in worst.items()}
         told = [f"{1e3 * times['nn.LSTM']:,.1f}"]
         for way, ratio in ratios.items():
             told += [f"{1e3 * times[way]:,.1f}", f"{ratio:.2f}"] if way in times else ["-", "-"]
-        rows.append((f"{name} {cells}/{width}", precision, str(threads), *told))
+        rows.append((f"{name} {hidden_size}/{proj_size}", precision, str(threads), *told))
     print(
         f"{args.layers} layers, both directions, {args.rows} sentences of {args.length} words; "
         f"milliseconds, medians of {args.repeats}; ratio = nn.LSTM's time / ours"
@@ -72,29 +76,35 @@ def step(args: argparse.Namespace) -> None:
             print(f"worst with the cell {way}: {ratio:.2f}, {verdict(ratio, _BAR)}")
 
 
-def _time(args: argparse.Namespace, cells: int, width: int, *, is_short: bool) -> dict[str, float]:
+def _time(
+    args: argparse.Namespace, hidden_size: int, proj_size: int, *, is_short: bool
+) -> dict[str, float]:
     """Median seconds of each contestant."""
     torch.manual_seed(1)
     config = LstmConfig(
-        layers=args.layers, width=width, cells=cells, cell_clip=_CLIP, output_clip=_CLIP
+        num_layers=args.layers,
+        proj_size=proj_size,
+        hidden_size=hidden_size,
+        cell_clip=_CLIP,
+        output_clip=_CLIP,
     )
-    ours, theirs = Lstm(config, "apart"), _Theirs(cells, width, args.layers)
-    vectors = torch.randn(args.rows, args.length, width)
+    ours, theirs = Lstm(config, "separate"), _Theirs(hidden_size, proj_size, args.layers)
+    vectors = torch.randn(args.rows, args.length, proj_size)
     lengths = torch.full((args.rows,), args.length)
-    ahead = vectors.transpose(0, 1).contiguous()  # the order nn.LSTM is fastest in
+    time_first = vectors.transpose(0, 1).contiguous()  # the order nn.LSTM is fastest in
 
     def by_torch() -> float:
-        with mock.patch.object(compiled, "load", return_value=None):
+        with mock.patch.object(loader, "load", return_value=None):
             return own()
 
     def own() -> float:
         return _once(ours, vectors, lambda read: ours(read, lengths)[-1], is_short=is_short)
 
     contestants: dict[str, Callable[[], float]] = {
-        "nn.LSTM": lambda: _once(theirs, ahead, theirs, is_short=is_short),
+        "nn.LSTM": lambda: _once(theirs, time_first, theirs, is_short=is_short),
         "by torch": by_torch,
     }
-    if compiled.load() is not None:
+    if loader.load() is not None:
         contestants["compiled"] = own
     take_turns(contestants, _WARMING)
     found = take_turns(contestants, args.repeats)
@@ -107,9 +117,9 @@ def _once(
     """Seconds of forward and backward, down to the inputs, which are learnt too."""
     module.zero_grad()
     read = read.clone().requires_grad_()
-    pull = torch.ones(*read.shape[:2], 2 * read.shape[2])
+    grad = torch.ones(*read.shape[:2], 2 * read.shape[2])
     began = time.perf_counter()
     with torch.autocast("cpu", torch.bfloat16, enabled=is_short):
         given = encode(read)
-    given.backward(pull.to(given.dtype))  # type: ignore[no-untyped-call]
+    given.backward(grad.to(given.dtype))  # type: ignore[no-untyped-call]
     return time.perf_counter() - began

@@ -14,18 +14,17 @@ from unittest import mock
 import torch
 
 from benchmarks.side_by_side import compare, print_facts, print_table, take_turns, verdict
-from polyseme.batches.lexicon import Lexicon
-from polyseme.batches.stream import BatchConfig, SentenceStream
+from polyseme.cli.terminal import RichProgress
+from polyseme.data.stream import BatchConfig, SentenceStream
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model
-from polyseme.objectives.question import Question
-from polyseme.pretraining.curve import read_log
+from polyseme.objectives.targets import TrainingTargets
 from polyseme.pretraining.plan import preset_named, resolve_training
 from polyseme.pretraining.settings import RunConfig
 from polyseme.pretraining.train_module import Pretraining
-from polyseme.terminal import RichProgress
 from polyseme.text.corpus import Corpus
-from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
+from polyseme.training.curve import read_log
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.optimizer import build_optimizer, set_learning_rate
@@ -65,7 +64,7 @@ class _Unmeasured(Pretraining):
 
     start: Position
 
-    def batches(self, position: Position) -> Iterator[tuple[Question, Position]]:
+    def batches(self, position: Position) -> Iterator[tuple[TrainingTargets, Position]]:
         return super().batches(position or self.start)
 
     def evaluate(self) -> dict[str, float]:
@@ -80,7 +79,7 @@ class Workload:
         torch.set_flush_denormal(True)
         self.preset = preset_named(args.preset)
         self.corpus = Corpus.open(Path(args.corpus))
-        self.lexicon = Lexicon.of(self.corpus, self.preset.model.lexicon)
+        self.vocabulary = Vocabulary.of(self.corpus, self.preset.model.vocabulary)
         # One row group, not several: the text is read in smaller portions but as often for each
         # word, so that a short run has its share of reading.
         words = args.words or self.preset.batches.words
@@ -88,20 +87,20 @@ class Workload:
         train_module = self.train_module({})
         self.start = _before_next_window(train_module.stream, args.steps // 2)
         stream = self.train_module(self.start).batches({})
-        self.questions = [question for question, _ in itertools.islice(stream, args.steps)]
+        self.targets = [one for one, _ in itertools.islice(stream, args.steps)]
         stream.close()  # type: ignore[attr-defined]
 
     def train_module(self, start: Position) -> _Unmeasured:
         """An untrained model, always with the same weights."""
         torch.manual_seed(_SEED)
-        model = Model.new(self.preset.model, self.lexicon, text_settings(self.corpus))
+        model = Model.new(self.preset.model, self.vocabulary, self.corpus.preparation)
         made = _Unmeasured(model, self.corpus, self.batches, seed=_SEED, held_out_words=1)
         made.start = start
         return made
 
     def training(self, precision: str) -> TrainingConfig:
         """Settings with nothing measured on the way and one checkpoint in the middle."""
-        steps = len(self.questions)
+        steps = len(self.targets)
         wanted: dict[str, Any] = {
             "precision": precision,
             "seed": _SEED,
@@ -115,7 +114,7 @@ class Workload:
     @property
     def timed_words(self) -> int:
         """Words of all steps but the first."""
-        return sum(question.num_words for question in self.questions[1:])
+        return sum(one.num_words for one in self.targets[1:])
 
 
 def whole(args: argparse.Namespace) -> None:
@@ -131,7 +130,7 @@ def whole(args: argparse.Namespace) -> None:
         args.repeats,
     )
     print(
-        f"{args.preset}, {training.precision}, {len(work.questions)} steps of at most "
+        f"{args.preset}, {training.precision}, {len(work.targets)} steps of at most "
         f"{work.batches.words:,} words, medians of {args.repeats}"
     )
     _print_runs(runs)
@@ -155,7 +154,7 @@ def precision(args: argparse.Namespace) -> None:
         {kind: lambda kind=kind: run_bare(work, settings[kind]) for kind in kinds},  # type: ignore[misc]
         args.repeats,
     )
-    print(f"{args.preset}, bare step, {len(work.questions)} steps, medians of {args.repeats}")
+    print(f"{args.preset}, bare step, {len(work.targets)} steps, medians of {args.repeats}")
     _print_runs(runs)
     _, told = compare(*([run.speed for run in runs[kind]] for kind in kinds))
     print(f"bfloat16 / float32: {told}")
@@ -193,16 +192,16 @@ def run_bare(work: Workload, training: TrainingConfig) -> Run:
     parameters = list(network.parameters())
     is_short = training.precision == "bfloat16"
     began = 0.0
-    for step, question in enumerate(work.questions):
+    for step, one in enumerate(work.targets):
         if step == 1:
             began = time.perf_counter()
         set_learning_rate(optimizer, learning_rate_at(step, training))
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=is_short):
-            sums = network(question)
-        loss = torch.stack([sums[part].float() / n for part, n in question.counts.items()]).sum()
+            sums = network(one)
+        loss = torch.stack([sums[part].float() / n for part, n in one.counts.items()]).sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(parameters, training.clip_norm)
+        torch.nn.utils.clip_grad_norm_(parameters, training.max_grad_norm)
         optimizer.step()
     return Run(work.timed_words, time.perf_counter() - began, loss.item())
 

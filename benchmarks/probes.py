@@ -25,13 +25,15 @@ from torch.nn import functional
 import polyseme
 from benchmarks.gains import unpacked
 from polyseme.drawing import load_matplotlib
-from polyseme.files import write_text
-from polyseme.tasks.examples import Classified, Example, Tagged
-from polyseme.tasks.measures import tally_labels
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.storage.files import write_text
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.family import Example
+from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.measures import count_labels
 from polyseme.tasks.readers import load_examples
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.senses import SensesConfig
-from polyseme.vectors.embedder import Embedder
 
 Floats = npt.NDArray[np.float32]
 _EPOCHS, _BATCH, _RATE = 6, 512, 2e-3
@@ -53,7 +55,7 @@ def main() -> None:
     _draw(told, mixes, arguments.out / "probes.png")
 
 
-def probe_pos(embedder: Embedder, folder: Path) -> dict[str, float]:
+def probe_pos(embedder: WordEmbedder, folder: Path) -> dict[str, float]:
     """Accuracy on the test part, for each layer and for a table of words."""
     parts = {}
     for part in ("train", "test"):
@@ -72,7 +74,7 @@ def probe_pos(embedder: Embedder, folder: Path) -> dict[str, float]:
     return found
 
 
-def probe_senses(embedder: Embedder, folder: Path) -> dict[str, float]:
+def probe_senses(embedder: WordEmbedder, folder: Path) -> dict[str, float]:
     """F1 over all uses (micro), and the mean over words of F1 over senses (macro)."""
     micro: dict[str, list[tuple[str, str]]] = defaultdict(list)
     macro: dict[str, list[float]] = defaultdict(list)
@@ -81,17 +83,17 @@ def probe_senses(embedder: Embedder, folder: Path) -> dict[str, float]:
             continue
         train = load_examples(path, SensesConfig()).examples
         test = load_examples(path.parent / "test.data.txt", SensesConfig()).examples
-        due = [example.label for example in test if isinstance(example, Classified)]
+        gold = [example.label for example in test if isinstance(example, Classified)]
         known = [example.label for example in train if isinstance(example, Classified)]
         common = Counter(known).most_common(1)[0][0]
-        answers = {"most frequent": [common] * len(due)}
+        answers = {"most frequent": [common] * len(gold)}
         uses, asked = _marked_layers(embedder, train), _marked_layers(embedder, test)
         for layer in range(embedder.num_layers):
             nearest = (_unit(asked[layer]) @ _unit(uses[layer]).T).argmax(axis=1)
             answers[f"layer {layer}"] = [known[place] for place in nearest]
         for name, given in answers.items():
-            micro[name] += list(zip(due, given, strict=True))
-            macro[name].append(tally_labels(due, given).value("macro-f1"))
+            micro[name] += list(zip(gold, given, strict=True))
+            macro[name].append(count_labels(gold, given).value("macro-f1"))
     found = {name: float(np.mean([a == b for a, b in pairs])) for name, pairs in micro.items()}
     return found | {f"{name}, macro": float(np.mean(each)) for name, each in macro.items()}
 
@@ -101,7 +103,7 @@ def read_mixes(gains: Path) -> dict[str, list[float]]:
     found = {}
     for path in sorted(gains.glob("*-dev.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
-        shares = [mixes["first"]["layers"] for mixes in told["mixes"]]
+        shares = [mixes["input"]["weights"] for mixes in told["mixes"]]
         found[str(told["task"])] = np.mean(shares, axis=0).tolist()
     return found
 
@@ -127,19 +129,19 @@ def _by_word(train: Sequence[Example], test: Sequence[Example]) -> float:
     return float(np.mean(right))
 
 
-def _all_layers(embedder: Embedder, examples: Sequence[Example]) -> list[Floats]:
+def _all_layers(embedder: WordEmbedder, examples: Sequence[Example]) -> list[Floats]:
     """(words, D) for each layer."""
     sentences = [list(each.words) for each in examples if isinstance(each, Tagged)]
     found = [vectors.astype(np.float16) for vectors in embedder.stream(sentences)]
     return [np.concatenate([each[layer] for each in found]) for layer in range(embedder.num_layers)]
 
 
-def _marked_layers(embedder: Embedder, examples: Sequence[Example]) -> list[Floats]:
+def _marked_layers(embedder: WordEmbedder, examples: Sequence[Example]) -> list[Floats]:
     """(uses, D) for each layer: the vectors of the marked word."""
     chosen = [each for each in examples if isinstance(each, Classified)]
     sentences = [list(each.text) for each in chosen]
     rows = [
-        vectors[:, each.marked]
+        vectors[:, each.target_index]
         for each, vectors in zip(chosen, embedder.stream(sentences), strict=True)
     ]
     return list(np.stack(rows, axis=1))

@@ -21,9 +21,9 @@ from benchmarks.gains import unpacked
 from benchmarks.tasks import TASKS, settings_of
 from polyseme.config import build, merged
 from polyseme.drawing import load_matplotlib
-from polyseme.files import write_text
 from polyseme.progress import NullProgress
-from polyseme.tasks.comparison import compare_ways
+from polyseme.storage.files import write_text
+from polyseme.tasks.comparison import compare_variants
 from polyseme.tasks.settings import TaskConfig
 from polyseme.training.memory import keep_freed_memory
 
@@ -43,7 +43,7 @@ def main() -> None:
         longer = max(1.0, _FEWEST / share)
         training = {"epochs": usual.epochs * longer, "measure_every": longer}
         changes = {"data": {"share": share}, "training": training}
-        rows = compare_ways(
+        rows = compare_variants(
             build(TaskConfig, merged(values, changes)),
             ["static", "frozen"],
             arguments.out / ("conll2003" if share == 1 else f"conll2003-{share}"),
@@ -52,15 +52,17 @@ def main() -> None:
             progress=NullProgress(),
         )
         for row in rows:
-            curves[row.way].append(row.values)
-        told = ", ".join(f"{row.way} {row.spread}" for row in rows)
+            curves[row.variant].append(row.values)
+        told = ", ".join(f"{row.variant} {row.score}" for row in rows)
         print(f"{share:>6.0%}  {told}", flush=True)
     _tell(curves, arguments.out)
 
 
 def _tell(curves: dict[str, list[list[float]]], out: Path) -> None:
     """Where on the static curve the frozen values lie, read off between measured shares."""
-    means = {way: [float(np.mean(values)) for values in rows] for way, rows in curves.items()}
+    means = {
+        variant: [float(np.mean(values)) for values in rows] for variant, rows in curves.items()
+    }
     static = np.maximum.accumulate(means["static"])
     saved: dict[str, Any] = {}
     for share, value in zip(SHARES, means["frozen"], strict=True):
@@ -79,7 +81,7 @@ def _draw(curves: dict[str, list[list[float]]], path: Path) -> None:
     figure = figure_class(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
     places = [100 * share for share in SHARES]
-    for (way, rows), colour in zip(curves.items(), ("#9dbfd6", "#2f6690"), strict=True):
+    for (variant, rows), colour in zip(curves.items(), ("#9dbfd6", "#2f6690"), strict=True):
         deviations = [float(np.std(values, ddof=1)) * 100 for values in rows]
         axes.errorbar(
             places,
@@ -88,7 +90,7 @@ def _draw(curves: dict[str, list[list[float]]], path: Path) -> None:
             marker="o",
             capsize=3,
             color=colour,
-            label=way,
+            label=variant,
         )
     axes.set(xscale="log", xlabel="% of the training data", ylabel="F1", title="CoNLL-2003, names")
     axes.set_xticks(places, [f"{place:g}" for place in places])

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-from polyseme.encoders import compiled
+from polyseme.encoders.kernels import loader
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def take_turns(contestants: Mapping[str, Callable[[], T]], repeats: int) -> dict
 def print_facts() -> None:
     """What the figures depend on, and the command that gives them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cell = "compiled" if compiled.load() is not None else "by torch"
+    cell = "compiled" if loader.load() is not None else "by torch"
     print(
         f"{_processor()}, {cores} cores, load {os.getloadavg()[0]:.1f}; torch {torch.__version__}, "
         f"{torch.get_num_threads()} threads, bfloat16 tiles: {_has_tiles()}; LSTM cell {cell}"

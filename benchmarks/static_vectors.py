@@ -3,8 +3,8 @@
     python -m benchmarks.static_vectors corpus/en --out en-static.bin
 
 Needs gensim (`pip install gensim`). Trains its word2vec on the training part of the corpus and
-writes the binary form of word2vec, which `feed.words.vectors` reads. Why gensim and not our own
-point `word2vec`: docs/decisions/0011.
+writes the binary format of word2vec, which `embeddings.words.vectors` reads. Why gensim and not
+our own preset `word2vec`: docs/decisions/0011.
 """
 
 import argparse

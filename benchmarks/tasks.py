@@ -21,13 +21,13 @@ class LabelledSet:
     dev: str | None = None
     language: Literal["english", "chinese"] = "english"
     training: dict[str, Any] = field(default_factory=dict)
-    has_units: bool = False
+    labels_characters: bool = False
     """Whether labels stand at characters."""
 
 
-_TAGS = {"kind": "tagging", "context": {"width": 256, "dropout": 0.4}}
-_TEXTS = {"kind": "classification", "context": {"width": 256, "dropout": 0.5}}
-_PAIRS = {"kind": "pairs", "context": {"width": 256, "dropout": 0.4}}
+_TAGS = {"kind": "tagging", "context": {"dim": 256, "dropout": 0.4}}
+_TEXTS = {"kind": "classification", "context": {"dim": 256, "dropout": 0.5}}
+_PAIRS = {"kind": "pairs", "context": {"dim": 256, "dropout": 0.4}}
 _COLUMNS = {"kind": "columns"}
 _TABLE = {"kind": "table"}
 
@@ -45,9 +45,9 @@ TASKS: dict[str, LabelledSet] = {
         {"kind": "propbank"},
         {
             "kind": "tagging",
-            "is_marked": True,
-            "leave_out": ["V"],
-            "context": {"layers": 2, "width": 256, "dropout": 0.3},
+            "has_target": True,
+            "ignore_labels": ["V"],
+            "context": {"num_layers": 2, "dim": 256, "dropout": 0.3},
         },
         dev="ewt-srl.dev.conll",
         training={"epochs": 6, "batch": 64},
@@ -85,7 +85,7 @@ TASKS: dict[str, LabelledSet] = {
         dev="weiboNER_2nd_conll.dev",
         language="chinese",
         training={"epochs": 25},
-        has_units=True,
+        labels_characters=True,
     ),
     "resume": LabelledSet(
         "zh-ner-resume",
@@ -95,7 +95,7 @@ TASKS: dict[str, LabelledSet] = {
         {**_TAGS, "scheme": "bmes"},
         dev="dev.char.bmes",
         language="chinese",
-        has_units=True,
+        labels_characters=True,
     ),
     "chnsenticorp": LabelledSet(
         "zh-sentiment-pairs",
@@ -123,24 +123,24 @@ def settings_of(
     """The settings of a task, static vectors and model both named, as `TaskConfig` takes them."""
     model, static = models[task.language], models[f"static_{task.language}"]
     # All but rare words, so that words of the test data that training has not seen have vectors.
-    vectors: dict[str, Any] = {"common": 100_000}
+    vectors: dict[str, Any] = {"extra_words": 100_000}
     vectors |= (
         {"kind": "file", "path": static} if static.is_file() else {"kind": "model", "model": static}
     )
     words: dict[str, Any] = {"vectors": vectors, "dropout": 0.3}
-    if task.network["kind"] == "tagging" and not task.has_units:
-        words["spelling"] = {}
-    feed: dict[str, Any] = {
+    if task.network["kind"] == "tagging" and not task.labels_characters:
+        words["characters"] = {}
+    embeddings: dict[str, Any] = {
         "words": words,
         "model": {"kind": "frozen", "model": model, "cache": {"folder": cache}},
         "mix": {"dropout": 0.4},
     }
-    if task.has_units:
-        feed["units"] = {"words_like": model}
+    if task.labels_characters:
+        embeddings["character_labels"] = {"tokenizer_from": model}
     files = {name: _find(data, file) for name, file in _files(task).items()}
     return {
-        "data": {**files, "reader": task.reader, "words_like": model},
-        "feed": feed,
+        "data": {**files, "reader": task.reader, "tokenizer_from": model},
+        "embeddings": embeddings,
         "network": task.network,
         "training": {"learning_rate": 1e-3, **task.training},
     }

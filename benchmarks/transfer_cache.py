@@ -4,7 +4,7 @@
 
 The model has the shape of elmo-mini and random weights; sentences are those of a file of columns
 (first column the word, empty line between sentences), or made up where none is given. Both ways go
-through the same feed with the same batches, of sentences alike in length, in turns; only the
+through the same embeddings with the same batches, of sentences alike in length, in turns; only the
 settings differ. One line is what transfer does, from sentences to vectors with dropout; the other a
 whole epoch of a small tagger, whose own work both ways have in common. Time is processor time of
 one thread.
@@ -24,15 +24,14 @@ import torch
 from torch import nn
 
 from benchmarks.side_by_side import print_facts, print_table, take_turns
-from polyseme.batches.lexicon import Lexicon
 from polyseme.config import build
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model
-from polyseme.objectives.nothing import NothingConfig
+from polyseme.objectives.encoder_only import EncoderOnlyConfig
 from polyseme.presets import PRESETS
+from polyseme.tasks.embeddings.cachefolder import list_caches
+from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig, FeatureDataset
 from polyseme.training.memory import keep_freed_memory
-from polyseme.transfer.cachefolder import list_caches
-from polyseme.transfer.feed import Feed, FeedConfig
-from polyseme.transfer.supply import Supply
 
 _BAR = 5.0
 _HIDDEN, _LABELS = 100, 9
@@ -65,9 +64,9 @@ def _measure(folder: Path, sentences: list[list[str]], batches: Batches, repeats
     }
     making = time.process_time() - began
     contestants: dict[str, Callable[[], float]] = {}
-    for name, (feed, supply) in ways.items():
-        contestants[f"vectors, {name}"] = partial(_feed_all, feed, supply, batches)
-        contestants[f"tagger, {name}"] = partial(_train, feed, supply, batches)
+    for name, (embeddings, dataset) in ways.items():
+        contestants[f"vectors, {name}"] = partial(_embed_all, embeddings, dataset, batches)
+        contestants[f"tagger, {name}"] = partial(_train, embeddings, dataset, batches)
     for contestant in contestants.values():  # first touch: checksums, kernels
         contestant()
     found = take_turns(contestants, repeats)
@@ -93,40 +92,44 @@ def _measure(folder: Path, sentences: list[list[str]], batches: Batches, repeats
 
 def _save_model(folder: Path, sentences: list[list[str]]) -> None:
     torch.manual_seed(0)
-    config = PRESETS["elmo-mini"].model.model_copy(update={"objective": NothingConfig()})
-    known = sorted({word for sentence in sentences for word in sentence})[: config.lexicon.size]
+    config = PRESETS["elmo-mini"].model.model_copy(update={"objective": EncoderOnlyConfig()})
+    known = sorted({word for sentence in sentences for word in sentence})[: config.vocabulary.size]
     letters = "".join(sorted(set("".join(known))))
-    lexicon = Lexicon(config.lexicon, pa.array(known), np.ones(len(known), np.int64), letters)
-    Model.new(config, lexicon, {}).save(folder, card="Random weights.")
+    vocabulary = Vocabulary(
+        config.vocabulary, pa.array(known), np.ones(len(known), np.int64), letters
+    )
+    Model.new(config, vocabulary, None).save(folder, card="Random weights.")
 
 
-def _prepare(folder: Path, sentences: list[list[str]], is_cached: bool) -> tuple[Feed, Supply]:
+def _prepare(
+    folder: Path, sentences: list[list[str]], is_cached: bool
+) -> tuple[Embeddings, FeatureDataset]:
     cache = {"folder": folder / "cache"}
     model = {"kind": "frozen", "model": folder / "model", "cached": is_cached, "cache": cache}
-    feed = Feed.new(build(FeedConfig, {"model": model}), device="cpu")
-    return feed, feed.prepare(sentences)
+    embeddings = Embeddings.new(build(EmbeddingsConfig, {"model": model}), device="cpu")
+    return embeddings, embeddings.prepare(sentences)
 
 
-def _feed_all(feed: Feed, supply: Supply, batches: Batches) -> float:
+def _embed_all(embeddings: Embeddings, dataset: FeatureDataset, batches: Batches) -> float:
     """From sentences to mixed vectors."""
     began = time.process_time()
     with torch.no_grad():
         for batch in batches:
-            feed(supply.gather(batch))
+            embeddings(dataset.gather(batch))
     return time.process_time() - began
 
 
-def _train(feed: Feed, supply: Supply, batches: Batches) -> float:
+def _train(embeddings: Embeddings, dataset: FeatureDataset, batches: Batches) -> float:
     """A tagger's epoch: one LSTM each way, a softmax over labels that are made up."""
     torch.manual_seed(0)
-    lstm = nn.LSTM(feed.widths.first, _HIDDEN, batch_first=True, bidirectional=True)
+    lstm = nn.LSTM(embeddings.dims.input, _HIDDEN, batch_first=True, bidirectional=True)
     last = nn.Linear(2 * _HIDDEN, _LABELS)
-    trained = [*feed.parameters(), *lstm.parameters(), *last.parameters()]
+    trained = [*embeddings.parameters(), *lstm.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(trained, lr=1e-3, fused=True)
     began = time.process_time()
     for batch in batches:
-        fed = feed(supply.gather(batch))
-        scores = last(lstm(fed.first)[0])[fed.mask]
+        inputs = embeddings(dataset.gather(batch))
+        scores = last(lstm(inputs.input)[0])[inputs.mask]
         loss = nn.functional.cross_entropy(scores, torch.arange(len(scores)) % _LABELS)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

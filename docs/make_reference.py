@@ -15,10 +15,9 @@ from typing import Any
 import annotated_types
 from pydantic.fields import FieldInfo
 
-from polyseme.batches.lexicon import LexiconConfig
-from polyseme.batches.stream import BatchConfig
 from polyseme.commands.compare import CompareConfig
-from polyseme.commands.convert import ConvertConfig
+from polyseme.commands.convert.export import ExportConfig
+from polyseme.commands.convert.import_ import ImportConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
 from polyseme.commands.inspect import InspectConfig
@@ -27,31 +26,45 @@ from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.train import TrainConfig
-from polyseme.commands.vectors import VectorsCommandConfig
+from polyseme.commands.vectors.info import VectorsInfoConfig
 from polyseme.config import Settings
+from polyseme.data.stream import BatchConfig
+from polyseme.data.vocabulary import VocabularyConfig
+from polyseme.embedding.settings import VectorsConfig
 from polyseme.encoders.characters import CharactersConfig, FilterConfig
-from polyseme.encoders.encoder import EncoderConfig, NoContextConfig
-from polyseme.encoders.inputs import CharacterInputConfig, FusedInputConfig, LookupInputConfig
+from polyseme.encoders.contextualizer import NoContextualizerConfig
+from polyseme.encoders.encoder import EncoderConfig
+from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputConfig, WordInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
-from polyseme.engines import ExecutorConfig
+from polyseme.executors import ExecutorConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
+from polyseme.objectives.encoder_only import EncoderOnlyConfig
 from polyseme.objectives.masked import MaskedConfig
-from polyseme.objectives.neighbours import NeighboursConfig
-from polyseme.objectives.nothing import NothingConfig
 from polyseme.objectives.softmaxes import (
     AdaptiveSoftmaxConfig,
     FullSoftmaxConfig,
     SampledSoftmaxConfig,
 )
+from polyseme.objectives.word2vec import Word2VecConfig
 from polyseme.pretraining.settings import PretrainConfig, RunConfig
 from polyseme.tasks.data import DataConfig
-from polyseme.tasks.networks.classification import ClassificationConfig
-from polyseme.tasks.networks.context import ContextConfig
-from polyseme.tasks.networks.joined import JoinedConfig
-from polyseme.tasks.networks.pairs import PairsConfig
-from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.embeddings.cache import CacheConfig
+from polyseme.tasks.embeddings.character_labels import CharacterLabelsConfig
+from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
+from polyseme.tasks.embeddings.finetuned import FineTunedConfig
+from polyseme.tasks.embeddings.frozen import FrozenConfig
+from polyseme.tasks.embeddings.mix import MixConfig
+from polyseme.tasks.embeddings.word_embedding import (
+    CharacterCnnConfig,
+    FileVectorsConfig,
+    ModelVectorsConfig,
+    NewVectorsConfig,
+    WordEmbeddingConfig,
+)
+from polyseme.tasks.families import NetworkConfig
+from polyseme.tasks.families.layers import ContextConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
@@ -62,15 +75,6 @@ from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
 from polyseme.text.settings import CorpusConfig
-from polyseme.transfer.cache import CacheConfig
-from polyseme.transfer.feed import FeedConfig
-from polyseme.transfer.finetuned import FineTunedConfig
-from polyseme.transfer.frozen import FrozenConfig
-from polyseme.transfer.known import FileVectorsConfig, ModelVectorsConfig, NewVectorsConfig
-from polyseme.transfer.mix import MixConfig
-from polyseme.transfer.units import UnitsConfig
-from polyseme.transfer.words import SpellingConfig, WordsConfig
-from polyseme.vectors.settings import VectorsConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 
@@ -87,7 +91,7 @@ A setting can be given in three ways. Later ones overrule earlier ones:
 A setting nobody knows is an error, also in a file. In a TOML file, lists are written as lists
 (`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
 
-`action`, `task`, `model`, `folder` and `inputs` of a verb have no option: they are what follows it
+`task`, `model`, `folder` and `inputs` of a command have no option: they are what follows it
 on the command line, in this order. A part that is a choice is picked by its `kind`; only `--set`
 and files reach it.
 """
@@ -114,29 +118,39 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme pretrain", "", PretrainConfig, "Top level of the file."),
     ("The run", "training.", RunConfig, "The table `[training]`, of plan and pretrain."),
     ("Batches", "batches.", BatchConfig, "The table `[batches]`."),
-    ("Words and characters", "model.lexicon.", LexiconConfig, "The table `[model.lexicon]`."),
+    (
+        "Words and characters",
+        "model.vocabulary.",
+        VocabularyConfig,
+        "The table `[model.vocabulary]`.",
+    ),
     ("The encoder", "model.encoder.", EncoderConfig, "The table `[model.encoder]`."),
     *(
         (title, "model.encoder.input.", kind, "One choice of `model.encoder.input`.")
         for title, kind in (
-            ("Input: a table", LookupInputConfig),
+            ("Input: words", WordInputConfig),
             ("Input: characters", CharacterInputConfig),
-            ("Input: both", FusedInputConfig),
+            ("Input: words and characters", WordCharacterInputConfig),
         )
     ),
     (
         "Characters beside a table",
         "model.encoder.input.characters.",
         CharactersConfig,
-        "The characters of a fused input.",
+        "The characters of an input of kind `word+characters`.",
     ),
     ("Filters", "filters.", FilterConfig, "One entry of `filters`."),
     *(
-        (title, "model.encoder.context.", kind, "One choice of `model.encoder.context`.")
+        (
+            title,
+            "model.encoder.contextualizer.",
+            kind,
+            "One choice of `model.encoder.contextualizer`.",
+        )
         for title, kind in (
-            ("Context: LSTM", LstmConfig),
-            ("Context: Transformer", TransformerConfig),
-            ("Context: none", NoContextConfig),
+            ("Contextualizer: LSTM", LstmConfig),
+            ("Contextualizer: Transformer", TransformerConfig),
+            ("Contextualizer: none", NoContextualizerConfig),
         )
     ),
     *(
@@ -145,8 +159,8 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("Objective: bidirectional", BidirectionalConfig),
             ("Objective: causal", CausalConfig),
             ("Objective: masked", MaskedConfig),
-            ("Objective: neighbours", NeighboursConfig),
-            ("Objective: nothing", NothingConfig),
+            ("Objective: word2vec", Word2VecConfig),
+            ("Objective: encoder only", EncoderOnlyConfig),
         )
     ),
     *(
@@ -161,11 +175,12 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme score", "", ScoreConfig, "Top level of the file."),
     ("polyseme embed", "", EmbedConfig, "Top level of the file."),
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
-    ("polyseme vectors", "", VectorsCommandConfig, "Top level of the file."),
-    ("polyseme convert", "", ConvertConfig, "Top level of the file."),
+    ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
-    ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
+    ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
+    ("polyseme convert import", "", ImportConfig, "Top level of the file."),
+    ("polyseme convert export", "", ExportConfig, "Top level of the file."),
     ("A task", "", TaskConfig, "Top level of a task's file, which train and compare read."),
     ("Task: data", "data.", DataConfig, "The table `[data]` of a task."),
     *(
@@ -181,36 +196,61 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("senses", SensesConfig),
         )
     ),
-    ("Task: feed", "feed.", FeedConfig, "The table `[feed]` of a task."),
-    ("Words without context", "feed.words.", WordsConfig, "The table `[feed.words]`."),
+    ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),
+    (
+        "Words without context",
+        "embeddings.words.",
+        WordEmbeddingConfig,
+        "The table `[embeddings.words]`.",
+    ),
     *(
-        (f"Vectors: {title}", "feed.words.vectors.", kind, "One choice of `feed.words.vectors`.")
+        (
+            f"Vectors: {title}",
+            "embeddings.words.vectors.",
+            kind,
+            "One choice of `embeddings.words.vectors`.",
+        )
         for title, kind in (
             ("from a file", FileVectorsConfig),
             ("from a model", ModelVectorsConfig),
             ("new", NewVectorsConfig),
         )
     ),
-    ("Spelling", "feed.words.spelling.", SpellingConfig, "The table `[feed.words.spelling]`."),
-    ("Model: frozen", "feed.model.", FrozenConfig, "One choice of `feed.model`."),
-    ("The cache", "feed.model.cache.", CacheConfig, "The table `[feed.model.cache]`."),
-    ("Model: fine-tuned", "feed.model.", FineTunedConfig, "One choice of `feed.model`."),
-    ("Characters with labels", "feed.units.", UnitsConfig, "The table `[feed.units]`."),
-    ("The mix", "feed.mix.", MixConfig, "The table `[feed.mix]`."),
+    (
+        "Character CNN",
+        "embeddings.words.characters.",
+        CharacterCnnConfig,
+        "The table `[embeddings.words.characters]`.",
+    ),
+    ("Model: frozen", "embeddings.model.", FrozenConfig, "One choice of `embeddings.model`."),
+    ("The cache", "embeddings.model.cache.", CacheConfig, "The table `[embeddings.model.cache]`."),
+    (
+        "Model: fine-tuned",
+        "embeddings.model.",
+        FineTunedConfig,
+        "One choice of `embeddings.model`.",
+    ),
+    (
+        "Labels at characters",
+        "embeddings.character_labels.",
+        CharacterLabelsConfig,
+        "The table `[embeddings.character_labels]`.",
+    ),
+    ("The mix", "embeddings.mix.", MixConfig, "The table `[embeddings.mix]`."),
     *(
-        (f"Network: {title}", "network.", kind, "One choice of `network`.")
-        for title, kind in (
-            ("tagging", TaggingConfig),
-            ("classification", ClassificationConfig),
-            ("pairs", PairsConfig),
-            ("joined", JoinedConfig),
+        (
+            f"Network: {kind.model_fields['kind'].default.replace('_', ' ')}",
+            "network.",
+            kind,
+            "One choice of `network`.",
         )
+        for kind in typing.get_args(typing.get_args(NetworkConfig)[0])
     ),
     (
         "The network's layers",
         "network.context.",
         ContextConfig,
-        "The table `[network.context]`, of all networks but joined.",
+        "The table `[network.context]`, of networks that have one.",
     ),
     ("Task: training", "training.", TaskTrainingConfig, "The table `[training]` of a task."),
 ]

@@ -1,8 +1,10 @@
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from polyseme.config import Settings, build, overlay, read_toml, to_toml
+from polyseme.config import Settings, build, build_flat, overlay, read_toml, to_toml
 from polyseme.errors import ConfigError
 
 
@@ -74,3 +76,24 @@ def test_a_file_that_is_not_toml_is_refused_with_its_name(tmp_path: Path) -> Non
     path.write_text("= 3")
     with pytest.raises(ConfigError, match=r"broken\.toml is not valid TOML"):
         read_toml(path)
+
+
+def test_keyword_values_reach_nested_settings_by_their_own_names() -> None:
+    expected = Outer(name="a", encoder=Inner(layers=3))
+    assert build_flat(Outer, {"name": "a", "layers": 3, "comment": None}) == expected
+    assert build_flat(Outer, {"name": "a", "encoder": {"layers": 3}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"name": "a", "layer": 3}, "layer is not a setting. Did you mean 'layers'?"),
+        ({"name": "a", "encoder": {"layer": 3}}, "encoder.layer is not a setting."),
+        ({"name": "a", "layers": "many"}, "layers = 'many' does not fit"),
+        ({"layers": 3}, "name is required"),
+        ({"name": "a", "encoder": 3}, "encoder = 3 does not fit"),
+    ],
+)
+def test_a_wrong_keyword_value_is_named_as_it_was_given(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        build_flat(Outer, given)

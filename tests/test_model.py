@@ -12,14 +12,16 @@ from safetensors.torch import load_file, save_file
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import describe_file
 from polyseme.model import Model, ModelConfig, count_parameters
+from polyseme.storage.files import describe_file
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.settings import CorpusConfig
 
-CASE = make("lstm", "apart", "bidirectional", "fused", "tied")
-LOOKUP = {"kind": "lookup", "width": 8}
-CHARACTERS = {"kind": "characters", "width": 8, "filters": [{"width": 5, "number": 3}]}
-LSTM = {"kind": "lstm", "width": 8}
-NONE = {"kind": "none", "width": 8}
+CASE = make("lstm", "separate", "bidirectional", "word+characters", "tied")
+WORD = {"kind": "word", "dim": 8}
+CHARACTERS = {"kind": "characters", "dim": 8, "filters": [{"width": 5, "num_filters": 3}]}
+LSTM = {"kind": "lstm", "proj_size": 8}
+NONE = {"kind": "none", "dim": 8}
 
 
 @pytest.fixture
@@ -31,46 +33,54 @@ def folder(tmp_path: Path) -> Path:
 def misfit(
     objective: dict[str, Any],
     *,
-    reading: dict[str, Any] = LOOKUP,
-    context: dict[str, Any] = LSTM,
-    lexicon: dict[str, Any] | None = None,
+    reading: dict[str, Any] = WORD,
+    contextualizer: dict[str, Any] = LSTM,
+    vocabulary: dict[str, Any] | None = None,
     **encoder: Any,
 ) -> dict[str, Any]:
-    told = {"input": reading, "context": context, **encoder}
-    return {"encoder": told, "objective": objective, "lexicon": lexicon or {}}
+    told = {"input": reading, "contextualizer": contextualizer, **encoder}
+    return {"encoder": told, "objective": objective, "vocabulary": vocabulary or {}}
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         (
-            misfit({"kind": "bidirectional"}, direction="together"),
-            "'bidirectional' needs .*'apart'",
+            misfit({"kind": "bidirectional"}, direction="joint"),
+            "'bidirectional' needs .*'separate'",
         ),
-        (misfit({"kind": "causal"}, direction="apart"), "must not have been seen"),
-        (misfit({"kind": "masked"}, direction="forward"), "told from both its sides"),
-        (misfit({"kind": "neighbours"}, direction="apart", context=NONE), "reads 'forward'"),
-        (misfit({"kind": "neighbours"}, direction="forward"), r"context\.kind = 'none'"),
-        (misfit({"kind": "masked"}, direction="together", context=NONE), "encoder with context"),
-        (misfit({"kind": "bidirectional"}, context=NONE), "the same in both directions"),
+        (misfit({"kind": "causal"}, direction="separate"), "must not have been seen"),
+        (misfit({"kind": "masked"}, direction="forward"), "predicted from both its sides"),
         (
-            misfit({"kind": "bidirectional"}, reading=CHARACTERS, lexicon={"characters": "none"}),
+            misfit({"kind": "word2vec"}, direction="separate", contextualizer=NONE),
+            "direction 'forward'",
+        ),
+        (misfit({"kind": "word2vec"}, direction="forward"), r"contextualizer\.kind = 'none'"),
+        (
+            misfit({"kind": "masked"}, direction="joint", contextualizer=NONE),
+            "encoder with context",
+        ),
+        (misfit({"kind": "bidirectional"}, contextualizer=NONE), "the same in both directions"),
+        (
+            misfit(
+                {"kind": "bidirectional"}, reading=CHARACTERS, vocabulary={"characters": "none"}
+            ),
             "reads characters",
         ),
         (
-            misfit({"kind": "bidirectional"}, reading=CHARACTERS, lexicon={"max_characters": 4}),
-            "filter 5 characters wide needs lexicon.max_characters",
+            misfit({"kind": "bidirectional"}, reading=CHARACTERS, vocabulary={"max_characters": 4}),
+            "filter 5 characters wide needs at least as many",
         ),
         (
             misfit(
                 {"kind": "bidirectional", "softmax": {"kind": "full", "tied": True}},
                 reading=CHARACTERS,
             ),
-            "table has 0 dimensions, the encoder 8",
+            "the input has 0, the encoder 8",
         ),
         (misfit({"kind": "bidirectional"}, segments=True), "pairs of sentences"),
         (
-            misfit({"kind": "masked", "next_sentence": False}, direction="together", segments=True),
+            misfit({"kind": "masked", "next_sentence": False}, direction="joint", segments=True),
             "pairs of sentences",
         ),
     ],
@@ -81,32 +91,34 @@ def test_parts_that_do_not_fit_are_refused_in_words(values: dict[str, Any], word
 
 
 def test_the_laws_run_over_every_objective_and_context() -> None:
-    kinds = {(case.config.encoder.context.kind, case.config.objective.kind) for case in CASES}
+    kinds = {
+        (case.config.encoder.contextualizer.kind, case.config.objective.kind) for case in CASES
+    }
     contexts, objectives = ("lstm", "transformer"), ("bidirectional", "causal", "masked")
     expected = {(context, objective) for context in contexts for objective in objectives}
-    assert kinds == expected | {("none", "causal"), ("none", "neighbours")}
+    assert kinds == expected | {("none", "causal"), ("none", "word2vec")}
 
 
 def test_settings_come_back_from_the_folder_as_they_were(folder: Path) -> None:
     assert Model.load(folder).config == CASE.config
 
 
-@pytest.mark.parametrize("context", ["lstm", "plain-lstm", "rotary", "learned"])
+@pytest.mark.parametrize("contextualizer", ["lstm", "plain-lstm", "rotary", "learned"])
 def test_what_is_left_out_of_an_encoder_stays_left_out_when_loaded(
-    context: str, tmp_path: Path
+    contextualizer: str, tmp_path: Path
 ) -> None:
-    case = make(context, "apart", "bidirectional", "fused", "full")
+    case = make(contextualizer, "separate", "bidirectional", "word+characters", "full")
     case.model().save(tmp_path, card="A test.")
     assert Model.load(tmp_path).config == case.config
 
 
 def test_how_text_was_prepared_and_what_is_known_of_it_travel_along(folder: Path) -> None:
-    model = CASE.model()
-    told = Model(model.config, model.lexicon, model.network, {"segmenter": "x"}, {"steps": 3})
+    model, preparation = CASE.model(), Preparation.of(CorpusConfig(language="en"))
+    told = Model(model.config, model.vocabulary, model.network, preparation, {"steps": 3})
     told.save(folder, card="# A card")
     loaded = Model.load(folder)
-    assert loaded.preparation == {"segmenter": "x"}
-    assert loaded.facts == {"steps": 3}
+    assert loaded.preparation == preparation
+    assert loaded.metadata == {"steps": 3}
     assert (folder / "README.md").read_text(encoding="utf-8") == "# A card"
 
 
@@ -138,7 +150,7 @@ def test_weights_saved_in_half_the_bits_load_as_floats(
     for name, weight in model.network.state_dict().items():
         assert loaded[name].dtype == torch.float32
         assert torch.allclose(loaded[name], weight, rtol=bound, atol=1e-6)
-    found = Model.load(tmp_path).network.log_probabilities(CASE.question(model))
+    found = Model.load(tmp_path).network.log_probabilities(CASE.targets(model))
     assert all(bool(torch.isfinite(part).all()) for part in found.values())
 
 
@@ -193,7 +205,7 @@ def test_one_bit_flipped_anywhere_in_the_weights_is_noticed(folder: Path) -> Non
 )
 def test_a_damaged_manifest_is_refused(folder: Path, text: str) -> None:
     (folder / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(ModelError, match=r"manifest\.json"):
+    with pytest.raises(ModelError, match=r"manifest\.json|has model format 1"):
         Model.load(folder)
 
 
@@ -212,7 +224,9 @@ def test_a_folder_without_a_manifest_is_no_model(tmp_path: Path) -> None:
 
 def test_another_format_is_refused_with_both_numbers(folder: Path) -> None:
     change(folder, format=99)
-    with pytest.raises(ModelError, match="model format 99, this version of Polyseme reads 1"):
+    with pytest.raises(
+        ModelError, match="model format 99, this version of Polyseme reads format 2"
+    ):
         Model.load(folder)
 
 
@@ -220,7 +234,7 @@ def test_another_format_is_refused_with_both_numbers(folder: Path) -> None:
 def test_a_manifest_cannot_name_files_of_other_folders(folder: Path, name: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     change(folder, files={**manifest["files"], name: {"sha256": "0", "bytes": 1}})
-    with pytest.raises(ModelError, match=r"own files|inside its folder"):
+    with pytest.raises(ModelError, match=r"no file of a model|inside its folder"):
         Model.load(folder)
 
 
@@ -247,15 +261,17 @@ def test_what_is_no_file_of_weights_is_refused_though_its_hash_fits(
 
 def test_sizes_that_no_memory_could_hold_are_refused_before_any_is_taken(folder: Path) -> None:
     config = (folder / "config.toml").read_text(encoding="utf-8")
-    assert "cells = 12" in config
-    (folder / "config.toml").write_text(config.replace("cells = 12", "cells = 9000000000000"))
+    assert "hidden_size = 12" in config
+    (folder / "config.toml").write_text(
+        config.replace("hidden_size = 12", "hidden_size = 9000000000000")
+    )
     change(folder)
     with pytest.raises(ModelError, match="do not fit its settings"):
         Model.load(folder)
 
 
 def test_a_model_saved_over_another_replaces_it_whole(folder: Path) -> None:
-    other: Case = make("none", "forward", "causal", "lookup", "full")
+    other: Case = make("none", "forward", "causal", "word", "full")
     other.model().save(folder, card="Another.")
     loaded = Model.load(folder)
     assert loaded.config == other.config

@@ -9,7 +9,7 @@ from mutants import PACKAGE, Mutant, Verdict, mutants, sum_up
 
 TESTS = Path(__file__).parent
 ALL = list(mutants())
-ROOMS = {"encoders", "objectives", "training", "text", "engines", "transfer", "tasks", "vectors"}
+ROOMS = {"encoders", "objectives", "training", "text", "executors", "tasks", "embedding"}
 
 
 def has_test(name: str) -> bool:

@@ -73,7 +73,7 @@ NUMBERS = list(numbers())
 
 def test_the_numbers_of_all_rooms_are_found() -> None:
     rooms = {number.kind.__module__.split(".")[1] for number in NUMBERS}
-    assert {"batches", "commands", "encoders", "objectives", "tasks", "training"} <= rooms
+    assert {"commands", "data", "encoders", "objectives", "tasks", "training"} <= rooms
     assert len(NUMBERS) > 100
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from polyseme.config import build, to_toml
-from polyseme.encoders.encoder import NoContextConfig
+from polyseme.encoders.contextualizer import NoContextualizerConfig
 from polyseme.model import LanguageModel, ModelConfig, count_parameters
 from polyseme.presets import PRESETS
 
@@ -15,9 +15,9 @@ every_point = pytest.mark.parametrize("name", sorted(PRESETS))
 
 def network(name: str) -> LanguageModel:
     model = PRESETS[name].model
-    alphabet = {"none": 0, "bytes": 262, "unicode": 200}[model.lexicon.characters]
+    num_chars = {"none": 0, "bytes": 262, "unicode": 200}[model.vocabulary.characters]
     with torch.device("meta"):
-        return LanguageModel(model, vocabulary=model.lexicon.size, alphabet=alphabet)
+        return LanguageModel(model, vocab_size=model.vocabulary.size, num_chars=num_chars)
 
 
 @every_point
@@ -34,28 +34,28 @@ def test_a_points_settings_survive_a_file(name: str) -> None:
 
 def test_the_four_names_stand_where_the_design_puts_them() -> None:
     places = {
-        "word2vec": ("none", "forward", "neighbours"),
-        "elmo-mini": ("lstm", "apart", "bidirectional"),
+        "word2vec": ("none", "forward", "word2vec"),
+        "elmo-mini": ("lstm", "separate", "bidirectional"),
         "gpt-mini": ("transformer", "forward", "causal"),
-        "bert-mini": ("transformer", "together", "masked"),
+        "bert-mini": ("transformer", "joint", "masked"),
     }
     for name, place in places.items():
         encoder, objective = PRESETS[name].model.encoder, PRESETS[name].model.objective
-        assert (encoder.context.kind, encoder.direction, objective.kind) == place
+        assert (encoder.contextualizer.kind, encoder.direction, objective.kind) == place
 
 
 def test_the_small_ones_differ_only_in_encoder_and_objective() -> None:
     small = [
         PRESETS[name].model for name in ("elmo-mini", "elmo-transformer", "gpt-mini", "bert-mini")
     ]
-    assert len({model.lexicon for model in small}) == 1
+    assert len({model.vocabulary for model in small}) == 1
     assert len({model.encoder.input for model in small}) == 1
     assert len({model.objective.softmax for model in small}) == 1
-    assert len({model.encoder.context.width for model in small}) == 1
+    assert len({model.encoder.contextualizer.dim for model in small}) == 1
 
 
 def test_static_vectors_are_one_table() -> None:
     model = PRESETS["word2vec"].model
-    assert isinstance(model.encoder.context, NoContextConfig)
+    assert isinstance(model.encoder.contextualizer, NoContextualizerConfig)
     names = [name for name, _ in network("word2vec").encoder.named_parameters()]
-    assert names == ["inputs.table.weight"]
+    assert names == ["inputs.word_embedding.weight"]

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from polyseme.cli.terminal import show_error
 from polyseme.tables import titled
-from polyseme.terminal import show_error
 
 
 def test_a_long_title_stays_in_one_piece_and_is_no_markup() -> None:

@@ -11,18 +11,18 @@ import tempfile
 from pathlib import Path
 
 import polyseme
-from polyseme.encoders import compiled
+from polyseme.encoders.kernels import build, loader
 
 
 def leave_it_out() -> Path:
     """For the rest of this process. Returns the folder of the copy, the caller's to remove."""
     folder = Path(tempfile.mkdtemp(prefix="without-kernel-"))
-    ignored = shutil.ignore_patterns("gates-*.so*", "__pycache__")
+    ignored = shutil.ignore_patterns("lstm-*.so*", "__pycache__")
     shutil.copytree(Path(polyseme.__file__).parent, folder / "polyseme", ignore=ignored)
     others = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder), others]))
     sys.path.insert(0, str(folder))  # workers of `multiprocessing` look where this process does
-    compiled.load.cache_clear()
-    compiled._FOLDER = "never-built"
-    assert compiled.load() is None
+    loader.load.cache_clear()
+    build._FOLDER = "never-built"
+    assert loader.load() is None
     return folder

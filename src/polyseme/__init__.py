@@ -4,43 +4,111 @@
     for sentence in embedder.embed("She plays the piano. It rains."):
         print(sentence.words, sentence.vectors.shape)
 
-Importing this package loads nothing but this file. The rooms are imported by whoever uses
-them: `polyseme.text` for corpora, `polyseme.engines` for work over many shards.
+Importing this package loads nothing but this file. Its functions do what the commands of the same
+names do, with the same settings, and import what they need when they are called.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from polyseme.commands.prepare import PrepareResult
+    from polyseme.commands.train import TrainResult
+    from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
-    from polyseme.vectors.embedder import Embedder
+    from polyseme.tasks.task import Task
+    from polyseme.text.corpus import Corpus
+
+    Folder = str | PathLike[str]
 
 __version__ = "0.1.0"
+__all__ = ["Corpus", "Task", "__version__", "load", "prepare", "pretrain", "score", "train"]
 
 
 def load(
-    folder: "str | PathLike[str]",
+    model: "Folder",
     *,
     device: str | None = None,
     precision: Literal["float32", "bfloat16"] = "float32",
     threads: int | None = None,
-) -> "Embedder":
-    """The model in a folder, ready to turn words into vectors.
+    tokenizer_from: "str | PathLike[str] | None" = None,
+    pooling: Literal["mean", "first"] = "mean",
+    download: bool = False,
+) -> "WordEmbedder":
+    """The model in a folder, ready to turn words into vectors; hf:FOLDER for one of Hugging Face.
 
     Without `device`, a GPU is used if there is one. `precision="bfloat16"` is faster, and less
-    exact in the third digit. `threads` is how many processor threads work; without it, as torch
-    chooses.
+    exact in the third digit. `threads` is how many processor threads torch works with, set for the
+    whole process; without it, as many as it has.
+
+    A model of Hugging Face does not say how text is split into words: `tokenizer_from` does, a
+    language by its code, or the folder of a model or a corpus. `pooling` makes one vector of a
+    word's subword tokens. `download`: fetch the model if it is not here; nothing else asks a
+    network.
     """
     from polyseme.errors import torch_needed_for
 
     with torch_needed_for("Embedding"):
-        from polyseme.vectors.embedder import Embedder
-    return Embedder.load(folder, device=device, precision=precision, threads=threads)
+        from polyseme.embedding.loading import load_embedder
+    return load_embedder(
+        model,
+        device=device,
+        precision=precision,
+        threads=threads,
+        tokenizer_from=tokenizer_from,
+        pooling=pooling,
+        download=download,
+    )
 
 
-def score(folder: "str | PathLike[str]", texts: "str | Sequence[str]") -> "list[Score]":
+def prepare(
+    inputs: "Folder | Sequence[Folder]",
+    out: "Folder",
+    *,
+    language: str,
+    progress: bool = False,
+    **settings: Any,
+) -> "PrepareResult":
+    """Turn texts into a corpus. `result.corpus` is the finished one; a run that stopped goes on.
+
+    `inputs`: files, folders or globs. `settings` are those of `polyseme prepare`: `held_out=0.05`,
+    `segmenter="whitespace"`, `workers=2`. With `progress`, bars are shown on standard error.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.prepare import PrepareConfig, run
+
+    many = inputs if isinstance(inputs, list | tuple) else [inputs]
+    given = {"inputs": tuple(map(str, many)), "out": out, "language": language, **settings}
+    return call(run, PrepareConfig, given, progress=progress)
+
+
+def pretrain(
+    corpus: "Folder",
+    out: "Folder",
+    *,
+    preset: str = "elmo-mini",
+    progress: bool = False,
+    **settings: Any,
+) -> "PretrainResult | None":
+    """Train a language model on a corpus, or go on with a run that stopped.
+
+    `settings` are those of `polyseme pretrain`: `hours=2`, `epochs=1`, `from_="models/en"`,
+    `model={"encoder": {...}}`. Of several processes (torchrun), only the first returns a result.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.pretrain import run
+    from polyseme.errors import torch_needed_for
+    from polyseme.pretraining.settings import PretrainConfig
+
+    given = {"folder": corpus, "out": out, "preset": preset, **settings}
+    with torch_needed_for("Pretraining"):
+        return call(run, PretrainConfig, given, progress=progress)
+
+
+def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
     """How likely each sentence of these texts is by the model in a folder, word by word.
 
     `score.total` is the mean over directions of the natural log-probability; `score.parts` has
@@ -52,4 +120,45 @@ def score(folder: "str | PathLike[str]", texts: "str | Sequence[str]") -> "list[
 
     with torch_needed_for("Scoring"):
         from polyseme.pretraining.scores import score_texts
-    return score_texts(Path(folder), [texts] if isinstance(texts, str) else texts)
+    return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
+
+
+def train(
+    task: "Folder",
+    out: "Folder",
+    *,
+    seeds: "Sequence[int]" = (1,),
+    progress: bool = False,
+    **settings: Any,
+) -> "TrainResult":
+    """Train the task that a TOML file describes, once for each seed.
+
+    `settings` are those of `polyseme train`, and parts of the file that shall differ:
+    `training={"epochs": 3}`, `data={"share": 0.1}`. `polyseme.Task.load(out)` has the best seed.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.train import TrainConfig, run
+    from polyseme.errors import torch_needed_for
+
+    given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
+    with torch_needed_for("Training a task"):
+        return call(run, TrainConfig, given, progress=progress)
+
+
+def __getattr__(name: str) -> Any:
+    """The public classes, imported when they are asked for."""
+    if name == "Corpus":
+        from polyseme.text.corpus import Corpus
+
+        return Corpus
+    if name == "Task":
+        from polyseme.errors import torch_needed_for
+
+        with torch_needed_for("A task"):
+            from polyseme.tasks.task import Task
+        return Task
+    raise AttributeError(f"module 'polyseme' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "Any", "Literal"})

@@ -7,7 +7,7 @@ silently train the wrong model.
 import difflib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,6 +64,42 @@ def build(
     except ValidationError as error:
         problems = [_explain(kind, problem, names or {}) for problem in error.errors()]
         raise ConfigError(*problems) from error
+
+
+def flat_names(
+    kind: type[BaseModel], path: tuple[str, ...] = ()
+) -> dict[str, tuple[tuple[str, ...], FieldInfo]]:
+    """Each setting by the last part of its name, nested ones too: where it is, what it is.
+
+    A part that is a choice, or a dict, is not looked into: it has no names of its own.
+    """
+    found: dict[str, tuple[tuple[str, ...], FieldInfo]] = {}
+    for name, field in kind.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            found |= flat_names(annotation, (*path, name))
+        else:
+            found[name] = ((*path, name), field)
+    return found
+
+
+def build_flat(kind: type[AnySettings], given: Mapping[str, Any]) -> AnySettings:
+    """Settings from keyword values, named as their options are; a dict stands for a part.
+
+    None means: not given.
+    """
+    names = flat_names(kind)
+    # Parts stand there empty, so that what is missing in one is named, not the part.
+    values: dict[str, Any] = {path[0]: {} for path, _ in names.values() if len(path) > 1}
+    for name, value in given.items():
+        if name not in names and name not in kind.model_fields:
+            raise ConfigError(f"{name} is not a setting. {_nearest(name, {*names, *values})}")
+        path = names[name][0] if name in names else (name,)
+        if isinstance(value, Mapping):
+            values = merged(values, {name: value})
+        elif value is not None:
+            values = put(values, path, value)
+    return build(kind, values, {path: name for name, (path, _) in names.items()})
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -143,17 +179,20 @@ def _explain(kind: type[Settings], problem: Any, names: Mapping[tuple[str, ...],
     path = [str(step) for step in problem["loc"]]
     name = names.get(tuple(path), ".".join(path))
     if problem["type"] == "extra_forbidden":
-        known = _fields_at(kind, path[:-1])
-        near = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
-        return f"{name} is not a setting. {hint}"
+        return f"{name} is not a setting. {_nearest(path[-1], _fields_at(kind, path[:-1]))}"
     if problem["type"] == "value_error":  # a check of our own: its text says it all
         text = str(problem["ctx"]["error"])
         return f"{name}: {text}." if name else f"{text}."
     if problem["type"] == "missing":
         return f"{name} is required and was not given."
-    told = f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
-    return f"{told} It is a share: write 0.3 for 30 %." if _is_share(kind, path) else told
+    text = f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
+    return f"{text} It is a share: write 0.3 for 30 %." if _is_share(kind, path) else text
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """What may have been meant."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
 
 
 def _is_share(kind: type[BaseModel], path: list[str]) -> bool:

@@ -81,14 +81,16 @@ def _installed_from() -> str:
     from urllib.parse import unquote, urlsplit
 
     try:
-        told = json.loads(distribution("polyseme").read_text("direct_url.json") or "{}")
+        source = json.loads(distribution("polyseme").read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, ValueError):
         return "polyseme"
-    address = urlsplit(told.get("url", ""))
-    return unquote(address.path) if address.scheme == "file" and "dir_info" in told else "polyseme"
+    address = urlsplit(source.get("url", ""))
+    return (
+        unquote(address.path) if address.scheme == "file" and "dir_info" in source else "polyseme"
+    )
 
 
-class EngineError(PolysemeError):
+class ExecutorError(PolysemeError):
     """The work over shards could not be finished; what was finished stays."""
 
     exit_code = 75

@@ -26,7 +26,7 @@ TOML_BYTES = 2 << 20
 TOML_PARTS = 16
 """Parts of a dotted key, as in a.b.c: memory grows with their square. Ours have up to six."""
 LONGEST_LINE = 8 << 20
-"""A longer line or Parquet cell is set aside: no sentence is that long."""
+"""A longer line or Parquet cell is quarantined: no sentence is that long."""
 LARGEST_RATIO = 250
 """What comes out of a packed file, as a multiple of it. Text packs 3 to 20 times, zeros 1,000."""
 LOG_LINES = 2_000_000

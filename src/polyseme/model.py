@@ -19,47 +19,55 @@ from pydantic import model_validator
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from polyseme.batches.lexicon import CHARACTERS, Lexicon, LexiconConfig
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextConfig
-from polyseme.encoders.stored import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.data.vocabulary import CHARACTERS, Vocabulary, VocabularyConfig
+from polyseme.display import describe_layers, html_table, summary
+from polyseme.encoders.contextualizer import NoContextualizerConfig
+from polyseme.encoders.encoder import Encoder, EncoderConfig
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import write_text
-from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
-from polyseme.objectives.guess import log_probabilities, losses
 from polyseme.objectives.masked import MaskedConfig
-from polyseme.objectives.neighbours import NeighboursConfig
 from polyseme.objectives.objective import ObjectiveConfig, build_objective
-from polyseme.objectives.question import Question
-from polyseme.text.corpus import VOCABULARY, Corpus
-from polyseme.text.running import check_preparation
+from polyseme.objectives.prediction import Scores, log_probabilities, losses, scores
+from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.word2vec import Word2VecConfig
+from polyseme.storage.files import describe_files, write_text
+from polyseme.storage.folders import (
+    CONFIG,
+    MANIFEST,
+    ArtifactType,
+    open_artifact,
+    read_manifest,
+    write_manifest,
+)
+from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.text.corpus import VOCABULARY
+from polyseme.text.preprocessing import Preparation
 
-CONFIG = "config.toml"
 WEIGHTS = "model.safetensors"
 CARD = "README.md"
 
 
-class _Manifest(TypedDict):
-    """What is read of it; old weights do not tell how their text was prepared."""
+class _ModelManifest(TypedDict):
+    """What is read of it; of old weights nobody knows how their text was prepared."""
 
     preparation: dict[str, Any]
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
 
 
-KIND = Kind(
+ARTIFACT = ArtifactType(
     name="model",
-    version=1,
+    version=2,
     files=frozenset({WEIGHTS, CONFIG, VOCABULARY}),
-    told=("preparation", "facts"),
+    metadata_keys=("preparation", "metadata"),
     made_by="polyseme pretrain CORPUS",
-    shape=_Manifest,
+    shape=_ModelManifest,
 )
 
 
 class ModelConfig(Settings):
-    """One point of the space: what is read, how it is encoded, what is predicted."""
+    """What is read, how it is encoded, what is predicted."""
 
-    lexicon: LexiconConfig = LexiconConfig()
+    vocabulary: VocabularyConfig = VocabularyConfig()
     """Words and characters."""
     encoder: EncoderConfig
     """From words to vectors."""
@@ -75,64 +83,70 @@ class ModelConfig(Settings):
 
 def _misfits(config: ModelConfig) -> Iterator[str]:
     """What does not fit together, in words."""
-    encoder, objective, lexicon = config.encoder, config.objective, config.lexicon
-    if objective.needs not in (None, encoder.direction):
+    encoder, objective, vocabulary = config.encoder, config.objective, config.vocabulary
+    if objective.direction not in (None, encoder.direction):
         yield (
-            f"the objective '{objective.kind}' needs an encoder that reads '{objective.needs}', "
-            f"not '{encoder.direction}': {objective.because}"
+            f"the objective '{objective.kind}' needs an encoder of direction "
+            f"'{objective.direction}', not '{encoder.direction}': {objective.reason}"
         )
-    has_context = not isinstance(encoder.context, NoContextConfig)
-    if has_context and isinstance(objective, NeighboursConfig):
+    has_context = not isinstance(encoder.contextualizer, NoContextualizerConfig)
+    if has_context and isinstance(objective, Word2VecConfig):
         yield (
-            "the objective 'neighbours' needs encoder.context.kind = 'none': with context, a "
-            "neighbour has seen the word that it is to tell"
+            "the objective 'word2vec' needs encoder.contextualizer.kind = 'none': with context, a "
+            "neighbour has seen the word that it is to predict"
         )
     if not has_context and objective.kind in ("bidirectional", "masked"):
         yield (
             f"the objective '{objective.kind}' needs an encoder with context: a word's own vector "
-            "is the same in both directions, and where it is hidden it tells nothing"
+            "is the same in both directions, and where it is masked it tells nothing"
         )
-    if encoder.widest_filter and lexicon.characters == "none":
-        yield "the input reads characters; set lexicon.characters to another kind"
-    elif encoder.widest_filter > lexicon.max_characters:
+    if encoder.widest_filter and vocabulary.characters == "none":
+        yield "the input reads characters; set vocabulary.characters to another kind"
+    elif encoder.widest_filter > vocabulary.max_characters:
         yield (
-            f"a filter {encoder.widest_filter} characters wide needs lexicon.max_characters of at "
-            f"least as many, not {lexicon.max_characters}"
+            f"a filter {encoder.widest_filter} characters wide needs at least as many "
+            f"vocabulary.max_characters, not {vocabulary.max_characters}"
         )
-    if getattr(objective.softmax, "tied", False) and encoder.table_width != encoder.context.width:
+    if getattr(objective.softmax, "tied", False) and encoder.word_dim != encoder.contextualizer.dim:
         yield (
-            f"a tied softmax needs an input table as wide as the encoder: the table has "
-            f"{encoder.table_width} dimensions, the encoder {encoder.context.width}"
+            "a tied softmax needs word embeddings of the encoder's dimension: the input has "
+            f"{encoder.word_dim}, the encoder {encoder.contextualizer.dim}"
         )
     if encoder.segments and not (isinstance(objective, MaskedConfig) and objective.next_sentence):
         yield "segments are for pairs of sentences, which only 'masked' with next_sentence has"
 
 
 class LanguageModel(nn.Module):
-    """Encoder and objective as one module: a question in, losses or probabilities out."""
+    """Encoder and objective as one module: targets in, losses or probabilities out."""
 
-    def __init__(self, config: ModelConfig, *, vocabulary: int, alphabet: int) -> None:
+    def __init__(self, config: ModelConfig, *, vocab_size: int, num_chars: int) -> None:
         super().__init__()
-        self.encoder = Encoder(config.encoder, vocabulary=vocabulary, alphabet=alphabet)
+        self.encoder = Encoder(config.encoder, vocab_size=vocab_size, num_chars=num_chars)
         self.objective = build_objective(
-            config.objective, vocabulary=vocabulary, width=config.encoder.context.width
+            config.objective, vocab_size=vocab_size, dim=config.encoder.contextualizer.dim
         )
 
-    def forward(self, question: Question) -> dict[str, Tensor]:
+    def forward(self, targets: TrainingTargets) -> dict[str, Tensor]:
         """What training lowers, for each part summed over its predictions."""
-        guesses = self.objective.guess(self.encoder(question.batch), question)
-        return losses(guesses, question, self._table)
+        predictions = self.objective.predict(self.encoder, targets)
+        return losses(predictions, self._word_embeddings, targets.negatives)
 
     @torch.no_grad()
-    def log_probabilities(self, question: Question) -> dict[str, Tensor]:
-        """For each part, the natural log of each answer's probability among all words."""
-        guesses = self.objective.guess(self.encoder(question.batch), question)
-        return log_probabilities(guesses, question, self._table)
+    def log_probabilities(self, targets: TrainingTargets) -> dict[str, Tensor]:
+        """For each part, the natural log of each target's probability among all there are."""
+        return log_probabilities(
+            self.objective.predict(self.encoder, targets), self._word_embeddings
+        )
+
+    @torch.no_grad()
+    def scores(self, targets: TrainingTargets) -> dict[str, Scores]:
+        """For each part, how well it predicts each target, as its head is measured."""
+        return scores(self.objective.predict(self.encoder, targets), self._word_embeddings)
 
     @property
-    def _table(self) -> Tensor | None:
-        table = self.encoder.inputs.table
-        return None if table is None else table.weight
+    def _word_embeddings(self) -> Tensor | None:
+        embedding = self.encoder.inputs.word_embedding
+        return None if embedding is None else embedding.weight
 
 
 @dataclass(frozen=True)
@@ -140,31 +154,35 @@ class Model:
     """A language model with the words it knows and the way its text was prepared."""
 
     config: ModelConfig
-    lexicon: Lexicon
+    vocabulary: Vocabulary
     network: LanguageModel
-    preparation: Mapping[str, Any]
-    """How the text was prepared: segmenter, version, dictionary. What is embedded must match."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the card and the manifest tell: corpus, steps, perplexities."""
+    preparation: Preparation | None
+    """How its text became words; None if nobody knows. What is embedded must match."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What card and manifest have besides: corpus, steps, perplexities."""
+
+    def __repr__(self) -> str:
+        return summary("Model", *(f"{name} {value}" for name, value in self._rows()))
+
+    def _repr_html_(self) -> str:
+        return html_table("Model", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        encoder = self.config.encoder
+        return [
+            ("encoder", f"{encoder.contextualizer.kind} ({encoder.direction})"),
+            ("objective", self.config.objective.kind),
+            ("vectors", describe_layers(encoder.num_layers, encoder.output_dim)),
+            ("vocabulary", f"{len(self.vocabulary.words):,} words"),
+            ("parameters", f"{count_parameters(self.network):,}"),
+        ]
 
     @classmethod
-    def new(cls, config: ModelConfig, lexicon: Lexicon, preparation: Mapping[str, Any]) -> "Model":
+    def new(
+        cls, config: ModelConfig, vocabulary: Vocabulary, preparation: Preparation | None
+    ) -> "Model":
         """An untrained model; its weights depend on torch's seed."""
-        return cls(config, lexicon, build_network(config, lexicon), preparation)
-
-    def check_same_words(self, corpus: Corpus) -> None:
-        """Refuse a corpus whose words were found in another way than this model's."""
-        if not self.preparation:  # old weights do not tell: whoever prepared the corpus has chosen
-            return
-        described = check_preparation(self.preparation)
-        for part in ("segmenter", "script"):
-            then = described[part]
-            now = corpus.manifest["preparation"][part]
-            if then != now:
-                raise ModelError(
-                    f"The model's words were found with {then}, those of {corpus.folder} with "
-                    f"{now}. Prepare the texts with the model's {part}."
-                )
+        return cls(config, vocabulary, build_network(config, vocabulary), preparation)
 
     def save(self, folder: Path, *, card: str, dtype: torch.dtype = torch.float32) -> None:
         """Write the folder; the manifest last, which makes it a model."""
@@ -172,38 +190,49 @@ class Model:
         for name in (MANIFEST, CHARACTERS):  # another model may have stood here
             (folder / name).unlink(missing_ok=True)
         write_weights(folder / WEIGHTS, self.network, dtype)
-        self.lexicon.save(folder)
+        self.vocabulary.save(folder)
         write_text(folder / CONFIG, to_toml(model=self.config))
         write_text(folder / CARD, card)
         names = [WEIGHTS, CONFIG, CARD, VOCABULARY]
-        names += [CHARACTERS] if self.config.lexicon.characters == "unicode" else []
-        seal_folder(folder, KIND, names, preparation=self.preparation, facts=self.facts)
+        names += [CHARACTERS] if self.config.vocabulary.characters == "unicode" else []
+        preparation = self.preparation.to_manifest() if self.preparation else {}
+        files = describe_files(folder, names)
+        write_manifest(folder, ARTIFACT, files, preparation=preparation, metadata=self.metadata)
 
     @classmethod
     def load(cls, folder: Path) -> "Model":
         """The model in this folder, every file checked against the manifest."""
-        told = open_sealed(folder, KIND, weights=read_shapes)
+        manifest = open_artifact(folder, ARTIFACT, weights=read_shapes)
+        preparation = _preparation_in(manifest, folder)
         try:
             config = build(ModelConfig, read_toml(folder / CONFIG).get("model", {}))
         except ConfigError as error:
             raise ModelError(f"The weights in {folder} do not fit its settings: {error}") from error
-        lexicon = Lexicon.load(folder)
-        check_shapes(folder / WEIGHTS, lambda: build_network(config, lexicon))
+        vocabulary = Vocabulary.load(folder)
+        check_shapes(folder / WEIGHTS, lambda: build_network(config, vocabulary))
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            network = build_network(config, lexicon)
+            network = build_network(config, vocabulary)
         network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
-        return cls(config, lexicon, network.eval(), told["preparation"], told["facts"])
+        return cls(config, vocabulary, network.eval(), preparation, manifest["metadata"])
 
 
-def preparation_of(folder: Path) -> Mapping[str, Any]:
+def preparation_of(folder: Path) -> Preparation | None:
     """How the text of the model in a folder was prepared; its weights are not read."""
-    preparation: Mapping[str, Any] = read_manifest(folder, KIND)["preparation"]
-    return preparation
+    return _preparation_in(read_manifest(folder, ARTIFACT), folder)
 
 
-def build_network(config: ModelConfig, lexicon: Lexicon) -> LanguageModel:
+def _preparation_in(manifest: Mapping[str, Any], folder: Path) -> Preparation | None:
+    if not manifest["preparation"]:
+        return None
+    try:
+        return Preparation.from_manifest(manifest["preparation"])
+    except ValueError as error:
+        raise ARTIFACT.damaged(folder, error) from error
+
+
+def build_network(config: ModelConfig, vocabulary: Vocabulary) -> LanguageModel:
     """The network for these settings and these words."""
-    return LanguageModel(config, vocabulary=lexicon.size, alphabet=lexicon.num_characters)
+    return LanguageModel(config, vocab_size=vocabulary.size, num_chars=vocabulary.num_characters)
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -1,4 +1,4 @@
-"""How long work tells how far it is. Silent unless someone listens."""
+"""How long work reports its progress. Silent unless someone listens."""
 
 from datetime import timedelta
 from typing import Protocol

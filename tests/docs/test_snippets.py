@@ -10,9 +10,9 @@ from required import need_package
 
 from polyseme.commands.prepare import PrepareConfig, run
 from polyseme.config import build
-from polyseme.text.accounting import Accounting
+from polyseme.text.read_stats import ReadStats
 from polyseme.text.shards import shard_schema
-from polyseme.text.vocabulary import VOCABULARY_SCHEMA
+from polyseme.text.word_counts import VOCABULARY_SCHEMA
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/corpus-format.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -77,9 +77,9 @@ def test_the_page_lists_the_columns_of_the_vocabulary() -> None:
     assert table_of("vocabulary.parquet") == VOCABULARY_SCHEMA.names
 
 
-def test_the_page_lists_every_count_of_the_accounting() -> None:
-    counted = {*Accounting().as_json(), "distinct_words"}
-    assert set(table_of("accounting")) == counted
+def test_the_page_lists_every_count_of_the_read_statistics() -> None:
+    counted = {*ReadStats().as_json(), "distinct_words"}
+    assert set(table_of("read_stats")) == counted
 
 
 def table_of(heading: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from polyseme.config import build
 from polyseme.errors import ConfigError
-from polyseme.tasks.examples import Tagged
+from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import load_examples
 from polyseme.tasks.settings import TaskConfig
 

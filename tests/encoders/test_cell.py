@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from polyseme.encoders.cell import CompiledCell, EagerCell, Step
-from polyseme.encoders.compiled import Kernel
+from polyseme.encoders.kernels.loader import Kernel
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -20,17 +20,17 @@ def test_one_step_back_is_the_same_by_torch_and_compiled(
     before, of_cell, grad_of_output = torch.randn(3, 2, 5, 37, generator=random)
     found = []
     for cell in (EagerCell(bias, clip), CompiledCell(library, gate_inputs, bias, clip)):
-        kept = torch.empty(2, 5, 4 * 37, dtype=cell.kept)
+        kept = torch.empty(2, 5, 4 * 37, dtype=cell.gates_dtype)
         step = Step(kept, before, torch.empty_like(before))
         cell_output, grad_gates = grad_of_output.to(dtype), torch.empty(2, 5, 4 * 37, dtype=dtype)
         cell.forward(gate_inputs[:, 0], hidden, weight, step, torch.empty_like(cell_output))
         grad_cell = of_cell.clone()
         cell.backward(step, cell_output, grad_cell, grad_gates)
-        found.append((step.now, grad_cell, grad_gates))
-    (now, grad_cell, grad_gates), (also_now, also_grad_cell, also_grad_gates) = found
-    torch.testing.assert_close(also_now, now, rtol=1e-5, atol=1e-5)
+        found.append((step.cell_after, grad_cell, grad_gates))
+    (after, grad_cell, grad_gates), (also_after, also_grad_cell, also_grad_gates) = found
+    torch.testing.assert_close(also_after, after, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(also_grad_cell, grad_cell, rtol=1e-5, atol=1e-4)
-    # In bfloat16 a slope may be rounded up here and down there: 1 part in 128.
+    # In bfloat16 a gradient may be rounded up here and down there: 1 part in 128.
     torch.testing.assert_close(also_grad_gates, grad_gates, rtol=1 / 128, atol=1e-4)
 
 
@@ -44,20 +44,20 @@ def test_compiled_gates_are_sigmoid_and_tanh_from_end_to_end(
 ) -> None:
     points = torch.cat([torch.linspace(-12, 12, 4001), torch.tensor([-3e38, -90, 90, 3e38])])
     gate_inputs = points.repeat(4)[None, None, None].to(dtype)
-    cells = points.numel()
-    cell = CompiledCell(library, gate_inputs, torch.zeros(1, 4 * cells), None)
+    size = points.numel()
+    cell = CompiledCell(library, gate_inputs, torch.zeros(1, 4 * size), None)
     step = Step(
-        torch.empty(1, 1, 4 * cells, dtype=cell.kept),
-        torch.zeros(1, 1, cells),
-        torch.empty(1, 1, cells),
+        torch.empty(1, 1, 4 * size, dtype=cell.gates_dtype),
+        torch.zeros(1, 1, size),
+        torch.empty(1, 1, size),
     )
-    nothing = torch.zeros(1, 1, 1, dtype=dtype), torch.zeros(1, 1, 4 * cells, dtype=dtype)
-    cell.forward(gate_inputs[:, 0], *nothing, step, torch.empty(1, 1, cells, dtype=dtype))
+    nothing = torch.zeros(1, 1, 1, dtype=dtype), torch.zeros(1, 1, 4 * size, dtype=dtype)
+    cell.forward(gate_inputs[:, 0], *nothing, step, torch.empty(1, 1, size, dtype=dtype))
     input_gate, forget_gate, output_gate, candidate = gate_inputs.double().flatten().chunk(4)
     expected = torch.cat(
         [input_gate.sigmoid(), forget_gate.sigmoid(), output_gate.sigmoid(), candidate.tanh()]
     )
-    assert (step.active.double().flatten() / scale - expected).abs().max() < tolerance
+    assert (step.gates.double().flatten() / scale - expected).abs().max() < tolerance
 
 
 def test_two_threads_give_the_bits_of_one(library: Kernel) -> None:
@@ -73,6 +73,6 @@ def test_two_threads_give_the_bits_of_one(library: Kernel) -> None:
         step = Step(torch.empty_like(gate_inputs[:, 0]), before, torch.empty_like(before))
         cell_output = torch.empty_like(before)
         cell.forward(gate_inputs[:, 0], *nothing, step, cell_output)
-        found.append((step.active, step.now, cell_output))
+        found.append((step.gates, step.cell_after, cell_output))
     torch.set_num_threads(1)
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))

@@ -1,11 +1,16 @@
 """What decides last bits is described: each thing that can change them changes the description."""
 
+import functools
+
 import pytest
 import torch
 
-from polyseme.encoders import compiled, environment
-from polyseme.encoders.compiled import Kernel
+from encoders.kernel import Kernels
+from polyseme.encoders import environment
 from polyseme.encoders.environment import describe, differences
+from polyseme.encoders.kernels import instructions, loader
+from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.loader import Kernel
 
 
 def test_the_same_process_describes_itself_alike() -> None:
@@ -25,7 +30,7 @@ def test_threads_are_those_of_the_work_or_else_of_torch() -> None:
         ("torch", "torch.__version__", "0.0"),
         ("polyseme", "polyseme.encoders.environment.__version__", "0.0"),
         ("processor", "torch.backends.cpu.get_cpu_capability", lambda: "OTHER"),
-        ("processor", "polyseme.encoders.processor._facts", lambda: {"vendor_id": "Other"}),
+        ("processor", f"{instructions.__name__}._facts", lambda: {"vendor_id": "Other"}),
     ],
 )
 def test_each_thing_is_told_with_both_values(
@@ -38,33 +43,38 @@ def test_each_thing_is_told_with_both_values(
     assert differences(before, now) == f"{name} {before[name]}, now {now[name]}"
 
 
-def test_the_kernel_is_told_by_its_way_and_its_build(
+def test_the_kernel_is_told_by_what_it_does_and_its_build(
     library: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = {}
     for kernel in (None, library):
-        monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
+        monkeypatch.setattr(loader, "load", lambda chosen=kernel: chosen)
         for precision in ("float32", "bfloat16"):
             found = describe(device="cpu", precision=precision)["kernel"]
             told[kernel is not None, precision] = found
     assert told[False, "float32"] == told[False, "bfloat16"] == "none"
-    assert told[True, "float32"] in (
-        f"AVX-512 float32, {library.digest[:16]}",
-        f"gates float32, {library.digest[:16]}",
+    name, build = library.instruction_set, library.digest[:16]
+    assert told[True, "float32"] == (
+        f"{name} gates, {build}" if name == "baseline" else f"{name} steps, {build}"
     )
-    assert told[True, "bfloat16"] in (
-        f"AMX bfloat16, {library.digest[:16]}",
-        f"gates bfloat16, {library.digest[:16]}",
-    )
+    assert told[True, "bfloat16"] in (f"{name} steps, {build}", f"{name} gates, {build}")
     monkeypatch.setattr(library, "digest", "0" * 64)
     assert describe(device="cpu", precision="float32")["kernel"] != told[True, "float32"]
+
+
+def test_instruction_sets_are_told_apart(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for name in instruction_sets():
+        monkeypatch.setattr(loader, "load", functools.partial(kernels, name))
+        told.append(describe(device="cpu", precision="float32")["kernel"])
+    assert len(set(told)) == len(told)
 
 
 def test_a_system_that_forbids_tiles_is_told_apart(
     library: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same build on the same processor then takes the other way."""
-    monkeypatch.setattr(compiled, "load", lambda: library)
+    monkeypatch.setattr(loader, "load", lambda: library)
     monkeypatch.setattr(library, "step_bfloat16", lambda *_: None, raising=False)
     ways = set()
     for answer in (0, 1):

@@ -9,8 +9,8 @@ from torch import Tensor
 from polyseme.encoders.directions import Direction
 from polyseme.encoders.lstm import Lstm, LstmConfig
 
-PROJECTED = LstmConfig(layers=3, width=6, cells=10, cell_clip=0.3, output_clip=0.2)
-PLAIN = LstmConfig(layers=2, width=6)
+PROJECTED = LstmConfig(num_layers=3, proj_size=6, hidden_size=10, cell_clip=0.3, output_clip=0.2)
+PLAIN = LstmConfig(num_layers=2, proj_size=6)
 CONFIGS = pytest.mark.parametrize("config", [PROJECTED, PLAIN], ids=["projected", "plain"])
 
 
@@ -24,23 +24,26 @@ def one_stack(module: Lstm, stack: int, words: list[list[float]]) -> list[list[l
     layers = []
     for number, layer in enumerate(module.layers):
         weights = {name: w[stack].double() for name, w in layer.state_dict().items()}
-        cells = weights["bias"].shape[0] // 4
-        width = weights["state_weight"].shape[0]
-        hidden, cell = [0.0] * width, [0.0] * cells
+        hidden_size = weights["bias"].shape[0] // 4
+        proj_size = weights["weight_hh"].shape[0]
+        hidden, cell = [0.0] * proj_size, [0.0] * hidden_size
         outputs = []
         for word in words:
             gates = (
                 weights["bias"]
-                + torch.tensor(word, dtype=torch.double) @ weights["input_weight"]
-                + torch.tensor(hidden, dtype=torch.double) @ weights["state_weight"]
+                + torch.tensor(word, dtype=torch.double) @ weights["weight_ih"]
+                + torch.tensor(hidden, dtype=torch.double) @ weights["weight_hh"]
             ).tolist()
-            for n in range(cells):
-                input_gate, forget_gate = _sigmoid(gates[n]), _sigmoid(gates[cells + n])
-                cell[n] = forget_gate * cell[n] + input_gate * math.tanh(gates[3 * cells + n])
+            for n in range(hidden_size):
+                input_gate, forget_gate = _sigmoid(gates[n]), _sigmoid(gates[hidden_size + n])
+                cell[n] = forget_gate * cell[n] + input_gate * math.tanh(gates[3 * hidden_size + n])
                 cell[n] = _clip(cell[n], module.config.cell_clip)
-            out = [_sigmoid(gates[2 * cells + n]) * math.tanh(cell[n]) for n in range(cells)]
-            if "projection" in weights:
-                out = (torch.tensor(out, dtype=torch.double) @ weights["projection"]).tolist()
+            out = [
+                _sigmoid(gates[2 * hidden_size + n]) * math.tanh(cell[n])
+                for n in range(hidden_size)
+            ]
+            if "weight_hr" in weights:
+                out = (torch.tensor(out, dtype=torch.double) @ weights["weight_hr"]).tolist()
             hidden = [_clip(value, module.config.output_clip) for value in out]
             outputs.append(hidden)
         if number:
@@ -59,16 +62,18 @@ def _clip(value: float, bound: float | None) -> float:
 
 
 @CONFIGS
-def test_apart_each_half_is_a_plain_loop_over_its_own_reading_direction(config: LstmConfig) -> None:
-    module, vectors = lstm(config, "apart"), torch.randn(2, 5, 6)
+def test_separate_each_half_is_a_plain_loop_over_its_own_reading_direction(
+    config: LstmConfig,
+) -> None:
+    module, vectors = lstm(config, "separate"), torch.randn(2, 5, 6)
     with torch.no_grad():
         found = module(vectors, torch.tensor([5, 3]))
     for row, length in ((0, 5), (1, 3)):
         words = vectors[row, :length].tolist()
-        ahead, behind = one_stack(module, 0, words), one_stack(module, 1, words[::-1])
+        forward, backward = one_stack(module, 0, words), one_stack(module, 1, words[::-1])
         for number, layer in enumerate(found):
-            assert _near(layer[row, :length, :6], ahead[number])
-            assert _near(layer[row, :length, 6:], behind[number][::-1])
+            assert _near(layer[row, :length, :6], forward[number])
+            assert _near(layer[row, :length, 6:], backward[number][::-1])
 
 
 @CONFIGS
@@ -100,7 +105,7 @@ def test_two_halves_with_the_state_carried_equal_the_whole(config: LstmConfig) -
 
 
 def test_nothing_is_carried_that_is_not_passed() -> None:
-    module, vectors = lstm(PROJECTED, "apart"), torch.randn(1, 4, 6)
+    module, vectors = lstm(PROJECTED, "separate"), torch.randn(1, 4, 6)
     lengths = torch.tensor([4])
     with torch.no_grad():
         first = module(vectors, lengths)
@@ -113,7 +118,7 @@ def test_nothing_is_carried_that_is_not_passed() -> None:
 
 
 def test_gates_begin_by_remembering() -> None:
-    for name, weight in lstm(PROJECTED, "apart").named_parameters():
+    for name, weight in lstm(PROJECTED, "separate").named_parameters():
         if not name.endswith("bias"):
             continue
         input_gate, forget_gate, output_gate, candidate = weight.chunk(4, dim=-1)
@@ -122,12 +127,12 @@ def test_gates_begin_by_remembering() -> None:
 
 
 @CONFIGS
-def test_together_the_second_layer_reads_both_halves_of_the_first(config: LstmConfig) -> None:
-    module, vectors = lstm(config, "together"), torch.randn(1, 4, 6)
+def test_joint_the_second_layer_reads_both_halves_of_the_first(config: LstmConfig) -> None:
+    module, vectors = lstm(config, "joint"), torch.randn(1, 4, 6)
     with torch.no_grad():
         found = module(vectors, torch.tensor([4]))
-        inner = module.layers[1]
+        second = module.layers[1]
         read = torch.stack([found[0], found[0].flip(1)]).transpose(1, 2)
-        outcome, _ = inner(read, None)
+        outcome, _ = second(read, None)
     expected = torch.cat([outcome[0, :, 0], outcome[1, :, 0].flip(0)], dim=-1) + found[0][0]
     assert torch.allclose(found[1][0], expected, atol=1e-6)

@@ -15,14 +15,18 @@ FREE, TIGHT = Clips(), Clips(cell=0.4, output=0.15)
 class Inputs(NamedTuple):
     gate_inputs: Tensor
     bias: Tensor
-    weight: Tensor
-    projection: Tensor | None
+    weight_hh: Tensor
+    weight_hr: Tensor | None
     hidden: Tensor
     cell: Tensor
 
 
 def draw(
-    stacks: int = 2, steps: int = 7, rows: int = 3, cells: int = 37, width: int | None = 11
+    stacks: int = 2,
+    steps: int = 7,
+    rows: int = 3,
+    hidden_size: int = 37,
+    proj_size: int | None = 11,
 ) -> Inputs:
     """Sizes that fill no vector register, so that the ends of the loops are tried too."""
     random = torch.Generator().manual_seed(stacks * steps)
@@ -30,31 +34,31 @@ def draw(
     def normal(*shape: int) -> Tensor:
         return torch.randn(shape, generator=random)
 
-    out = width or cells
+    out = proj_size or hidden_size
     return Inputs(
-        normal(stacks, steps, rows, 4 * cells) * 1.5,
-        normal(stacks, 4 * cells) * 0.5,
-        normal(stacks, out, 4 * cells) / out**0.5,
-        None if width is None else normal(stacks, cells, width) / cells**0.5,
+        normal(stacks, steps, rows, 4 * hidden_size) * 1.5,
+        normal(stacks, 4 * hidden_size) * 0.5,
+        normal(stacks, out, 4 * hidden_size) / out**0.5,
+        None if proj_size is None else normal(stacks, hidden_size, proj_size) / hidden_size**0.5,
         normal(stacks, rows, out) * 0.1,
-        normal(stacks, rows, cells) * 0.3,
+        normal(stacks, rows, hidden_size) * 0.3,
     )
 
 
 def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
     """The equations as published, one step after the other, for autograd to go back over."""
-    gate_inputs, bias, weight, projection, hidden, cell = inputs
+    gate_inputs, bias, weight_hh, weight_hr, hidden, cell = inputs
     outputs = []
     for step in range(gate_inputs.shape[1]):
         input_gate, forget_gate, output_gate, candidate = (
-            gate_inputs[:, step] + bias[:, None] + hidden @ weight
+            gate_inputs[:, step] + bias[:, None] + hidden @ weight_hh
         ).chunk(4, dim=-1)
         cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
         if clips.cell is not None:
             cell = cell.clamp(-clips.cell, clips.cell)
         hidden = output_gate.sigmoid() * cell.tanh()
-        if projection is not None:
-            hidden = hidden @ projection
+        if weight_hr is not None:
+            hidden = hidden @ weight_hr
         if clips.output is not None:
             hidden = hidden.clamp(-clips.output, clips.output)
         outputs.append(hidden)
@@ -62,9 +66,9 @@ def plain(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def ours(inputs: Inputs, clips: Clips) -> tuple[Tensor, Tensor, Tensor]:
-    gate_inputs, bias, weight, projection, *state = inputs
+    gate_inputs, bias, weight_hh, weight_hr, *state = inputs
     outputs, after = recur(
-        gate_inputs, bias, weight, projection=projection, state=State(*state), clips=clips
+        gate_inputs, bias, weight_hh, weight_hr=weight_hr, state=State(*state), clips=clips
     )
     return outputs, *after
 
@@ -74,7 +78,7 @@ Way = Callable[[Inputs, Clips], tuple[Tensor, Tensor, Tensor]]
 
 def results(run: Way, inputs: Inputs, clips: Clips, dtype: torch.dtype) -> dict[str, Tensor]:
     """Outputs, last state, and the gradients of everything under weights drawn once."""
-    # Drives are always rounded to what bfloat16 can hold, so that all dtypes start alike.
+    # Gate inputs are always rounded to what bfloat16 can hold, so that all dtypes start alike.
     gate_inputs = inputs.gate_inputs.bfloat16().to(dtype)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     rest = [None if each is None else each.to(wide) for each in inputs[1:]]
@@ -96,12 +100,12 @@ def results(run: Way, inputs: Inputs, clips: Clips, dtype: torch.dtype) -> dict[
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("clips", [FREE, TIGHT], ids=["free", "clipped"])
-@pytest.mark.parametrize("width", [11, None], ids=["projected", "unprojected"])
+@pytest.mark.parametrize("proj_size", [11, None], ids=["projected", "unprojected"])
 @pytest.mark.parametrize(("stacks", "steps"), [(1, 7), (2, 7), (2, 1)])
 def test_outputs_and_gradients_are_those_of_plain_autograd(
-    stacks: int, steps: int, width: int | None, clips: Clips
+    stacks: int, steps: int, proj_size: int | None, clips: Clips
 ) -> None:
-    inputs = draw(stacks=stacks, steps=steps, width=width)
+    inputs = draw(stacks=stacks, steps=steps, proj_size=proj_size)
     expected = results(plain, inputs, clips, torch.float64)
     found = results(ours, inputs, clips, torch.float32)
     assert found.keys() == expected.keys()
@@ -117,10 +121,10 @@ def test_the_tight_clips_of_these_tests_do_cut() -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("width", [11, None], ids=["projected", "unprojected"])
-def test_bfloat16_stays_within_one_percent(width: int | None) -> None:
+@pytest.mark.parametrize("proj_size", [11, None], ids=["projected", "unprojected"])
+def test_bfloat16_stays_within_one_percent(proj_size: int | None) -> None:
     """Of each result's size. A bfloat16 holds 8 bits: a single rounding is off by up to 0.4 %."""
-    inputs = draw(steps=12, rows=8, width=width)
+    inputs = draw(steps=12, rows=8, proj_size=proj_size)
     expected = results(plain, inputs, FREE, torch.float64)
     found = results(ours, inputs, FREE, torch.bfloat16)
     for name, value in expected.items():
@@ -161,11 +165,13 @@ def test_a_row_does_not_depend_on_the_others(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("width", [11, None], ids=["projected", "unprojected"])
+@pytest.mark.parametrize("proj_size", [11, None], ids=["projected", "unprojected"])
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_without_a_gradient_to_come_the_outcome_is_the_same(steps: int, width: int | None) -> None:
+def test_without_a_gradient_to_come_the_outcome_is_the_same(
+    steps: int, proj_size: int | None
+) -> None:
     """Then each step writes over the last one's memory."""
-    inputs = draw(steps=steps, width=width)
+    inputs = draw(steps=steps, proj_size=proj_size)
     learning = results(ours, inputs, TIGHT, torch.bfloat16)
     with torch.no_grad():
         found = ours(inputs._replace(gate_inputs=inputs.gate_inputs.bfloat16()), TIGHT)
@@ -177,17 +183,17 @@ def test_without_a_gradient_to_come_the_outcome_is_the_same(steps: int, width: i
 def test_no_rows_give_no_outputs_and_gradients_of_zero() -> None:
     found = results(ours, draw(rows=0), TIGHT, torch.float32)
     assert found["outputs"].shape == (2, 7, 0, 11)
-    assert found["gradient of weight"].abs().max() == 0
-    assert found["gradient of projection"].abs().max() == 0
+    assert found["gradient of weight_hh"].abs().max() == 0
+    assert found["gradient of weight_hr"].abs().max() == 0
 
 
 @pytest.mark.usefixtures("way")
-def test_drives_that_lie_turned_in_memory_give_the_same() -> None:
+def test_gate_inputs_that_lie_transposed_in_memory_give_the_same() -> None:
     inputs = draw()
-    turned = inputs.gate_inputs.transpose(1, 2).contiguous().transpose(1, 2)
+    transposed = inputs.gate_inputs.transpose(1, 2).contiguous().transpose(1, 2)
     straight = ours(inputs, TIGHT)
     for found, expected in zip(
-        ours(inputs._replace(gate_inputs=turned), TIGHT), straight, strict=True
+        ours(inputs._replace(gate_inputs=transposed), TIGHT), straight, strict=True
     ):
         assert torch.equal(found, expected)
 

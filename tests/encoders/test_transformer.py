@@ -12,8 +12,10 @@ from polyseme.encoders.directions import Direction
 from polyseme.encoders.transformer import Transformer, TransformerConfig
 from polyseme.errors import ModelError
 
-ROTARY = TransformerConfig(layers=2, width=8, heads=2, inner=12)
-LEARNED = TransformerConfig(layers=2, width=8, heads=2, inner=12, positions="learned", longest=6)
+ROTARY = TransformerConfig(num_layers=2, dim=8, num_heads=2, ffn_dim=12)
+LEARNED = TransformerConfig(
+    num_layers=2, dim=8, num_heads=2, ffn_dim=12, positions="learned", max_positions=6
+)
 CONFIGS = pytest.mark.parametrize("config", [ROTARY, LEARNED], ids=["rotary", "learned"])
 
 
@@ -26,11 +28,11 @@ def transformer(config: TransformerConfig, direction: Direction) -> Transformer:
     return module
 
 
-def turned(vector: Tensor, place: int) -> Tensor:
-    """Rotary positions: the numbers i and i + half as one complex number, turned."""
+def rotated(vector: Tensor, position: int) -> Tensor:
+    """Rotary positions: the numbers i and i + half as one complex number, rotated."""
     half = len(vector) // 2
     number = torch.complex(vector[:half], vector[half:])
-    angle = torch.tensor([place * 10_000.0 ** (-2 * i / len(vector)) for i in range(half)])
+    angle = torch.tensor([position * 10_000.0 ** (-2 * i / len(vector)) for i in range(half)])
     number = number * torch.polar(torch.ones(half, dtype=torch.double), angle.double())
     return torch.cat([number.real, number.imag])
 
@@ -40,11 +42,11 @@ def plain(
 ) -> list[Tensor]:
     """Every layer for one sentence (T, D), word by word."""
     weights = dict(module.stacks[stack].state_dict())
-    size, number = config.width // config.heads, len(words)
+    size, number = config.dim // config.num_heads, len(words)
     if config.positions == "learned":
-        words = words + weights["places.weight"][:number]
+        words = words + weights["position_embedding.weight"][:number]
     layers = []
-    for block in range(config.layers):
+    for block in range(config.num_layers):
         w = {k.removeprefix(f"blocks.{block}."): v for k, v in weights.items()}
 
         def norm(vector: Tensor, name: str, w: dict[str, Tensor] = w) -> Tensor:
@@ -52,39 +54,37 @@ def plain(
             scaled = centred / math.sqrt(float(centred.square().mean()) + 1e-5)
             return scaled * w[f"{name}.weight"] + w[f"{name}.bias"]
 
-        parts = [
-            w["attend.weight"] @ norm(word, "before_attention") + w["attend.bias"] for word in words
-        ]
+        parts = [w["qkv.weight"] @ norm(word, "attention_norm") + w["qkv.bias"] for word in words]
         results = []
         for t in range(number):
             seen = []
-            for head in range(config.heads):
+            for head in range(config.num_heads):
                 cut = slice(head * size, (head + 1) * size)
                 query, keys, values = (
-                    parts[t][: config.width][cut],
-                    [part[config.width : 2 * config.width][cut] for part in parts],
-                    [part[2 * config.width :][cut] for part in parts],
+                    parts[t][: config.dim][cut],
+                    [part[config.dim : 2 * config.dim][cut] for part in parts],
+                    [part[2 * config.dim :][cut] for part in parts],
                 )
                 if config.positions == "rotary":
-                    query = turned(query, t)
-                    keys = [turned(key, place) for place, key in enumerate(keys)]
-                reach = number if module.direction == "together" else t + 1
+                    query = rotated(query, t)
+                    keys = [rotated(key, position) for position, key in enumerate(keys)]
+                reach = number if module.direction == "joint" else t + 1
                 scores = [math.exp(float(query @ keys[u]) / math.sqrt(size)) for u in range(reach)]
                 seen.append(sum(s / sum(scores) * values[u] for u, s in enumerate(scores)))
-            word = words[t] + w["gather.weight"] @ torch.cat(seen) + w["gather.bias"]
-            wide = w["widen.weight"] @ norm(word, "before_feed") + w["widen.bias"]
-            word = word + w["narrow.weight"] @ functional.gelu(wide) + w["narrow.bias"]
+            word = words[t] + w["out_proj.weight"] @ torch.cat(seen) + w["out_proj.bias"]
+            hidden = w["fc1.weight"] @ norm(word, "ffn_norm") + w["fc1.bias"]
+            word = word + w["fc2.weight"] @ functional.gelu(hidden) + w["fc2.bias"]
             results.append(word)
         words = torch.stack(results)
         layers.append(words)
     layers[-1] = functional.layer_norm(
-        words, (config.width,), weights["norm.weight"], weights["norm.bias"]
+        words, (config.dim,), weights["norm.weight"], weights["norm.bias"]
     )
     return layers
 
 
 @CONFIGS
-@pytest.mark.parametrize("direction", ["forward", "apart", "together"])
+@pytest.mark.parametrize("direction", ["forward", "separate", "joint"])
 def test_layers_are_those_of_a_plain_loop_over_words(
     config: TransformerConfig, direction: Direction
 ) -> None:
@@ -94,7 +94,7 @@ def test_layers_are_those_of_a_plain_loop_over_words(
         for row, length in ((0, 5), (1, 3)):
             words = vectors[row, :length]
             expected = plain(module, 0, words, config)
-            if direction == "apart":
+            if direction == "separate":
                 back = [layer.flip(0) for layer in plain(module, 1, words.flip(0), config)]
                 expected = [torch.cat(both, -1) for both in zip(expected, back, strict=True)]
             for layer, wanted in zip(found, expected, strict=True):
@@ -104,7 +104,9 @@ def test_layers_are_those_of_a_plain_loop_over_words(
 def test_a_sentence_beyond_the_learned_positions_is_refused_in_words() -> None:
     module = transformer(LEARNED, "forward")
     module(torch.randn(1, 6, 8, dtype=torch.double), torch.tensor([6]))
-    with pytest.raises(ModelError, match=r"7 words, marks counted.*places for 6.*Split"):
+    with pytest.raises(
+        ModelError, match=r"7 words, special tokens counted.*embeddings for 6.*Split"
+    ):
         module(torch.randn(1, 7, 8, dtype=torch.double), torch.tensor([7]))
 
 
@@ -115,9 +117,9 @@ def test_rotary_positions_have_no_longest_sentence() -> None:
     assert torch.isfinite(top).all()
 
 
-def test_a_width_that_heads_cannot_share_is_refused() -> None:
-    with pytest.raises(ValidationError, match="width 10 is no multiple of 2 x 2 heads"):
-        TransformerConfig(width=10, heads=2)
+def test_a_dim_that_heads_cannot_share_is_refused() -> None:
+    with pytest.raises(ValidationError, match="dim 10 is no multiple of 2 x 2 heads"):
+        TransformerConfig(dim=10, num_heads=2)
 
 
 def test_a_new_transformer_begins_close_to_its_input() -> None:

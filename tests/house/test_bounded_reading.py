@@ -22,36 +22,37 @@ CALLS = {
 }  # fmt: skip
 OPENS = {"rb", "r", "r+", "rb+"}
 MAY = {
-    "cli.py": {"file.read_bytes", "os.open"},  # our own source, for its docstrings; to write
+    "cli/app.py": {"os.open"},  # to write
+    "cli/verbs.py": {"file.read_text"},  # our own source, for its docstrings
     "errors.py": {"distribution('polyseme').read_text", "json.loads"},  # what pip wrote of us
     "text/segmenters/spacy_rules.py": {"path.read_text"},  # spaCy's own sources
     "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
-    "parquet/reader.py": {
+    "storage/parquet.py": {
         "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
     },  # the bounded reader of Parquet
-    "vectors/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
-    "vectors/narrowing.py": {"safe_open"},  # after its size was looked at
-    "encoders/stored.py": {"load_file", "path.open"},  # after its shapes were
-    "encoders/compiled.py": {"source.read_bytes"},  # our own
-    "encoders/processor.py": {"Path('/proc/cpuinfo').read_text"},
+    "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
+    "embedding/pca.py": {"safe_open"},  # after its size was looked at
+    "storage/weights.py": {"load_file", "path.open"},  # after its shapes were
+    "encoders/kernels/build.py": {"source.read_bytes"},  # our own
+    "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
     "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
     "training/processes.py": {"json.loads"},  # from another process of the same run
     "training/resume.py": {"json.loads"},  # what was dumped in the same line
     "training/runlog.py": {"os.open"},  # to write
-    "engines/commit.py": {"json.loads"},  # what was dumped in the same line
-    "files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
+    "executors/commit.py": {"json.loads"},  # what was dumped in the same line
+    "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured
     "text/plan.py": {"source.path.open"},  # in windows
     "text/formats/lines.py": {"piece.source.path.open"},  # four bytes
-    "transfer/unpacking.py": {"path.open", "gzip.GzipFile"},  # in lines and rows, measured
-    "transfer/cache.py": {"np.memmap"},  # mapped, not read; its size is known
+    "tasks/embeddings/vector_files.py": {"path.open", "gzip.GzipFile"},  # in rows, measured
+    "tasks/embeddings/cache.py": {"np.memmap"},  # mapped, not read; its size is known
     "legacy/archives.py": {"archive.open", "zipfile.ZipFile"},  # its index is looked at first
     "legacy/opening.py": {"zipfile.ZipFile"},  # an archive whose index was found sound
     "legacy/torch_files.py": {"zipfile.ZipFile"},  # in the sandbox
     "legacy/hdf5.py": {"h5py.File"},  # in the sandbox, or to write
     "legacy/reading.py": {"path.open", "json.loads"},  # what the sandbox answers, at most 8 MB
     "legacy/sandbox.py": {"Path('/proc/self/statm').read_text"},
-    "vectors/allennlp_hdf5.py": {"h5py.File"},  # to write
+    "embedding/allennlp_hdf5.py": {"h5py.File"},  # to write
 }  # fmt: skip
 """Which file may read what without `limits`, and why that is bounded."""
 
@@ -137,7 +138,7 @@ def test_a_limit_that_was_changed_would_be_noticed() -> None:
 
 def test_every_shared_limit_is_in_the_table() -> None:
     places = {place for _, place in rows(SECURITY.read_text(encoding="utf-8"))}
-    for module in ("limits", "parquet.reader", "parquet.pages"):
+    for module in ("limits", "storage.parquet", "storage.parquet_pages"):
         names = vars(importlib.import_module(f"polyseme.{module}"))
         for name, value in names.items():
             if name.isupper() and not name.startswith("_") and isinstance(value, int):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-ROOMS = ["polyseme", "polyseme.text.prepare", "polyseme.text.corpus", "polyseme.engines"]
+ROOMS = ["polyseme", "polyseme.text.prepare", "polyseme.text.corpus", "polyseme.executors"]
 
 
 def modules_after(statement: str) -> set[str]:

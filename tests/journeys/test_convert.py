@@ -12,29 +12,32 @@ from command_line import polyseme
 from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
 from legacy.sandboxed import needs_sandbox
 
-from polyseme.commands import convert, score
+from polyseme.commands import score
+from polyseme.commands.convert import ConvertResult, export, import_
 from polyseme.config import build
+from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.stateful import embed_stateful
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import sha256_of
 from polyseme.model import Model
-from polyseme.text.running import RunningText
-from polyseme.vectors.carry import embed_carrying
-from polyseme.vectors.embedder import Embedder
+from polyseme.storage.files import sha256_of
+from polyseme.text.preprocessing import TextPreprocessor
 
 pytestmark = needs_sandbox
 OLD = GOLDEN / "allennlp"
 WEIGHTS = OLD / "lm_weights.hdf5"
 
 
-def run(old: Path | str, new: Path, **settings: Any) -> convert.Converted:
+def run(old: Path | str, new: Path, **settings: Any) -> ConvertResult:
     values = {"model": old, "folder": new, **settings}
-    return convert.run(build(convert.ConvertConfig, values))
+    return import_.run(build(import_.ImportConfig, values))
 
 
 @pytest.fixture(scope="module")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = Path(tmp_path_factory.mktemp("convert")) / "elmo"
-    shown = polyseme("convert", WEIGHTS, out, "--language", "en", "--licence", "Apache-2.0").stdout
+    shown = polyseme(
+        "convert", "import", WEIGHTS, out, "--language", "en", "--licence", "Apache-2.0"
+    ).stdout
     for line in ("bilm-tf / AllenNLP", "105,120", "softmax is not in the file", "polyseme embed"):
         assert line in shown
     return out
@@ -45,21 +48,21 @@ def test_the_card_and_the_manifest_tell_where_the_weights_came_from(converted: P
     assert sha256_of(WEIGHTS) in card
     assert sha256_of(OLD / "options.json") in card
     assert "Licence: Apache-2.0" in card
-    facts = json.loads((converted / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    assert facts["files"]["lm_weights.hdf5"]["sha256"] == sha256_of(WEIGHTS)
+    metadata = json.loads((converted / "manifest.json").read_text(encoding="utf-8"))["metadata"]
+    assert metadata["files"]["lm_weights.hdf5"]["sha256"] == sha256_of(WEIGHTS)
 
 
 def test_a_converted_model_embeds_raw_text_of_its_language(converted: Path) -> None:
     embedder = Embedder.load(converted, device="cpu")
     [sentence] = embedder.embed("She plays the piano.")
     assert sentence.words == ("She", "plays", "the", "piano", ".")
-    [expected], _ = embed_carrying(Model.load(converted), [sentence.words])
+    [expected], _ = embed_stateful(Model.load(converted), [sentence.words])
     assert np.allclose(sentence.vectors, expected, atol=1e-5)
 
 
 def test_there_and_back_gives_the_same_arrays(converted: Path, tmp_path: Path) -> None:
     out = tmp_path / "back"
-    polyseme("convert", converted, "--to", "bilm-hdf5", out)
+    polyseme("convert", "export", converted, out)
     found, expected = read_arrays(out / "model.hdf5"), SETS["allennlp"].arrays
     assert {name: array.tobytes() for name, array in found.items()} == {
         name: array.tobytes() for name, array in expected.items()
@@ -80,8 +83,8 @@ def test_a_zip_of_simple_elmo_is_read_with_its_words(converted: Path, tmp_path: 
         opened.writestr("README", "of no use here")
     run(archive, tmp_path / "m")
     model = Model.load(tmp_path / "m")
-    assert model.lexicon.words.to_pylist() == ["the", "水"]
-    assert list(model.facts["files"]) == ["elmo.zip"]
+    assert model.vocabulary.words.to_pylist() == ["the", "水"]
+    assert list(model.metadata["files"]) == ["elmo.zip"]
     assert sha256_of(tmp_path / "m" / "model.safetensors") == sha256_of(
         converted / "model.safetensors"
     )
@@ -99,8 +102,8 @@ def test_elmo_for_many_langs_is_read(packed: bool, tmp_path: Path) -> None:
     assert result.kind == "ELMoForManyLangs"
     assert "--language" in " ".join(result.notes)
     model = Model.load(tmp_path / "m")
-    assert len(model.lexicon.words) == 11
-    [vectors], _ = embed_carrying(model, [["今天", "天气"]])
+    assert len(model.vocabulary.words) == 11
+    [vectors], _ = embed_stateful(model, [["今天", "天气"]])
     assert vectors.shape == (3, 2, 32)
     assert (tmp_path / "m" / "characters.parquet").is_file()
 
@@ -115,13 +118,13 @@ def test_without_a_language_raw_text_is_refused_with_the_way_out(tmp_path: Path)
 
 def test_words_are_found_by_the_segmenter_asked_for(tmp_path: Path) -> None:
     run(OLD, tmp_path / "m", language="zh", segmenter="characters")
-    reader = RunningText(Model.load(tmp_path / "m").preparation)
-    assert reader.sentences("今天好") == [["今", "天", "好"]]
+    preprocess = TextPreprocessor.of_model(Model.load(tmp_path / "m").preparation)
+    assert preprocess("今天好").words.words == ["今", "天", "好"]
 
 
 def test_a_folder_with_other_things_is_not_written_to(converted: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
-    shown = polyseme("convert", OLD, tmp_path, code=65).stderr
+    shown = polyseme("convert", "import", OLD, tmp_path, code=65).stderr
     assert "thesis.tex" in shown
     with pytest.raises(ModelError, match="holds other things"):
         run(OLD, converted)
@@ -135,8 +138,6 @@ def test_a_folder_with_other_things_is_not_written_to(converted: Path, tmp_path:
         (WEIGHTS, {"options": MANYLANGS / "model" / "tiny.json"}, "lstm is required"),
         (WEIGHTS, {"segmenter": "spacy"}, "add --language"),
         (WEIGHTS, {"language": "xx-no"}, "xx-no"),
-        (WEIGHTS, {"to": "bilm-hdf5"}, "a model was expected"),
-        (WEIGHTS, {"to": "bilm-hdf5", "language": "en"}, "only the model"),
     ],
     ids=str,
 )
@@ -148,8 +149,14 @@ def test_a_mistake_is_answered_with_what_to_do(
     assert not (tmp_path / "m").exists()
 
 
+def test_only_a_model_can_be_exported(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="a model was expected"):
+        export.run(export.ExportConfig(model=WEIGHTS, folder=tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
 def test_a_model_that_predicts_nothing_says_so_when_asked(converted: Path) -> None:
-    with pytest.raises(ModelError, match="nothing"):
+    with pytest.raises(ModelError, match="predicts 'encoder_only'"):
         score.run(score.ScoreConfig(model=converted, inputs=("She plays.",)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 from command_line import polyseme
-from vectors.bulk_cases import Case, make_case
+from embedding.bulk_cases import Case, make_case
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, tmp_path: Path) -> None:
     out = tmp_path / "v"
-    words = case.corpus.accounting["words"]
+    words = case.corpus.read_stats["words"]
     shown = polyseme("embed", case.model, case.corpus.folder, "--layers", "top", "--out", out)
     assert f"{words:,}" in shown.stdout
     assert "vectors info" in shown.stdout
@@ -70,7 +70,7 @@ def test_the_how_to_page_runs_as_it_stands(
         "sentence_id",
         "document",
         "position",
-        "place",
+        "word_index",
         "word",
         "vector",
     ]

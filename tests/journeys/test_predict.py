@@ -24,7 +24,7 @@ def test_every_line_of_a_file_is_labelled_or_told(case: TaskCase, tmp_path: Path
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_bytes(b"word1 word10 word3\n\nword4\n\xff\xff\n")
     shown = polyseme("predict", case.folder / "names", "--file", texts, "--out", out)
-    assert "1 of 3 rows set aside: 1 not-utf-8" in " ".join(shown.stdout.split())
+    assert "1 of 3 rows rejected: 1 not-utf-8" in " ".join(shown.stdout.split())
     lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [line["words"] for line in lines] == [["word1", "word10", "word3"], ["word4"]]
     assert lines[0]["labels"] == ["O", "B-NAME", "O"]

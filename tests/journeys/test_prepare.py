@@ -59,9 +59,9 @@ def test_a_folder_of_texts_becomes_sentences_and_words(texts: Path, tmp_path: Pa
     assert "Passed over picture.jpg" in result.stderr
 
 
-def test_what_cannot_be_read_is_counted_and_set_aside(texts: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_counted_and_quarantined(texts: Path, tmp_path: Path) -> None:
     polyseme("prepare", texts, "--language", "en", "--out", tmp_path / "c")
-    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["accounting"]
+    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["read_stats"]
     assert counts["read"] == 6
     assert (counts["blank"], counts["quarantined"], counts["kept"]) == (1, 1, 4)
     [line] = (tmp_path / "c" / "quarantine" / "part-00000.jsonl").read_text("utf-8").splitlines()
@@ -176,7 +176,7 @@ def test_what_breaks_off_is_told_and_the_sums_are_exact(tmp_path: Path) -> None:
     options = ("--language", "en", "--segmenter", "whitespace", "--workers", "1")
     result = polyseme("prepare", folder, *options, "--out", tmp_path / "c")
     assert "and what follows in 2 files that break off │ unknown" in result.stdout
-    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["accounting"]
+    counts = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))["read_stats"]
     assert counts["quarantine_reasons"] == {"broken-file": 2, "broken-row": 1}
     assert counts["read"] == counts["blank"] + counts["kept"] + counts["quarantined"]
     assert counts["kept"] > 999

@@ -16,14 +16,14 @@ from pretraining.making import rule_corpus
 
 import polyseme as polyseme_api
 from polyseme.config import build
-from polyseme.files import sha256_of
 from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
+from polyseme.storage.files import sha256_of
 from polyseme.text.corpus import Corpus
 
 SMALL = (
-    *("--preset", "elmo-teaching", "--set", "model.encoder.context.width=16"),
-    *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
+    *("--preset", "elmo-teaching", "--set", "model.encoder.contextualizer.proj_size=16"),
+    *("--set", "model.vocabulary.min_count=1", "--set", "batches.words=300"),
     *("--learning-rate", "0.02", "--precision", "float32", "--evaluate-every", "20"),
 )
 
@@ -44,11 +44,11 @@ def test_a_model_folder_is_complete_and_told(model: Path, corpus: Corpus) -> Non
     manifest = json.loads((model / "manifest.json").read_text(encoding="utf-8"))
     for name, told in manifest["files"].items():
         assert sha256_of(model / name) == told["sha256"]
-    assert manifest["facts"]["steps"] == 60
-    assert manifest["facts"]["perplexity"]["forward"] < 20
+    assert manifest["metadata"]["steps"] == 60
+    assert manifest["metadata"]["perplexity"]["forward"] < 20
     assert "60 steps" in (model / "README.md").read_text(encoding="utf-8")
     assert (model / "curve.png").stat().st_size > 1000
-    assert manifest["preparation"]["settings"] == corpus.manifest["settings"]
+    assert manifest["preparation"] == corpus.manifest["preparation"]
 
 
 def test_a_stopped_run_goes_on_to_the_same_model(
@@ -75,7 +75,9 @@ def test_a_finished_model_keeps_no_checkpoints_unless_asked(
 ) -> None:
     assert not (model / "checkpoints").exists()
     out = tmp_path / "kept"
-    polyseme("pretrain", corpus.folder, *SMALL, "--steps", "2", "--out", out, "--keep-checkpoints")
+    polyseme(
+        "pretrain", corpus.folder, *SMALL, "--steps", "2", "--out", out, "--keep-training-state"
+    )
     assert any((out / "checkpoints").iterdir())
 
 
@@ -101,7 +103,7 @@ def test_the_callers_arithmetic_is_as_it_was_after_a_run(corpus: Corpus, tmp_pat
         "out": tmp_path / "m",
         "preset": "elmo-teaching",
         "training": {"steps": 1, "precision": "float32"},
-        "model": {"encoder": {"context": {"width": 16}}, "lexicon": {"min_count": 1}},
+        "model": {"encoder": {"contextualizer": {"proj_size": 16}}, "vocabulary": {"min_count": 1}},
         "batches": {"words": 64},
     }
     assert pretrain(build(PretrainConfig, values)) is not None
@@ -110,9 +112,9 @@ def test_the_callers_arithmetic_is_as_it_was_after_a_run(corpus: Corpus, tmp_pat
 
 def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> None:
     shown = polyseme("evaluate", model, corpus.folder).stdout
-    facts = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["facts"]
+    metadata = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     # What pretrain tells for nothing is what the n-gram model finds on the same predictions.
-    told = [f"{facts['unigram_perplexity'][part]:.1f}" for part in ("forward", "backward")]
+    told = [f"{metadata['unigram_perplexity'][part]:.1f}" for part in ("forward", "backward")]
     assert re.findall(r"ward +│ +[0-9,]+ +│ +([0-9.]+)", shown) == told
     assert "3-gram" in shown
     assert "unigram" in shown
@@ -149,9 +151,9 @@ def test_score_as_json_is_what_python_gives(model: Path) -> None:
 def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) -> None:
     out = tmp_path / "on"
     polyseme("pretrain", corpus.folder, "--from", model, "--steps", "3", "--out", out)
-    facts = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    before = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    assert facts["perplexity"]["forward"] < 2 * before["perplexity"]["forward"]
+    metadata = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
+    before = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["metadata"]
+    assert metadata["perplexity"]["forward"] < 2 * before["perplexity"]["forward"]
 
 
 def test_other_settings_do_not_overwrite_a_finished_model(model: Path, corpus: Corpus) -> None:
@@ -188,7 +190,7 @@ def test_too_little_memory_is_told_with_what_to_make_smaller(
     corpus: Corpus, tmp_path: Path
 ) -> None:
     words = ["pretrain", corpus.folder, *SMALL, "--steps", "1", "--out", tmp_path / "m"]
-    huge = ["--set", "model.encoder.context.width=65536"]
+    huge = ["--set", "model.encoder.contextualizer.proj_size=65536"]
     result = subprocess.run(
         [sys.executable, "-m", "polyseme", *map(str, words), *huge],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30)),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from laws.cases import WORDS, Case
-from polyseme.batches import Batch
+from polyseme.data import Batch
 from polyseme.encoders.encoder import Encoder
 
 _ALL = [*WORDS, "unseen", "strange"]
@@ -35,7 +35,7 @@ def edited(case: Case, edit: tuple[list[list[str]], int, int, int, int]) -> tupl
     batch = case.batch([*sentences, _ALL])
     words = batch.words.clone()
     others = len(batch.ids) - 1
-    # Any other distinct word but the padding, marks too.
+    # Any other distinct word but the padding, special tokens too.
     step = 1 + shift % (others - 1)
     words[row, first : last + 1] = (words[row, first : last + 1] - 1 + step) % others + 1
     return batch, replace(batch, words=words)
@@ -51,7 +51,7 @@ def what_peeked(encoder: Encoder, batch: Batch, changed: Batch) -> list[str]:
     may = {"forward": came_before, "backward": comes_after, "both": came_before.any(1)[:, None]}
     found = []
     for layer, pair in enumerate(zip(before.each, after.each, strict=True)):
-        halves = ("forward", "backward") if before.is_apart else (encoder.config.direction,)
+        halves = ("forward", "backward") if before.is_separate else (encoder.config.direction,)
         for number, half in enumerate(halves):
             allowed = is_changed if layer == 0 else may.get(half, may["both"])
             old, new = (vectors.chunk(len(halves), dim=-1)[number] for vectors in pair)

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor, nn
 
-from laws.cases import SENTENCES, WIDTH, WORDS, Case, every_case, make
+from laws.cases import DIM, SENTENCES, WORDS, Case, every_case, make
 from laws.looking import edited, edits, what_peeked
-from polyseme.batches import Batch
+from polyseme.data import Batch
 from polyseme.model import Model
-from polyseme.objectives.question import Question
+from polyseme.objectives.targets import TrainingTargets
 
 Edit = tuple[list[list[str]], int, int, int, int]
 
@@ -34,42 +34,42 @@ def test_no_vector_changes_with_words_it_must_not_see_full_count(case: Case, edi
 
 
 @every_case
-def test_what_tells_an_answer_does_not_change_with_the_answer(case: Case) -> None:
+def test_what_predicts_a_target_does_not_change_with_the_target(case: Case) -> None:
     if case.config.objective.kind == "masked":
-        told = {"hidden": 1.0, "replaced": 0.0}
+        told = {"mask_token_share": 1.0, "random_token_share": 0.0}
         objective = case.config.objective.model_copy(update=told)
         case = replace(case, config=case.config.model_copy(update={"objective": objective}))
     model, batch = case.model(), case.batch()
-    question = case.question(model)
-    for part, asked in question.asked.items():
-        if part == "next":
+    targets = case.targets(model)
+    for part, wanted in targets.parts.items():
+        if part == "next_sentence":
             continue
-        for place in range(0, len(asked.rows), 3):
-            row, column = int(asked.rows[place]), int(asked.columns[place])
-            target = _column_of(part, column, asked.answers[place], batch.ids[batch.words[row]])
+        for place in range(0, len(wanted.rows), 3):
+            row, column = int(wanted.rows[place]), int(wanted.columns[place])
+            target = _column_of(part, column, wanted.ids[place], batch.ids[batch.words[row]])
             words = batch.words.clone()
             words[row, target] = words[row, target] % (len(batch.ids) - 1) + 1
-            other = case.question(model, replace(batch, words=words))
-            before = _told(model, question.batch, question, part)[place]
-            after = _told(model, other.batch, question, part)[place]
+            other = case.targets(model, replace(batch, words=words))
+            before = _vectors(model, targets.batch, targets, part)[place]
+            after = _vectors(model, other.batch, targets, part)[place]
             assert torch.equal(before, after), (part, row, column)
 
 
-def _column_of(part: str, column: int, answer: Tensor, row: Tensor) -> int:
-    """Where the answer stands that is to be told from `column`."""
+def _column_of(part: str, column: int, target: Tensor, row: Tensor) -> int:
+    """Where the target stands that is to be predicted from `column`."""
     if part in ("forward", "backward"):
         return column + (1 if part == "forward" else -1)
-    if int(row[column]) == int(answer):
+    if int(row[column]) == int(target):
         return column  # the word itself: masked, CBOW
-    near = (row == answer).nonzero().squeeze(1)
+    near = (row == target).nonzero().squeeze(1)
     return int(near[(near - column).abs().argmin()])
 
 
 @torch.no_grad()
-def _told(model: Model, batch: Batch, question: Question, part: str) -> Tensor:
-    """(N, D) the vectors that are to tell the answers, this batch being read."""
+def _vectors(model: Model, batch: Batch, targets: TrainingTargets, part: str) -> Tensor:
+    """(N, D) the vectors that are to predict the targets, this batch being read."""
     network = model.network
-    return network.objective.guess(network.encoder(batch), question)[part].vectors
+    return network.objective.predict(lambda _: network.encoder(batch), targets)[part].vectors
 
 
 class Leaking(nn.Module):
@@ -77,8 +77,8 @@ class Leaking(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.below = nn.LSTM(WIDTH, WIDTH, bidirectional=True, batch_first=True)
-        self.above = nn.LSTM(2 * WIDTH, WIDTH, bidirectional=True, batch_first=True)
+        self.below = nn.LSTM(DIM, DIM, bidirectional=True, batch_first=True)
+        self.above = nn.LSTM(2 * DIM, DIM, bidirectional=True, batch_first=True)
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         below, _ = self.below(vectors)
@@ -87,9 +87,9 @@ class Leaking(nn.Module):
 
 
 def leaking() -> tuple[Case, Model]:
-    case = make("lstm", "apart", "bidirectional", "lookup", "full")
+    case = make("lstm", "separate", "bidirectional", "word", "full")
     model = case.model()
-    model.network.encoder.context = Leaking()
+    model.network.encoder.contextualizer = Leaking()  # type: ignore[assignment]
     return case, model
 
 
@@ -115,8 +115,8 @@ def perplexity_on_noise(case: Case, model: Model) -> float:
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.05)
     for _ in range(200):
         sentences = [[WORDS[n] for n in random.integers(0, len(WORDS), 6)] for _ in range(30)]
-        question = case.question(model, case.batch(sentences))
-        mean = sum(network(question).values(), torch.zeros(())) / sum(question.counts.values())
+        targets = case.targets(model, case.batch(sentences))
+        mean = sum(network(targets).values(), torch.zeros(())) / sum(targets.counts.values())
         last = float(mean.detach())  # not yet trained on
         optimizer.zero_grad()
         mean.backward()

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from laws.cases import SENTENCES, Case, every_case, make
-from polyseme.batches import Batch
+from polyseme.data import Batch
 from polyseme.model import Model
 
 
@@ -55,11 +55,11 @@ def test_layer_0_is_the_same_wherever_a_word_stands(case: Case) -> None:
 @every_case
 def test_twice_gives_the_same_bits(case: Case) -> None:
     model = case.model()
-    question = case.question(model)
-    first, losses = layers_of(model, question.batch), model.network(question)
+    targets = case.targets(model)
+    first, losses = layers_of(model, targets.batch), model.network(targets)
     layers_of(model, case.batch([["other", "words"]]))  # nothing of these may linger
-    assert torch.equal(layers_of(model, question.batch), first)
-    assert {k: float(v.detach()) for k, v in model.network(question).items()} == {
+    assert torch.equal(layers_of(model, targets.batch), first)
+    assert {k: float(v.detach()) for k, v in model.network(targets).items()} == {
         k: float(v.detach()) for k, v in losses.items()
     }
 
@@ -67,20 +67,20 @@ def test_twice_gives_the_same_bits(case: Case) -> None:
 @every_case
 def test_all_layers_are_as_wide_as_the_settings_say(case: Case) -> None:
     layers = layers_of(case.model(), case.batch())
-    context = case.config.encoder.context
-    number = 1 if context.kind == "none" else 1 + context.layers
+    contextualizer = case.config.encoder.contextualizer
+    number = 1 + contextualizer.num_layers
     rows, longest = len(SENTENCES), max(map(len, SENTENCES)) + 2
-    assert layers.shape == (number, rows, longest, case.config.encoder.output_width)
+    assert layers.shape == (number, rows, longest, case.config.encoder.output_dim)
 
 
-@pytest.mark.parametrize("context", ["lstm", "plain-lstm", "rotary", "learned"])
-def test_together_every_layer_sees_both_sides(context: str) -> None:
-    case = make(context, "together", "masked", "lookup", "full")
+@pytest.mark.parametrize("contextualizer", ["lstm", "plain-lstm", "rotary", "learned"])
+def test_joint_every_layer_sees_both_sides(contextualizer: str) -> None:
+    case = make(contextualizer, "joint", "masked", "word", "full")
     model = case.model()
     sentence = ["ba", "ban", "no", "non", "ba"]
     before = layers_of(model, case.batch([sentence]))
-    for place in (1, 4):  # the marks stand before and after
+    for position in (1, 4):  # BOS and EOS stand before and after
         changed = sentence.copy()
-        changed[place] = "nonello" if place == 1 else "baello"
+        changed[position] = "nonello" if position == 1 else "baello"
         after = layers_of(model, case.batch([changed]))
         assert (before[1:, 0, 3] != after[1:, 0, 3]).any(dim=-1).all()

@@ -50,7 +50,7 @@ def arrays_for(values: dict[str, Any], *, seed: int = 0, names: Any = ()) -> dic
 
 
 def model_of(values: dict[str, Any], arrays: dict[str, Floats]) -> Model:
-    return read_bilm(parse(BilmOptions, values, HERE), arrays, path=HERE).model({}, {})
+    return read_bilm(parse(BilmOptions, values, HERE), arrays, path=HERE).model(None, {})
 
 
 @st.composite

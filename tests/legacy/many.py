@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from polyseme.errors import ModelError
 from polyseme.legacy import child, reading, sandbox
-from polyseme.legacy.contents import Place, RefusedError
+from polyseme.legacy.contents import ArraySpec, RefusedError
 
 QUIET = {"object.__getattr__", "object.__setattr__", "object.__delattr__", "sys._getframe"}
 QUIET |= {"builtins.id"}
@@ -78,7 +78,7 @@ def run_forked(arguments: list[str], descriptor: int) -> bytes:
     return text
 
 
-def obey(stream: BinaryIO, _: int) -> list[Place]:
+def obey(stream: BinaryIO, _: int) -> list[ArraySpec]:
     """What no reader must do."""
     pickle.load(stream)
     return []

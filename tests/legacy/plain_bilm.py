@@ -15,7 +15,7 @@ def _sigmoid(values: Values) -> Values:
 
 
 def byte_ids(word: str | int, width: int) -> list[int]:
-    """Ids as the program numbers them; 256 and 257 are the marks of a sentence."""
+    """Ids as the program numbers them; 256 and 257 are BOS and EOS."""
     inside = [word] if isinstance(word, int) else list(word.encode())[: width - 2]
     return ([258, *inside, 259] + [260] * width)[:width]
 
@@ -66,8 +66,8 @@ def layers_of(
 ) -> Values:
     """(L, T, D) from a state of zeros."""
     lstm = options["lstm"]
-    marked: list[str | int] = [256, *sentence, 257]
-    words = np.array([layer_0(options, arrays, word) for word in marked])
+    with_tokens: list[str | int] = [256, *sentence, 257]
+    words = np.array([layer_0(options, arrays, word) for word in with_tokens])
     ways = []
     for direction in (0, 1):
         inputs = words[::-1] if direction else words

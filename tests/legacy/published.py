@@ -41,7 +41,7 @@ class Published:
         return parse(BilmOptions, read_json(path), path)
 
     def model(self) -> Model:
-        return read_bilm(self.options, self.arrays, path=self.folder).model({}, {})
+        return read_bilm(self.options, self.arrays, path=self.folder).model(None, {})
 
     @functools.cached_property
     def batches(self) -> list[list[list[str]]]:
@@ -75,7 +75,7 @@ def read_arrays(path: Path) -> dict[str, Floats]:
 
 
 def read_manylangs_fixture() -> Model:
-    return read_old(MANYLANGS / "model", scratch=Path())[0].model({}, {})
+    return read_old(MANYLANGS / "model", scratch=Path())[0].model(None, {})
 
 
 def furthest(found: Any, expected: Any) -> float:
@@ -95,38 +95,36 @@ def changed(model: Model, change: Change) -> Model:
     """The same model with weights changed in place by `change`."""
     weights = {name: each.clone() for name, each in model.network.state_dict().items()}
     change(weights)
-    return _with(model, model.config.encoder.context, weights)
+    return _with(model, model.config.encoder.contextualizer, weights)
 
 
 def with_skip_inverted(model: Model) -> Model:
-    context = model.config.encoder.context
-    assert isinstance(context, LstmConfig)
-    inverted = context.model_copy(update={"residual": not context.residual})
+    contextualizer = model.config.encoder.contextualizer
+    assert isinstance(contextualizer, LstmConfig)
+    inverted = contextualizer.model_copy(update={"residual": not contextualizer.residual})
     return _with(model, inverted, model.network.state_dict())
 
 
-def _with(model: Model, context: Any, weights: Any) -> Model:
-    encoder = model.config.encoder.model_copy(update={"context": context})
+def _with(model: Model, contextualizer: Any, weights: Any) -> Model:
+    encoder = model.config.encoder.model_copy(update={"contextualizer": contextualizer})
     config = model.config.model_copy(update={"encoder": encoder})
-    network = build_network(config, model.lexicon)
+    network = build_network(config, model.vocabulary)
     network.load_state_dict(weights)
     return replace(model, config=config, network=network.eval())
 
 
 def without_forget_bias(weights: dict[str, torch.Tensor]) -> None:
     for name, weight in weights.items():
-        if name.startswith("encoder.context") and name.endswith("bias"):
+        if name.startswith("encoder.contextualizer") and name.endswith("bias"):
             weight.view(2, 4, -1)[:, 1] -= 1
 
 
 def with_gates_out_of_order(weights: dict[str, torch.Tensor]) -> None:
-    """As if the file's order were input, forget, new, output: torch's own."""
+    """As if the file's order were input, forget, candidate, output: torch's own."""
     for name, weight in weights.items():
-        if name.endswith(("input_weight", "state_weight")) or (
-            ".layers." in name and "bias" in name
-        ):
-            enter, forget, leave, new = weight.clone().chunk(4, dim=-1)
-            weight.copy_(torch.cat([enter, new, leave, forget], dim=-1))
+        if name.endswith(("weight_ih", "weight_hh")) or (".layers." in name and "bias" in name):
+            input_gate, forget, output, candidate = weight.clone().chunk(4, dim=-1)
+            weight.copy_(torch.cat([input_gate, candidate, output, forget], dim=-1))
 
 
 def with_highway_sign_turned(weights: dict[str, torch.Tensor]) -> None:

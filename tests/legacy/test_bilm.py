@@ -18,7 +18,7 @@ from legacy.published import (
     furthest,
     read_arrays,
 )
-from polyseme.batches import END, START
+from polyseme.data import BOS, EOS
 from polyseme.errors import ModelError
 from polyseme.legacy.bilm import read_bilm
 from polyseme.legacy.contents import Floats
@@ -30,12 +30,12 @@ SENTENCE = ["The", "naïve", "cat", "水水" * 30, "."]
 
 def layers_from_zero(model: Model, sentence: list[str]) -> Any:
     with torch.inference_mode():
-        return model.network.encoder(model.lexicon.batch([sentence])).layers[:, 0, 1:-1].numpy()
+        return model.network.encoder(model.vocabulary.batch([sentence])).layers[:, 0, 1:-1].numpy()
 
 
 def tops_from_zero(model: Model, sentences: list[list[str]]) -> list[Floats]:
     with torch.inference_mode():
-        top = model.network.encoder(model.lexicon.batch(sentences)).top
+        top = model.network.encoder(model.vocabulary.batch(sentences)).top
     return [top[n, 1 : 1 + len(sentence)].numpy() for n, sentence in enumerate(sentences)]
 
 
@@ -61,12 +61,12 @@ def test_layer_0_of_all_words_is_as_published() -> None:
     words = (published.folder / "vocab_test.txt").read_text(encoding="utf-8").split("\n")
     expected = read_arrays(published.folder / "elmo_token_embeddings.hdf5")["embedding"]
     model = published.model()
-    batch = model.lexicon.batch([words])
+    batch = model.vocabulary.batch([words])
     with torch.inference_mode():
-        distinct = model.network.encoder.inputs(batch.ids, batch.characters)
+        distinct = model.network.encoder.inputs(batch.ids, batch.char_ids)
     found = distinct[batch.words[0, 1:-1]]
-    # In that program a word spelt like a mark is that mark; here it is a word like any other.
-    found[words.index("<S>")], found[words.index("</S>")] = distinct[START], distinct[END]
+    # There, a word written like a special token is that token; here it is a word like any other.
+    found[words.index("<S>")], found[words.index("</S>")] = distinct[BOS], distinct[EOS]
     assert expected.shape == (458, 16)
     assert furthest(found.numpy(), expected) <= TOLERANCE
 

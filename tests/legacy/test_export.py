@@ -18,7 +18,7 @@ from legacy.published import (
 from polyseme.errors import ModelError
 from polyseme.legacy.bilm import read_bilm
 from polyseme.legacy.export import export_bilm
-from polyseme.legacy.old import lexicon_of
+from polyseme.legacy.old import vocabulary_of
 from polyseme.legacy.options import BilmOptions, parse
 from polyseme.model import Model, ModelConfig
 
@@ -56,7 +56,7 @@ def test_published_weights_come_back_bit_for_bit_from_a_saved_model(
 
 def test_a_model_of_ours_comes_back_bit_for_bit_where_biases_are_near_one() -> None:
     model = model_of(OPTIONS, arrays_for(OPTIONS))
-    for layer in model.network.encoder.context.layers:  # type: ignore[union-attr]
+    for layer in model.network.encoder.contextualizer.layers:  # type: ignore[union-attr]
         layer.bias.data.view(2, 4, -1)[:, 1].uniform_(0.5, 2.0)
     exported = export_bilm(model)
     again = model_of(exported.options, exported.arrays).network.state_dict()
@@ -67,59 +67,65 @@ def test_a_model_of_ours_comes_back_bit_for_bit_where_biases_are_near_one() -> N
 
 def test_a_forget_bias_that_rounds_is_told() -> None:
     model = model_of(OPTIONS, arrays_for(OPTIONS))
-    bias = model.network.encoder.context.layers[0].bias.data  # type: ignore[union-attr, index]
+    bias = model.network.encoder.contextualizer.layers[0].bias.data  # type: ignore[union-attr, index]
     bias.view(2, 4, -1)[:, 1] = 1e-9
     exported = export_bilm(model)
     assert any("rounded, by up to 1.0e-09" in note for note in exported.notes)
 
 
-@pytest.mark.parametrize("facts", [{}, {"stored_forget_bias": "?"}, {"stored_forget_bias": 3}])
-def test_a_model_that_does_not_tell_its_old_biases_is_written_all_the_same(facts: Any) -> None:
+@pytest.mark.parametrize("metadata", [{}, {"stored_forget_bias": "?"}, {"stored_forget_bias": 3}])
+def test_a_model_that_does_not_tell_its_old_biases_is_written_all_the_same(metadata: Any) -> None:
     arrays = arrays_for(OPTIONS)
-    exported = export_bilm(replace(model_of(OPTIONS, arrays), facts=facts))
+    exported = export_bilm(replace(model_of(OPTIONS, arrays), metadata=metadata))
     for name, array in exported.arrays.items():
         assert np.allclose(array, arrays[name], rtol=0, atol=5e-7), name
 
 
-def test_words_are_listed_after_the_marks_that_bilm_wants() -> None:
+def test_words_are_listed_after_the_special_tokens_that_bilm_wants() -> None:
     options = parse(BilmOptions, OPTIONS, HERE)
     old = read_bilm(options, arrays_for(OPTIONS), path=HERE, words=["the", "水"])
-    model = old.model({}, {})
-    assert model.lexicon.size == 7
+    model = old.model(None, {})
+    assert model.vocabulary.size == 7
     assert export_bilm(model).words == ["<S>", "</S>", "<UNK>", "the", "水"]
     assert "no list of words" not in " ".join(old.notes)
 
 
 ENCODER: dict[str, Any] = {
-    "input": {"kind": "characters", "width": 4, "filters": [{"width": 2, "number": 3}]},
-    "context": {"kind": "lstm", "width": 4, "cells": 6},
+    "input": {"kind": "characters", "dim": 4, "filters": [{"width": 2, "num_filters": 3}]},
+    "contextualizer": {"kind": "lstm", "proj_size": 4, "hidden_size": 6},
 }
 
 
 @pytest.mark.parametrize(
-    ("lexicon", "encoder", "told"),
+    ("vocabulary", "encoder", "told"),
     [
-        ({"characters": "none"}, {"input": {"kind": "lookup", "width": 4}}, "input is 'lookup'"),
+        ({"characters": "none"}, {"input": {"kind": "word", "dim": 4}}, "input is 'word'"),
         ({"characters": "unicode"}, {}, "characters are 'unicode'"),
-        ({}, {"direction": "together"}, "reads 'together'"),
-        ({}, {"direction": "forward"}, "reads 'forward'"),
-        ({}, {"context": {"kind": "none", "width": 4}}, "context is 'none'"),
-        ({}, {"input": {**ENCODER["input"], "width": 5}}, "projected once more"),
-        ({}, {"context": {"kind": "lstm", "width": 4, "output_clip": 3}}, "clipped only then"),
+        ({}, {"direction": "joint"}, "direction is 'joint'"),
+        ({}, {"direction": "forward"}, "direction is 'forward'"),
+        ({}, {"contextualizer": {"kind": "none", "dim": 4}}, "contextualizer is 'none'"),
+        ({}, {"input": {**ENCODER["input"], "dim": 5}}, "projected once more"),
+        (
+            {},
+            {"contextualizer": {"kind": "lstm", "proj_size": 4, "output_clip": 3}},
+            "clipped only then",
+        ),
     ],
 )
 def test_what_old_files_have_no_word_for_is_refused_with_the_reason(
-    lexicon: dict[str, Any], encoder: dict[str, Any], told: str
+    vocabulary: dict[str, Any], encoder: dict[str, Any], told: str
 ) -> None:
-    kind = {"characters": "bytes", **lexicon}["characters"]
+    kind = {"characters": "bytes", **vocabulary}["characters"]
     config = ModelConfig.model_validate(
         {
-            "lexicon": {"characters": kind},
+            "vocabulary": {"characters": kind},
             "encoder": {**ENCODER, **encoder},
-            "objective": {"kind": "nothing"},
+            "objective": {"kind": "encoder_only"},
         }
     )
-    model = Model.new(config, lexicon_of(["a"], kind=kind, max_characters=50, characters="a"), {})
+    model = Model.new(
+        config, vocabulary_of(["a"], kind=kind, max_characters=50, characters="a"), None
+    )
     with pytest.raises(ModelError, match=told):
         export_bilm(model)
 

@@ -12,7 +12,7 @@ import pytest
 from legacy.hostile_hdf5 import ATTACKS, SECRET, make_attack, plain_file
 from legacy.sandboxed import needs_sandbox, read_many
 from polyseme.errors import MissingExtraError, ModelError
-from polyseme.legacy.contents import RefusedError, check_places, fetch, places_from_json
+from polyseme.legacy.contents import RefusedError, check_specs, fetch, specs_from_json
 from polyseme.legacy.hdf5 import find_arrays
 from polyseme.legacy.reading import read_hdf5, write_hdf5
 
@@ -159,10 +159,10 @@ def test_the_audit_says_what_it_refuses(tmp_path: Path, name: str) -> None:
 def read_here(path: Path) -> None:
     size = path.stat().st_size
     with path.open("rb") as stream:
-        told = [place.to_json() for place in find_arrays(stream, size)]
-        places = places_from_json(json.loads(json.dumps(told)))
-        check_places(places, size)
-        fetch(stream.fileno(), places)
+        told = [spec.to_json() for spec in find_arrays(stream, size)]
+        specs = specs_from_json(json.loads(json.dumps(told)))
+        check_specs(specs, size)
+        fetch(stream.fileno(), specs)
 
 
 def test_a_plain_file_passes_the_audit(tmp_path: Path) -> None:

@@ -18,13 +18,14 @@ from legacy.published import (
     read_manylangs_fixture,
 )
 from legacy.sandboxed import needs_sandbox
-from polyseme.batches import FIRST_WORD
+from polyseme.data import FIRST_WORD
+from polyseme.embedding.stateful import embed_stateful
 from polyseme.errors import ModelError
 from polyseme.legacy.contents import Floats
 from polyseme.legacy.manylangs import embedder_shapes, encoder_shapes, read_manylangs
 from polyseme.legacy.manylangs_files import (
-    CHARACTER_MARKS,
-    WORD_MARKS,
+    CHARACTER_TOKENS,
+    WORD_TOKENS,
     Dictionary,
     read_architecture,
     read_dictionary,
@@ -33,7 +34,6 @@ from polyseme.legacy.opening import read_old
 from polyseme.legacy.options import ManyLangsOptions, parse
 from polyseme.legacy.tensors import count_numbers
 from polyseme.model import Model
-from polyseme.vectors.carry import embed_carrying
 
 HERE = Path("somewhere")
 CHARACTERS = ["a", "水", "<bos>", "<eos>", "<oov>", "<pad>", "<bow>", "<eow>", "c", "t"]
@@ -79,9 +79,9 @@ def written(folder: Path, entries: list[str], name: str = "some.dic") -> Path:
 def dictionaries(folder: Path, options: ManyLangsOptions) -> dict[str, Dictionary]:
     found = {}
     if options.token_embedder.word_dim:
-        found["word"] = read_dictionary(written(folder, WORDS), WORD_MARKS, single=False)
+        found["word"] = read_dictionary(written(folder, WORDS), WORD_TOKENS, single=False)
     if options.token_embedder.char_dim:
-        found["char"] = read_dictionary(written(folder, CHARACTERS), CHARACTER_MARKS, single=True)
+        found["char"] = read_dictionary(written(folder, CHARACTERS), CHARACTER_TOKENS, single=True)
     return found
 
 
@@ -92,7 +92,7 @@ def random_tensors(shapes: dict[str, tuple[int, ...]]) -> dict[str, Floats]:
 
 def layers(model: Model) -> Any:
     with torch.inference_mode():
-        return model.network.encoder(model.lexicon.batch([SENTENCE])).layers.numpy()
+        return model.network.encoder(model.vocabulary.batch([SENTENCE])).layers.numpy()
 
 
 def gap(model: Model) -> float:
@@ -101,7 +101,7 @@ def gap(model: Model) -> float:
     expected = np.load(MANYLANGS / "expected.npz")
     state, gaps = None, []
     for call in ("first", "second"):
-        found, state = embed_carrying(model, sentences, state)
+        found, state = embed_stateful(model, sentences, state)
         gaps += [furthest(each, expected[f"{call}_{n}"]) for n, each in enumerate(found)]
     assert len(gaps) == 6
     return max(gaps)
@@ -119,7 +119,7 @@ def test_a_mistake_in_reading_would_be_seen(mistake: Any) -> None:
 
 
 def _swap_begin_and_end(weights: dict[str, torch.Tensor]) -> None:
-    embedding = weights["encoder.inputs.characters.characters.weight"]
+    embedding = weights["encoder.inputs.characters.char_embedding.weight"]
     embedding[[1, 2]] = embedding[[2, 1]]
 
 
@@ -146,16 +146,17 @@ def test_rows_of_words_and_characters_are_those_of_their_dictionaries(tmp_path: 
     embedder = random_tensors(embedder_shapes(options, found.get("word"), found.get("char")))
     encoder = random_tensors(encoder_shapes(options))
     old = read_manylangs(options, found, embedder=embedder, encoder=encoder, folder=HERE)
-    words = old.lexicon.words.to_pylist()
+    words = old.vocabulary.words.to_pylist()
     assert words == ["cat", "水"]
-    table, theirs = old.weights["encoder.inputs.table.weight"], "word_emb_layer.embedding.weight"
+    table = old.weights["encoder.inputs.word_embedding.weight"]
+    theirs = "word_emb_layer.embedding.weight"
     for number, word in enumerate(words, start=FIRST_WORD):
         assert np.array_equal(table[number], embedder[theirs][WORDS.index(word)])
-    spelt = old.lexicon.characters_of(old.lexicon.words)[1]  # 水
-    rows = old.weights["encoder.inputs.characters.characters.weight"]
-    for place, entry in enumerate(["<eow>", "水", "<bow>", "<pad>"]):
+    char_ids = old.vocabulary.char_ids_of(old.vocabulary.words)[1]  # 水
+    rows = old.weights["encoder.inputs.characters.char_embedding.weight"]
+    for index, entry in enumerate(["<eow>", "水", "<bow>", "<pad>"]):
         expected = embedder["char_emb_layer.embedding.weight"][CHARACTERS.index(entry)]
-        assert np.array_equal(rows[spelt[place] - 1], expected), entry
+        assert np.array_equal(rows[char_ids[index] - 1], expected), entry
 
 
 @pytest.mark.parametrize("absent", ["word", "char"])
@@ -175,7 +176,7 @@ def test_a_model_of_one_part_is_one_of_both_whose_other_part_counts_for_nothing(
     names = embedder_shapes(alone, kept.get("word"), kept.get("char"))
     smaller = {name: embedder[name] for name in names} | {"projection.weight": live}
     old = read_manylangs(alone, kept, embedder=smaller, encoder=encoder, folder=HERE)
-    assert np.allclose(layers(old.model({}, {})), layers(expected.model({}, {})), atol=1e-6)
+    assert np.allclose(layers(old.model(None, {})), layers(expected.model(None, {})), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_a_tensor_that_does_not_fit_is_named_with_both_shapes(tmp_path: Path) ->
 
 def test_a_line_with_a_number_alone_is_the_ideographic_space(tmp_path: Path) -> None:
     entries = [*CHARACTERS, "\u3000"]
-    found = read_dictionary(written(tmp_path, entries), CHARACTER_MARKS, single=True)
+    found = read_dictionary(written(tmp_path, entries), CHARACTER_TOKENS, single=True)
     assert found.entries == ["a", "水", "c", "t", "\u3000"]
     assert found.rows[-1] == len(entries) - 1
 
@@ -215,15 +216,15 @@ def test_a_line_with_a_number_alone_is_the_ideographic_space(tmp_path: Path) -> 
         ("a\t0\n", "lacks <bos>"),
         ("a\tb\n", "damaged"),
         ("a\t1\tb\n", "damaged"),
-        ("a\t0\nb\t0\n" + "".join(f"{mark}\t{n}\n" for n, mark in enumerate(WORDS)), "twice"),
-        ("".join(f"{mark}\t{n - 1}\n" for n, mark in enumerate(WORDS)), "below 0"),
+        ("a\t0\nb\t0\n" + "".join(f"{token}\t{n}\n" for n, token in enumerate(WORDS)), "twice"),
+        ("".join(f"{token}\t{n - 1}\n" for n, token in enumerate(WORDS)), "below 0"),
     ],
 )
 def test_a_damaged_dictionary_is_refused(text: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "word.dic"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=told):
-        read_dictionary(path, WORD_MARKS, single=False)
+        read_dictionary(path, WORD_TOKENS, single=False)
 
 
 def _folder_naming(folder: Path, config_path: Any) -> Path:

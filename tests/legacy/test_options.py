@@ -58,18 +58,18 @@ JSON = st.recursive(
 @given(st.sampled_from(["lstm", "char_cnn"]), st.integers(0, 6), JSON)
 @settings(max_examples=150, deadline=None)
 def test_any_other_value_in_options_is_taken_or_refused_in_words(
-    part: str, place: int, value: Any
+    part: str, index: int, value: Any
 ) -> None:
     values = options_with()
     keys = [*OPTIONS[part], "", part]
-    target = values if keys[place % len(keys)] == part else values[part]
-    target[keys[place % len(keys)]] = value
+    target = values if keys[index % len(keys)] == part else values[part]
+    target[keys[index % len(keys)]] = value
     with contextlib.suppress(ModelError):
         options = parse(BilmOptions, values, HERE)
         read_bilm(options, arrays_for(OPTIONS), path=HERE)
 
 
-def test_filters_wider_than_a_spelling_are_refused() -> None:
+def test_filters_wider_than_a_word_are_refused() -> None:
     values = options_with(max_characters_per_token=5, filters=[[7, 2]])
     with pytest.raises(ModelError, match="a filter 7 characters wide"):
         model_of(values, arrays_for(values))
@@ -84,13 +84,18 @@ def test_a_file_that_holds_no_options_is_refused(text: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("cells", "width", "highways", "published"),
+    ("hidden_size", "proj_size", "highways", "published"),
     [(1024, 128, 1, 13_593_296), (2048, 256, 1, 28_027_728), (4096, 512, 2, 93_600_848)],
 )
 def test_real_sizes_have_the_published_number_of_parameters(
-    cells: int, width: int, highways: int, published: int
+    hidden_size: int, proj_size: int, highways: int, published: int
 ) -> None:
     filters = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
-    sizes = {"dim": cells, "projection_dim": width, "n_highway": highways, "filters": filters}
+    sizes = {
+        "dim": hidden_size,
+        "projection_dim": proj_size,
+        "n_highway": highways,
+        "filters": filters,
+    }
     values = options_with(**sizes, embedding={"dim": 16})
     assert count_numbers(shapes_of(parse(BilmOptions, values, HERE))) == published

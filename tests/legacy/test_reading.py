@@ -101,7 +101,7 @@ def test_words_of_the_file_reach_the_terminal_without_its_codes(weights: Path, c
     assert len(str(caught.value)) < 1500
 
 
-def place(**changes: Any) -> dict[str, Any]:
+def spec(**changes: Any) -> dict[str, Any]:
     return {"name": "w", "shape": [4], "strides": [1], "dtype": "<f4", "offset": 0, **changes}
 
 
@@ -109,33 +109,33 @@ LIES: dict[str, Any] = {
     "no list": {},
     "no table": [3],
     "part missing": [{"name": "w"}],
-    "part too many": [place(more=1)],
-    "outside": [place(offset=10**6)],
-    "ending outside": [place(shape=[10**5])],
-    "larger than any memory": [place(shape=[1 << 40, 1 << 20], strides=[0, 0])],
-    "overflowing": [place(shape=[1 << 61, 8], strides=[8, 1])],
-    "beyond 64 bits": [place(shape=[1 << 80])],
-    "negative": [place(offset=-4)],
-    "negative stride": [place(strides=[-1], offset=64)],
-    "negative shape": [place(shape=[-1])],
-    "empty": [place(shape=[0])],
-    "fraction": [place(offset=1.5)],
-    "truth": [place(offset=True)],
-    "text": [place(offset="0")],
-    "shape of text": [place(shape="4")],
-    "other numbers": [place(dtype="O")],
-    "numbers of a list": [place(dtype=[["a", "O"]])],
-    "axes": [place(shape=[1] * 9, strides=[1] * 9)],
-    "strides missing": [place(strides=[])],
-    "overlap": [place(), place(name="v", offset=8)],
-    "repeated": [place(shape=[4, 1000], strides=[1, 0])],
-    "repeating": [place(shape=[3, 3], strides=[1, 1])],
-    "one name": [place(), place(offset=16)],
-    "unprintable name": [place(name="a\n")],
-    "no name": [place(name="")],
-    "name of a number": [place(name=3)],
-    "long name": [place(name="n" * 5000)],
-    "very many": [place(name=f"n{n}") for n in range(10_001)],
+    "part too many": [spec(more=1)],
+    "outside": [spec(offset=10**6)],
+    "ending outside": [spec(shape=[10**5])],
+    "larger than any memory": [spec(shape=[1 << 40, 1 << 20], strides=[0, 0])],
+    "overflowing": [spec(shape=[1 << 61, 8], strides=[8, 1])],
+    "beyond 64 bits": [spec(shape=[1 << 80])],
+    "negative": [spec(offset=-4)],
+    "negative stride": [spec(strides=[-1], offset=64)],
+    "negative shape": [spec(shape=[-1])],
+    "empty": [spec(shape=[0])],
+    "fraction": [spec(offset=1.5)],
+    "truth": [spec(offset=True)],
+    "text": [spec(offset="0")],
+    "shape of text": [spec(shape="4")],
+    "other numbers": [spec(dtype="O")],
+    "numbers of a list": [spec(dtype=[["a", "O"]])],
+    "axes": [spec(shape=[1] * 9, strides=[1] * 9)],
+    "strides missing": [spec(strides=[])],
+    "overlap": [spec(), spec(name="v", offset=8)],
+    "repeated": [spec(shape=[4, 1000], strides=[1, 0])],
+    "repeating": [spec(shape=[3, 3], strides=[1, 1])],
+    "one name": [spec(), spec(offset=16)],
+    "unprintable name": [spec(name="a\n")],
+    "no name": [spec(name="")],
+    "name of a number": [spec(name=3)],
+    "long name": [spec(name="n" * 5000)],
+    "very many": [spec(name=f"n{n}") for n in range(10_001)],
 }
 
 
@@ -143,7 +143,7 @@ LIES: dict[str, Any] = {
 def test_a_table_that_cannot_be_true_is_refused(
     lie: Any, weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = json.dumps({"places": lie}).encode()
+    answer = json.dumps({"arrays": lie}).encode()
     monkeypatch.setattr(reading, "_run_child", lambda *_: answer)
     with pytest.raises(ModelError, match="was refused"):
         reading.read_state_dict(weights)

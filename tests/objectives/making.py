@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from polyseme.batches import Batch, Lexicon, LexiconConfig
+from polyseme.data import Batch, Vocabulary, VocabularyConfig
 
 WORDS = [f"w{number}" for number in range(30)]
-LEXICON = Lexicon(LexiconConfig(), pa.array(WORDS), np.ones(30, np.int64), "w0123456789x")
+VOCABULARY = Vocabulary(VocabularyConfig(), pa.array(WORDS), np.ones(30, np.int64), "w0123456789x")
 
 
 def random_sentences(number: int, seed: int = 0, longest: int = 12) -> list[list[str]]:
@@ -23,7 +23,7 @@ def random_sentences(number: int, seed: int = 0, longest: int = 12) -> list[list
 
 def paired(sentences: Sequence[Sequence[str]]) -> Batch:
     """Each sentence as a pair, the second from its middle on; it follows in every other."""
-    batch = LEXICON.batch(sentences)
+    batch = VOCABULARY.batch(sentences)
     place = torch.arange(batch.words.shape[1])
     is_second = batch.mask & (place >= batch.lengths[:, None] // 2)
     follows = torch.arange(len(sentences)) % 2

@@ -15,7 +15,7 @@ Three = tuple[Tensor, Tensor, Tensor]
 
 
 def numbers(rows: int = ROWS) -> tuple[Three, Tensor]:
-    """Vectors, weight, bias that want gradients; and answers, some of them twice."""
+    """Vectors, weight, bias that want gradients; and targets, some of them twice."""
     torch.manual_seed(rows)
     shapes = ((rows, WIDTH), (WORDS, WIDTH), (WORDS,))
     vectors, weight, bias = (torch.randn(shape, requires_grad=True) for shape in shapes)
@@ -23,7 +23,7 @@ def numbers(rows: int = ROWS) -> tuple[Three, Tensor]:
 
 
 def gradients(loss: Tensor, of: Three) -> tuple[Tensor, ...]:
-    return torch.autograd.grad(loss * 0.7, of)  # a slope other than one
+    return torch.autograd.grad(loss * 0.7, of)  # a grad_output other than one
 
 
 def assert_alike(found: Tensor, expected: Tensor, of: Three) -> None:
@@ -34,79 +34,81 @@ def assert_alike(found: Tensor, expected: Tensor, of: Three) -> None:
 
 @pytest.mark.parametrize("rows", [1, ROWS, 200])
 def test_the_full_loss_and_its_gradient_are_torchs(rows: int) -> None:
-    of, answers = numbers(rows)
+    of, targets = numbers(rows)
     vectors, weight, bias = of
-    expected = functional.cross_entropy(vectors @ weight.t() + bias, answers, reduction="sum")
-    assert_alike(summed_cross_entropy(vectors, weight, bias, answers), expected, of)
+    expected = functional.cross_entropy(vectors @ weight.t() + bias, targets, reduction="sum")
+    assert_alike(summed_cross_entropy(vectors, weight, bias, targets), expected, of)
 
 
-@pytest.mark.parametrize("among", [[3], [4, 9, 1, 22], list(range(WORDS))])
-def test_among_some_words_only_these_and_the_answer_compete(among: list[int]) -> None:
-    of, answers = numbers()
+@pytest.mark.parametrize("negatives", [[3], [4, 9, 1, 22], list(range(WORDS))])
+def test_with_negatives_only_these_and_the_target_compete(negatives: list[int]) -> None:
+    of, targets = numbers()
     vectors, weight, bias = of
-    found = summed_cross_entropy(vectors, weight, bias, answers, torch.tensor(among))
+    found = summed_cross_entropy(vectors, weight, bias, targets, torch.tensor(negatives))
     expected = torch.zeros(())
-    for row, answer in enumerate(answers.tolist()):
-        rivals = [answer, *(word for word in among if word != answer)]
-        logits = torch.stack([vectors[row] @ weight[word] + bias[word] for word in rivals])
+    for row, target in enumerate(targets.tolist()):
+        words = [target, *(word for word in negatives if word != target)]
+        logits = torch.stack([vectors[row] @ weight[word] + bias[word] for word in words])
         expected = expected + logits.logsumexp(0) - logits[0]
     assert_alike(found, expected, of)
 
 
 @pytest.mark.parametrize("chunk", [1, 2 * WORDS, 5 * WORDS + 3])
-@pytest.mark.parametrize("among", [None, [4, 9, 1, 22]])
-def test_the_size_of_a_chunk_changes_nothing(chunk: int, among: list[int] | None) -> None:
-    of, answers = numbers()
-    some = None if among is None else torch.tensor(among)
-    whole = summed_cross_entropy(*of, answers, some)
-    told = log_probabilities(*of, answers).detach()
+@pytest.mark.parametrize("negatives", [None, [4, 9, 1, 22]])
+def test_the_size_of_a_chunk_changes_nothing(chunk: int, negatives: list[int] | None) -> None:
+    of, targets = numbers()
+    some = None if negatives is None else torch.tensor(negatives)
+    whole = summed_cross_entropy(*of, targets, some)
+    told = log_probabilities(*of, targets).detach()
     with patch.object(crossentropy, "_CHUNK", chunk):
-        assert_alike(summed_cross_entropy(*of, answers, some), whole, of)
-        assert torch.allclose(log_probabilities(*of, answers).detach(), told, atol=1e-6)
+        assert_alike(summed_cross_entropy(*of, targets, some), whole, of)
+        assert torch.allclose(log_probabilities(*of, targets).detach(), told, atol=1e-6)
 
 
 def test_log_probabilities_are_torchs() -> None:
-    of, answers = numbers()
+    of, targets = numbers()
     vectors, weight, bias = (tensor.detach() for tensor in of)
-    expected = -functional.cross_entropy(vectors @ weight.t() + bias, answers, reduction="none")
-    assert torch.allclose(log_probabilities(vectors, weight, bias, answers), expected, atol=1e-5)
+    expected = -functional.cross_entropy(vectors @ weight.t() + bias, targets, reduction="none")
+    assert torch.allclose(log_probabilities(vectors, weight, bias, targets), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("among", [None, [4, 9, 1, 22]])
-def test_nothing_asked_costs_nothing(among: list[int] | None) -> None:
-    of, answers = numbers(0)
-    loss = summed_cross_entropy(*of, answers, None if among is None else torch.tensor(among))
+@pytest.mark.parametrize("negatives", [None, [4, 9, 1, 22]])
+def test_no_targets_cost_nothing(negatives: list[int] | None) -> None:
+    of, targets = numbers(0)
+    loss = summed_cross_entropy(
+        *of, targets, None if negatives is None else torch.tensor(negatives)
+    )
     assert float(loss.detach()) == 0
     assert not any(bool(gradient.any()) for gradient in gradients(loss, of))
-    assert log_probabilities(*of, answers).shape == (0,)
+    assert log_probabilities(*of, targets).shape == (0,)
 
 
-@pytest.mark.parametrize("among", [None, [4, 9, 1, 22]])
-def test_vectors_in_bfloat16_give_the_loss_to_its_precision(among: list[int] | None) -> None:
-    of, answers = numbers(200)
+@pytest.mark.parametrize("negatives", [None, [4, 9, 1, 22]])
+def test_vectors_in_bfloat16_give_the_loss_to_its_precision(negatives: list[int] | None) -> None:
+    of, targets = numbers(200)
     vectors, weight, bias = of
-    some = None if among is None else torch.tensor(among)
-    exact = summed_cross_entropy(vectors, weight, bias, answers, some)
-    rough = summed_cross_entropy(vectors.bfloat16(), weight, bias, answers, some)
+    some = None if negatives is None else torch.tensor(negatives)
+    exact = summed_cross_entropy(vectors, weight, bias, targets, some)
+    rough = summed_cross_entropy(vectors.bfloat16(), weight, bias, targets, some)
     assert torch.allclose(rough, exact, rtol=0.01)
     for one, other in zip(gradients(rough, of), gradients(exact, of), strict=True):
         assert one.dtype == torch.float32
         assert float((one - other).norm() / other.norm()) < 0.02
-    told = log_probabilities(vectors.bfloat16(), weight, bias, answers).detach()
-    assert torch.allclose(told, log_probabilities(*of, answers).detach(), atol=0.1)
+    told = log_probabilities(vectors.bfloat16(), weight, bias, targets).detach()
+    assert torch.allclose(told, log_probabilities(*of, targets).detach(), atol=0.1)
 
 
 def test_autocast_gives_the_loss_to_its_precision() -> None:
-    of, answers = numbers(200)
-    exact = summed_cross_entropy(*of, answers)
+    of, targets = numbers(200)
+    exact = summed_cross_entropy(*of, targets)
     with torch.autocast("cpu", torch.bfloat16):
-        rough = summed_cross_entropy(*of, answers)
+        rough = summed_cross_entropy(*of, targets)
     assert torch.allclose(rough, exact, rtol=0.01)
     for one, other in zip(gradients(rough, of), gradients(exact, of), strict=True):
         assert float((one - other).norm() / other.norm()) < 0.02
 
 
-def test_an_answer_all_but_ruled_out_costs_much_and_not_infinitely_much() -> None:
+def test_a_target_all_but_ruled_out_costs_much_and_not_infinitely_much() -> None:
     vectors, weight = torch.ones(1, 1, requires_grad=True), torch.tensor([[-400.0], [400.0]])
     loss = summed_cross_entropy(vectors, weight, torch.zeros(2), torch.tensor([0]))
     assert float(loss.detach()) == pytest.approx(800)

@@ -1,76 +1,77 @@
-"""The two objectives that read in a direction: which word is asked for where."""
+"""The two objectives that read in a direction: which word is the target where."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
-from objectives.making import LEXICON, random_sentences
-from polyseme.batches import END, START
+from objectives.making import VOCABULARY, random_sentences
+from polyseme.data import BOS, EOS
 from polyseme.encoders.encoded import Encoded
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.objectives.places import answers_of
-from polyseme.objectives.question import Asked
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
+from polyseme.objectives.targets import Targets, word_ids
 
 FULL = FullSoftmaxConfig()
 
 
-def read_off(asked: Asked, number: int) -> list[list[tuple[int, int]]]:
-    """For each sentence, (place, answer) in order."""
+def read_off(part: Targets, number: int) -> list[list[tuple[int, int]]]:
+    """For each sentence, (place, target) in order."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(number)]
-    for row, column, answer in zip(
-        *(t.tolist() for t in (asked.rows, asked.columns, asked.answers)), strict=True
+    for row, column, target in zip(
+        *(t.tolist() for t in (part.rows, part.columns, part.ids)), strict=True
     ):
-        found[row].append((column, answer))
+        found[row].append((column, target))
     return found
 
 
-def test_each_direction_is_asked_for_the_neighbour_it_has_not_read() -> None:
+def test_each_direction_predicts_the_neighbour_it_has_not_read() -> None:
     sentences = random_sentences(9)
-    batch = LEXICON.batch(sentences)
-    objective = Bidirectional(BidirectionalConfig(softmax=FULL), vocabulary=LEXICON.size, width=4)
-    question = objective.ask(batch, LEXICON, np.random.default_rng(0))
-    ahead = read_off(question.asked["forward"], 9)
-    behind = read_off(question.asked["backward"], 9)
+    batch = VOCABULARY.batch(sentences)
+    objective = Bidirectional(BidirectionalConfig(softmax=FULL), vocab_size=VOCABULARY.size, dim=4)
+    targets = objective.make_targets(batch, VOCABULARY, np.random.default_rng(0))
+    ahead = read_off(targets.parts["forward"], 9)
+    behind = read_off(targets.parts["backward"], 9)
     for row, sentence in enumerate(sentences):
-        known = LEXICON.ids_of(pa.array(sentence)).tolist()
-        ids = [START, *known, END]
+        known = VOCABULARY.ids_of(pa.array(sentence)).tolist()
+        ids = [BOS, *known, EOS]
         assert ahead[row] == [(place, ids[place + 1]) for place in range(len(ids) - 1)]
         assert behind[row] == [(place, ids[place - 1]) for place in range(1, len(ids))]
-    assert question.counts == dict.fromkeys(("forward", "backward"), batch.num_words - 9)
+    assert targets.counts == dict.fromkeys(("forward", "backward"), batch.num_words - 9)
 
 
-def test_a_causal_model_is_asked_what_the_forward_half_is_asked() -> None:
-    batch = LEXICON.batch(random_sentences(9))
-    one = Causal(CausalConfig(softmax=FULL), vocabulary=LEXICON.size, width=4)
-    both = Bidirectional(BidirectionalConfig(softmax=FULL), vocabulary=LEXICON.size, width=4)
-    found = one.ask(batch, LEXICON, np.random.default_rng(0)).asked["forward"]
-    expected = both.ask(batch, LEXICON, np.random.default_rng(0)).asked["forward"]
-    for name in ("rows", "columns", "answers"):
+def test_a_causal_model_predicts_what_the_forward_half_predicts() -> None:
+    batch = VOCABULARY.batch(random_sentences(9))
+    one = Causal(CausalConfig(softmax=FULL), vocab_size=VOCABULARY.size, dim=4)
+    both = Bidirectional(BidirectionalConfig(softmax=FULL), vocab_size=VOCABULARY.size, dim=4)
+    found = one.make_targets(batch, VOCABULARY, np.random.default_rng(0)).parts["forward"]
+    expected = both.make_targets(batch, VOCABULARY, np.random.default_rng(0)).parts["forward"]
+    for name in ("rows", "columns", "ids"):
         assert torch.equal(getattr(found, name), getattr(expected, name))
 
 
-def test_each_direction_is_told_from_its_own_half() -> None:
-    batch = LEXICON.batch([["w1", "w2"]])
-    objective = Bidirectional(BidirectionalConfig(softmax=FULL), vocabulary=LEXICON.size, width=4)
-    question = objective.ask(batch, LEXICON, np.random.default_rng(0))
+def test_each_direction_predicts_from_its_own_half() -> None:
+    batch = VOCABULARY.batch([["w1", "w2"]])
+    objective = Bidirectional(BidirectionalConfig(softmax=FULL), vocab_size=VOCABULARY.size, dim=4)
+    targets = objective.make_targets(batch, VOCABULARY, np.random.default_rng(0))
     top = torch.arange(32.0).view(1, 4, 8)
-    guesses = objective.guess(Encoded((top,), batch.mask, True), question)
-    assert torch.equal(guesses["forward"].vectors, top[0, :3, :4])
-    assert torch.equal(guesses["backward"].vectors, top[0, 1:, 4:])
+    predictions = objective.predict(lambda _: Encoded((top,), batch.mask, True), targets)
+    assert torch.equal(predictions["forward"].vectors, top[0, :3, :4])
+    assert torch.equal(predictions["backward"].vectors, top[0, 1:, 4:])
 
 
 @pytest.mark.parametrize("is_sampled", [True, False])
-def test_candidates_are_drawn_where_the_softmax_is_sampled(is_sampled: bool) -> None:
-    softmax = SampledSoftmaxConfig(samples=7) if is_sampled else FULL
-    objective = Causal(CausalConfig(softmax=softmax), vocabulary=LEXICON.size, width=4)
-    question = objective.ask(LEXICON.batch([["w1"]]), LEXICON, np.random.default_rng(0))
-    assert (question.candidates is not None) == is_sampled
-    assert not is_sampled or len(question.candidates.ids) == 7  # type: ignore[union-attr]
+def test_negatives_are_sampled_where_the_softmax_is(is_sampled: bool) -> None:
+    softmax = SampledSoftmaxConfig(num_samples=7) if is_sampled else FULL
+    objective = Causal(CausalConfig(softmax=softmax), vocab_size=VOCABULARY.size, dim=4)
+    targets = objective.make_targets(
+        VOCABULARY.batch([["w1"]]), VOCABULARY, np.random.default_rng(0)
+    )
+    assert (targets.negatives is not None) == is_sampled
+    assert not is_sampled or len(targets.negatives.ids) == 7  # type: ignore[union-attr]
 
 
 def test_the_id_of_every_place_is_known() -> None:
-    ids = answers_of(LEXICON.batch([["w0", "x1"], ["w2"]]))
-    assert ids.tolist() == [[START, 5, 3, END], [START, 7, END, 0]]
+    ids = word_ids(VOCABULARY.batch([["w0", "x1"], ["w2"]]))
+    assert ids.tolist() == [[BOS, 5, 3, EOS], [BOS, 7, EOS, 0]]

@@ -1,4 +1,6 @@
-"""From vectors to words: what is drawn, what it is corrected by, and what is shared."""
+"""From vectors to words: what is sampled, what it is corrected by, and what is shared."""
+
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -6,99 +8,107 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from polyseme.batches import PADDING
 from polyseme.config import build
+from polyseme.data import PAD
 from polyseme.errors import ConfigError
 from polyseme.model import LanguageModel, ModelConfig
+from polyseme.objectives import crossentropy
 from polyseme.objectives.causal import Causal
-from polyseme.objectives.question import Candidates
 from polyseme.objectives.softmaxes import (
     AdaptiveSoftmax,
     AdaptiveSoftmaxConfig,
     FullSoftmaxConfig,
     SampledSoftmaxConfig,
+    SoftmaxConfig,
     WordSoftmax,
     build_softmax,
-    draw_candidates,
-    log_expected,
+    log_q,
+    sample_negatives,
 )
+from polyseme.objectives.targets import Negatives
 
-VOCABULARY, WIDTH = 40, 6
+VOCAB_SIZE, DIM = 40, 6
 
 
-def word_softmax(samples: int | None = None) -> WordSoftmax:
+def word_softmax(num_samples: int | None = None) -> WordSoftmax:
     torch.manual_seed(0)
-    config = FullSoftmaxConfig() if samples is None else SampledSoftmaxConfig(samples=samples)
-    softmax = WordSoftmax(config, vocabulary=VOCABULARY, width=WIDTH)
+    config = (
+        FullSoftmaxConfig()
+        if num_samples is None
+        else SampledSoftmaxConfig(num_samples=num_samples)
+    )
+    softmax = WordSoftmax(config, vocab_size=VOCAB_SIZE, dim=DIM)
     nn.init.normal_(softmax.bias)
     return softmax
 
 
-def asked(rows: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
+def vectors_and_targets(rows: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
     random = torch.Generator().manual_seed(1)
-    vectors = torch.randn(rows, WIDTH, generator=random)
-    return vectors.requires_grad_(), torch.randint(1, VOCABULARY, (rows,), generator=random)
+    vectors = torch.randn(rows, DIM, generator=random)
+    return vectors.requires_grad_(), torch.randint(1, VOCAB_SIZE, (rows,), generator=random)
 
 
-@pytest.mark.parametrize(("number", "vocabulary"), [(1, 9), (7, 9), (50, 60), (64, 5000)])
-def test_candidates_are_different_and_never_padding(number: int, vocabulary: int) -> None:
+@pytest.mark.parametrize(("number", "vocab_size"), [(1, 9), (7, 9), (50, 60), (64, 5000)])
+def test_negatives_are_different_and_never_padding(number: int, vocab_size: int) -> None:
     for seed in range(20):
-        drawn = draw_candidates(number, vocabulary, np.random.default_rng(seed))
-        assert len(set(drawn.ids.tolist())) == len(drawn.ids) == number
-        assert PADDING not in drawn.ids
-        assert int(drawn.ids.max()) < vocabulary
-        assert drawn.tries >= number
+        negatives = sample_negatives(number, vocab_size, np.random.default_rng(seed))
+        assert len(set(negatives.ids.tolist())) == len(negatives.ids) == number
+        assert PAD not in negatives.ids
+        assert int(negatives.ids.max()) < vocab_size
+        assert negatives.num_tries >= number
 
 
 def test_all_words_are_taken_where_there_are_too_few() -> None:
-    drawn = draw_candidates(100, 9, np.random.default_rng(0))
-    assert drawn.ids.tolist() == list(range(1, 9))
-    assert not log_expected(9, drawn.tries, torch.device("cpu")).any()
+    negatives = sample_negatives(100, 9, np.random.default_rng(0))
+    assert negatives.ids.tolist() == list(range(1, 9))
+    assert not log_q(9, negatives.num_tries, torch.device("cpu")).any()
 
 
-def test_the_same_chance_draws_the_same_candidates() -> None:
-    one, other = (draw_candidates(20, 500, np.random.default_rng(4)) for _ in range(2))
+def test_the_same_seed_samples_the_same_negatives() -> None:
+    one, other = (sample_negatives(20, 500, np.random.default_rng(4)) for _ in range(2))
     assert torch.equal(one.ids, other.ids)
-    assert one.tries == other.tries
+    assert one.num_tries == other.num_tries
 
 
-def test_a_word_is_among_the_candidates_as_often_as_is_expected() -> None:
-    random, vocabulary, draws = np.random.default_rng(0), 60, 3000
-    counted, expected = torch.zeros(vocabulary), torch.zeros(vocabulary)
+def test_a_word_is_among_the_negatives_as_often_as_is_expected() -> None:
+    random, vocab_size, draws = np.random.default_rng(0), 60, 3000
+    counted, expected = torch.zeros(vocab_size), torch.zeros(vocab_size)
     for _ in range(draws):
-        drawn = draw_candidates(12, vocabulary, random)
-        counted[drawn.ids] += 1
-        expected += log_expected(vocabulary, drawn.tries, torch.device("cpu")).exp()
+        negatives = sample_negatives(12, vocab_size, random)
+        counted[negatives.ids] += 1
+        expected += log_q(vocab_size, negatives.num_tries, torch.device("cpu")).exp()
     # Four standard errors of a share near one half, and a little for a last draw that is known
     # to have been new.
     assert torch.allclose(counted[1:] / draws, expected[1:] / draws, atol=4 * 0.5 / draws**0.5)
     assert counted[1] > 2 * counted[10] > 2 * counted[59]
 
 
-def test_with_all_candidates_the_gradient_is_the_full_softmaxs() -> None:
-    sampled, (vectors, answers) = word_softmax(samples=VOCABULARY), asked()
-    drawn = sampled.draw(np.random.default_rng(0))
-    loss = sampled.loss(vectors, answers, table=None, drawn=drawn)
+def test_with_all_words_as_negatives_the_gradient_is_the_full_softmaxs() -> None:
+    sampled, (vectors, targets) = word_softmax(num_samples=VOCAB_SIZE), vectors_and_targets()
+    negatives = sampled.sample_negatives(np.random.default_rng(0))
+    loss = sampled.loss(vectors, targets, table=None, negatives=negatives)
     assert sampled.weight is not None
     logits = vectors @ sampled.weight.t() + sampled.bias
-    # Padding is no word and never a rival.
-    expected = functional.cross_entropy(logits[:, 1:], answers - 1, reduction="sum")
+    # Padding is no word and never a negative.
+    expected = functional.cross_entropy(logits[:, 1:], targets - 1, reduction="sum")
     of = (vectors, sampled.weight, sampled.bias)
     pairs = zip(torch.autograd.grad(loss, of), torch.autograd.grad(expected, of), strict=True)
     assert all(torch.allclose(one, other, atol=1e-5) for one, other in pairs)
 
 
-def test_with_more_candidates_the_mean_gradient_nears_the_full_softmaxs() -> None:
-    vectors, answers = asked()
+def test_with_more_negatives_the_mean_gradient_nears_the_full_softmaxs() -> None:
+    vectors, targets = vectors_and_targets()
     full = word_softmax()
-    target = torch.autograd.grad(full.loss(vectors, answers, table=None, drawn=None), vectors)[0]
+    target = torch.autograd.grad(full.loss(vectors, targets, table=None, negatives=None), vectors)[
+        0
+    ]
     distances = []
-    for samples in (4, 12, 30):
-        softmax, random = word_softmax(samples=samples), np.random.default_rng(0)
+    for num_samples in (4, 12, 30):
+        softmax, random = word_softmax(num_samples=num_samples), np.random.default_rng(0)
         mean = torch.zeros_like(vectors)
         for _ in range(300):
-            drawn = softmax.draw(random)
-            loss = softmax.loss(vectors, answers, table=None, drawn=drawn)
+            negatives = softmax.sample_negatives(random)
+            loss = softmax.loss(vectors, targets, table=None, negatives=negatives)
             mean += torch.autograd.grad(loss, vectors)[0] / 300
         distances.append(float((mean - target).norm() / target.norm()))
     assert distances[0] > distances[1] > distances[2]
@@ -106,13 +116,13 @@ def test_with_more_candidates_the_mean_gradient_nears_the_full_softmaxs() -> Non
 
 
 def test_without_the_correction_frequent_words_would_be_held_down() -> None:
-    """The loss of drawn words is that of the full softmax over words as often as they are drawn."""
-    softmax, (vectors, answers) = word_softmax(samples=5), asked(1)
-    drawn = Candidates(torch.tensor([1, 2, 8, 30]), tries=9)
-    loss = softmax.loss(vectors, answers, table=None, drawn=drawn)
+    """The loss with negatives is that of the full softmax over words as often as sampled."""
+    softmax, (vectors, targets) = word_softmax(num_samples=5), vectors_and_targets(1)
+    negatives = Negatives(torch.tensor([1, 2, 8, 30]), num_tries=9)
+    loss = softmax.loss(vectors, targets, table=None, negatives=negatives)
     assert softmax.weight is not None
-    words = [int(answers[0]), *(w for w in drawn.ids.tolist() if w != int(answers[0]))]
-    chances = [np.log((word + 1) / word) / np.log(VOCABULARY) for word in words]
+    words = [int(targets[0]), *(w for w in negatives.ids.tolist() if w != int(targets[0]))]
+    chances = [np.log((word + 1) / word) / np.log(VOCAB_SIZE) for word in words]
     shifts = torch.tensor([np.log(1 - (1 - chance) ** 9) for chance in chances])
     logits = softmax.weight[words] @ vectors[0] + softmax.bias[words] - shifts
     assert float(loss.detach()) == pytest.approx(
@@ -120,30 +130,30 @@ def test_without_the_correction_frequent_words_would_be_held_down() -> None:
     )
 
 
-@pytest.mark.parametrize("vocabulary", [8, 21, 100])
+@pytest.mark.parametrize("vocab_size", [8, 21, 100])
 def test_an_adaptive_softmax_trains_on_the_very_probabilities_it_is_measured_by(
-    vocabulary: int,
+    vocab_size: int,
 ) -> None:
     torch.manual_seed(0)
-    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), shrink=2)
-    softmax = build_softmax(config, vocabulary=vocabulary, width=8)
+    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2)
+    softmax = build_softmax(config, vocab_size=vocab_size, dim=8)
     assert isinstance(softmax, AdaptiveSoftmax)
-    assert softmax.draw(np.random.default_rng(0)) is None
-    vectors, answers = torch.randn(30, 8), torch.randint(1, vocabulary, (30,))
-    told = softmax.log_probabilities(vectors, answers, table=None)
-    loss = softmax.loss(vectors, answers, table=None, drawn=None)
+    assert softmax.sample_negatives(np.random.default_rng(0)) is None
+    vectors, targets = torch.randn(30, 8), torch.randint(1, vocab_size, (30,))
+    told = softmax.log_probabilities(vectors, targets, table=None)
+    loss = softmax.loss(vectors, targets, table=None, negatives=None)
     assert torch.allclose(loss, -told.sum())
     every = softmax.log_probabilities(
-        vectors[:1].expand(vocabulary, -1), torch.arange(vocabulary), table=None
+        vectors[:1].expand(vocab_size, -1), torch.arange(vocab_size), table=None
     )
     assert float(every.exp().sum().detach()) == pytest.approx(1, abs=1e-5)
 
 
-def test_an_adaptive_softmax_that_is_asked_nothing_costs_nothing() -> None:
-    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), shrink=2)
-    softmax = AdaptiveSoftmax(config, vocabulary=40, width=8)
+def test_an_adaptive_softmax_without_targets_costs_nothing() -> None:
+    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2)
+    softmax = AdaptiveSoftmax(config, vocab_size=40, dim=8)
     vectors = torch.randn(0, 8, requires_grad=True)
-    loss = softmax.loss(vectors, torch.empty(0, dtype=torch.long), table=None, drawn=None)
+    loss = softmax.loss(vectors, torch.empty(0, dtype=torch.long), table=None, negatives=None)
     assert float(loss.detach()) == 0
 
 
@@ -153,35 +163,74 @@ def test_cutoffs_that_do_not_rise_are_refused(cutoffs: list[int]) -> None:
         build(AdaptiveSoftmaxConfig, {"cutoffs": cutoffs})
 
 
-def test_groups_that_would_have_no_width_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"nothing of the encoder's width 8.*shrink lower"):
-        AdaptiveSoftmax(AdaptiveSoftmaxConfig(cutoffs=(10, 20)), vocabulary=40, width=8)
+def test_clusters_that_would_have_no_dimensions_are_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"none of the encoder's 8.*div_value lower"):
+        AdaptiveSoftmax(AdaptiveSoftmaxConfig(cutoffs=(10, 20)), vocab_size=40, dim=8)
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_tied_weights_are_one_tensor_that_learns_from_both_sides(kind: str) -> None:
     values = {
-        "lexicon": {"characters": "none"},
+        "vocabulary": {"characters": "none"},
         "encoder": {
-            "input": {"kind": "lookup", "width": 6},
-            "context": {"kind": "none", "width": 6},
+            "input": {"kind": "word", "dim": 6},
+            "contextualizer": {"kind": "none", "dim": 6},
             "direction": "forward",
         },
         "objective": {"kind": "causal", "softmax": {"kind": kind, "tied": True}},
     }
-    network = LanguageModel(build(ModelConfig, values), vocabulary=20, alphabet=0)
+    network = LanguageModel(build(ModelConfig, values), vocab_size=20, num_chars=0)
     wide = [name for name, weight in network.state_dict().items() if weight.shape == (20, 6)]
-    assert wide == ["encoder.inputs.table.weight"]
-    table = network.encoder.inputs.table
+    assert wide == ["encoder.inputs.word_embedding.weight"]
+    table = network.encoder.inputs.word_embedding
     assert table is not None
     assert isinstance(network.objective, Causal)
     head = network.objective.softmax
-    # Word 7 is read, word 9 is the answer: each side alone would leave the other without slope.
+    # Word 7 is read, word 9 is the target: each side alone would leave the other without gradient.
     loss = head.loss(
         table(torch.tensor([7])),
         torch.tensor([9]),
         table=table.weight,
-        drawn=Candidates(torch.tensor([3]), 1),
+        negatives=Negatives(torch.tensor([3]), 1),
     )
-    (slope,) = torch.autograd.grad(loss, table.weight)
-    assert slope.any(dim=1).nonzero().squeeze(1).tolist() == [3, 7, 9]
+    (gradient,) = torch.autograd.grad(loss, table.weight)
+    assert gradient.any(dim=1).nonzero().squeeze(1).tolist() == [3, 7, 9]
+
+
+SOFTMAXES: dict[str, SoftmaxConfig] = {
+    "full": FullSoftmaxConfig(),
+    "sampled": SampledSoftmaxConfig(num_samples=5),
+    "tied": FullSoftmaxConfig(tied=True),
+    "adaptive": AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2),
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 70])
+@pytest.mark.parametrize("kind", SOFTMAXES)
+def test_the_top_words_are_those_of_the_full_distribution(kind: str, rows: int) -> None:
+    torch.manual_seed(0)
+    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    if isinstance(head, WordSoftmax):
+        nn.init.normal_(head.bias)
+    vectors, table = torch.randn(rows, DIM), torch.randn(VOCAB_SIZE, DIM)
+    with torch.no_grad(), patch.object(crossentropy, "_CHUNK", 1):  # 70 rows are several chunks
+        log_probs, ids = head.top_k(vectors, 7, table=table)
+    assert log_probs.shape == ids.shape == (rows, 7)
+    every = torch.arange(VOCAB_SIZE)
+    for vector, told, words in zip(vectors, log_probs, ids, strict=True):
+        repeated = vector.expand(VOCAB_SIZE, -1)
+        with torch.no_grad():
+            distribution = head.log_probabilities(repeated, every, table=table)
+        order = sorted(every.tolist(), key=lambda word: -float(distribution[word]))
+        assert words.tolist() == order[:7]
+        assert torch.allclose(told, distribution[words], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", SOFTMAXES)
+def test_all_words_are_the_top_words_if_so_many_are_wanted(kind: str) -> None:
+    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    with torch.no_grad():
+        table = torch.randn(VOCAB_SIZE, DIM)
+        log_probs, ids = head.top_k(torch.randn(3, DIM), VOCAB_SIZE, table=table)
+    assert torch.allclose(log_probs.exp().sum(dim=-1), torch.ones(3), atol=1e-5)
+    assert all(sorted(row) == list(range(VOCAB_SIZE)) for row in ids.tolist())

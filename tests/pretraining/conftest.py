@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from encoders.kernel import compiler, library
+from encoders.kernel import compiler, kernels, library
 
 from polyseme.text.corpus import Corpus
 from pretraining.making import rule_corpus
 
-__all__ = ["compiler", "library"]
+__all__ = ["compiler", "kernels", "library"]
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from polyseme.batches.lexicon import Lexicon
-from polyseme.batches.stream import BatchConfig
 from polyseme.commands import prepare
 from polyseme.config import build
+from polyseme.data.stream import BatchConfig
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model, ModelConfig
 from polyseme.pretraining.train_module import Pretraining
 from polyseme.text.corpus import Corpus
-from polyseme.text.running import text_settings
 
 ANIMALS = ("cat", "dog", "hen", "cow", "pig", "fox")
 SOUNDS = ("purrs", "barks", "clucks", "moos", "grunts", "howls")
@@ -44,11 +43,11 @@ def rule_corpus(folder: Path) -> Corpus:
 def tiny_values(**changes: Any) -> dict[str, Any]:
     """Settings of a tiny ELMo; `changes` replaces whole parts."""
     values: dict[str, Any] = {
-        "lexicon": {"size": 100, "min_count": 1},
+        "vocabulary": {"size": 100, "min_count": 1},
         "encoder": {
-            "input": {"kind": "lookup", "width": 16},
-            "context": {"kind": "lstm", "layers": 2, "width": 16, "cells": 24},
-            "direction": "apart",
+            "input": {"kind": "word", "dim": 16},
+            "contextualizer": {"kind": "lstm", "num_layers": 2, "proj_size": 16, "hidden_size": 24},
+            "direction": "separate",
         },
         "objective": {"kind": "bidirectional", "softmax": {"kind": "full"}},
     }
@@ -58,7 +57,7 @@ def tiny_values(**changes: Any) -> dict[str, Any]:
 def tiny_model(corpus: Corpus, **changes: Any) -> Model:
     """An untrained tiny model for a corpus."""
     config = build(ModelConfig, tiny_values(**changes))
-    return Model.new(config, Lexicon.of(corpus, config.lexicon), text_settings(corpus))
+    return Model.new(config, Vocabulary.of(corpus, config.vocabulary), corpus.preparation)
 
 
 def tiny_train_module(corpus: Corpus, *, seed: int = 1, **changes: Any) -> Pretraining:

@@ -16,9 +16,9 @@ from polyseme.pretraining.settings import RunConfig
 
 def test_changes_touch_only_what_they_name() -> None:
     preset = PRESETS["elmo-mini"]
-    changed = resolve_model(preset, {"encoder": {"context": {"layers": 3}}})
+    changed = resolve_model(preset, {"encoder": {"contextualizer": {"num_layers": 3}}})
     before = preset.model.model_dump()
-    before["encoder"]["context"]["layers"] = 3
+    before["encoder"]["contextualizer"]["num_layers"] = 3
     assert changed.model_dump() == before
     assert resolve_model(preset, {}) == preset.model
 
@@ -30,8 +30,8 @@ def test_another_kind_takes_nothing_over_from_the_old_one() -> None:
 
 
 def test_a_misspelt_setting_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"lexicon\.sizes is not a setting"):
-        resolve_model(PRESETS["elmo-mini"], {"lexicon": {"sizes": 3}})
+    with pytest.raises(ConfigError, match=r"vocabulary\.sizes is not a setting"):
+        resolve_model(PRESETS["elmo-mini"], {"vocabulary": {"sizes": 3}})
     with pytest.raises(ConfigError, match="Did you mean 'words'"):
         resolve_batches(PRESETS["elmo-mini"], {"word": 3})
 
@@ -42,8 +42,8 @@ def test_an_unknown_point_names_the_known_ones() -> None:
 
 
 def test_parts_that_do_not_fit_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match="needs an encoder that reads 'apart'"):
-        resolve_model(PRESETS["elmo-mini"], {"encoder": {"direction": "together"}})
+    with pytest.raises(ConfigError, match="needs an encoder of direction 'separate'"):
+        resolve_model(PRESETS["elmo-mini"], {"encoder": {"direction": "joint"}})
 
 
 def test_the_run_takes_the_points_learning_rate_unless_told() -> None:

@@ -16,8 +16,9 @@ SENTENCES = [["The", "old", "cat", "purrs"], ["cat"], ["an", "unseen", "word", "
 def test_each_word_has_the_probability_the_model_gives_it(corpus: Corpus) -> None:
     model = tiny_model(corpus)
     for sentence, score in zip(SENTENCES, score_sentences(model, SENTENCES), strict=True):
-        batch = model.lexicon.batch([sentence])
-        question = model.network.objective.ask(batch, model.lexicon, np.random.default_rng(0))
+        batch = model.vocabulary.batch([sentence])
+        random = np.random.default_rng(0)
+        targets = model.network.objective.make_targets(batch, model.vocabulary, random)
         with torch.no_grad():
             forward, backward = model.network.encoder(batch).halves
             softmax = model.network.objective.softmax
@@ -31,7 +32,7 @@ def test_each_word_has_the_probability_the_model_gives_it(corpus: Corpus) -> Non
                 far_end = len(sentence) + 1 if steps == 1 else 0
                 total = sum(expected) + float(table[far_end - steps, ids[far_end]])
                 assert score.parts[part].total == pytest.approx(total, abs=1e-4)
-        assert set(question.asked) == set(score.parts)
+        assert set(targets.parts) == set(score.parts)
 
 
 def test_scores_do_not_depend_on_the_other_sentences(corpus: Corpus) -> None:

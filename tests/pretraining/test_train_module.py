@@ -1,4 +1,4 @@
-"""A language model on a corpus as the loop sees it: same questions, honest measures."""
+"""A language model on a corpus as the loop sees it: same targets, honest measures."""
 
 import contextlib
 import copy
@@ -14,11 +14,11 @@ import pytest
 import torch
 from listening import Heard
 
-from polyseme.batches import Batch, Lexicon
-from polyseme.encoders import compiled
-from polyseme.encoders.compiled import Kernel
+from polyseme.data import Batch, Vocabulary
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import TrainingStoppedError
-from polyseme.objectives.question import Question
+from polyseme.objectives.targets import TrainingTargets
 from polyseme.text.corpus import Corpus
 from polyseme.training import loop
 from polyseme.training.loop import train
@@ -28,30 +28,30 @@ from pretraining.making import tiny_train_module
 
 MASKED: dict[str, Any] = {
     "encoder": {
-        "input": {"kind": "lookup", "width": 16},
-        "context": {"kind": "lstm", "layers": 1, "width": 16},
-        "direction": "together",
+        "input": {"kind": "word", "dim": 16},
+        "contextualizer": {"kind": "lstm", "num_layers": 1, "proj_size": 16},
+        "direction": "joint",
     },
     "objective": {
         "kind": "masked",
         "next_sentence": False,
-        "softmax": {"kind": "sampled", "samples": 5},
+        "softmax": {"kind": "sampled", "num_samples": 5},
     },
 }
 
 
-def same(left: Question, right: Question) -> bool:
-    assert left.candidates is not None
-    assert right.candidates is not None
+def same(left: TrainingTargets, right: TrainingTargets) -> bool:
+    assert left.negatives is not None
+    assert right.negatives is not None
     pairs = [
         (left.batch.words, right.batch.words),
-        (left.candidates.ids, right.candidates.ids),
-        *((left.asked[part].columns, right.asked[part].columns) for part in left.asked),
+        (left.negatives.ids, right.negatives.ids),
+        *((left.parts[part].columns, right.parts[part].columns) for part in left.parts),
     ]
     return all(torch.equal(one, other) for one, other in pairs)
 
 
-def test_questions_go_on_from_a_position_as_if_never_stopped(corpus: Corpus) -> None:
+def test_targets_go_on_from_a_position_as_if_never_stopped(corpus: Corpus) -> None:
     first = tiny_train_module(corpus, **MASKED).batches({})
     whole = list(itertools.islice(first, 30))
     for place in (0, 7, 20):
@@ -60,29 +60,31 @@ def test_questions_go_on_from_a_position_as_if_never_stopped(corpus: Corpus) -> 
         assert all(same(a[0], b[0]) for a, b in zip(whole[place + 1 :], rest, strict=True))
 
 
-def test_no_two_batches_hide_the_same_places(corpus: Corpus) -> None:
+def test_no_two_batches_mask_the_same_positions(corpus: Corpus) -> None:
     some = list(itertools.islice(tiny_train_module(corpus, **MASKED).batches({}), 6))
-    drawn = [tuple(question.candidates.ids.tolist()) for question, _ in some if question.candidates]
+    drawn = [tuple(targets.negatives.ids.tolist()) for targets, _ in some if targets.negatives]
     assert len(set(drawn)) > 1
 
 
 def first_draws(corpus: Corpus, position: Position, *, seed: int, number: int) -> list[float]:
-    """The first number of each batch's chance, of which all that is drawn follows."""
+    """The first random number of each batch, from which all others follow."""
     train_module = tiny_train_module(corpus, seed=seed, **MASKED)
     objective, found = train_module.module.objective, []
-    whole = objective.ask
+    whole = objective.make_targets
 
-    def ask(batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:
+    def make_targets(
+        batch: Batch, vocabulary: Vocabulary, random: np.random.Generator
+    ) -> TrainingTargets:
         found.append(copy.deepcopy(random).random())
-        return whole(batch, lexicon, random)
+        return whole(batch, vocabulary, random)
 
-    objective.ask = ask  # type: ignore[method-assign]
-    for _ in itertools.islice(train_module._questions(position), number):
+    objective.make_targets = make_targets  # type: ignore[method-assign]
+    for _ in itertools.islice(train_module._targets(position), number):
         pass
     return found
 
 
-def test_every_batch_of_every_epoch_and_seed_has_chance_of_its_own(corpus: Corpus) -> None:
+def test_every_batch_of_every_epoch_and_seed_has_a_seed_of_its_own(corpus: Corpus) -> None:
     epochs = [{"epoch": epoch, "window": 0, "batch": 0} for epoch in range(3)]
     found = [
         draw
@@ -94,13 +96,15 @@ def test_every_batch_of_every_epoch_and_seed_has_chance_of_its_own(corpus: Corpu
     assert len(set(found)) == len(found)
 
 
-def test_an_untrained_model_has_the_perplexity_of_a_guess(corpus: Corpus) -> None:
+def test_an_untrained_model_has_the_perplexity_of_a_uniform_model(corpus: Corpus) -> None:
     train_module = tiny_train_module(corpus)
-    size = train_module.model.lexicon.size
+    size = train_module.model.vocabulary.size
     with torch.no_grad():
         for parameter in train_module.module.parameters():
             parameter.zero_()
-    assert train_module.evaluate() == pytest.approx({"forward": size, "backward": size})
+    assert train_module.evaluate() == pytest.approx(
+        {"forward_perplexity": size, "backward_perplexity": size}
+    )
 
 
 def test_training_finds_the_rule_of_the_text(corpus: Corpus, tmp_path: Path) -> None:
@@ -109,8 +113,8 @@ def test_training_finds_the_rule_of_the_text(corpus: Corpus, tmp_path: Path) -> 
     outcome = train(train_module, config, tmp_path)
     # Only the first word (3 to 1) and the animal are open, 0.56 and 1.58 nats in the text as it is
     # made; over 8 predictions a perplexity of 1.31, give or take what happened to be held out.
-    assert 1.27 < outcome.measures["forward"] < 1.5
-    assert 1.27 < outcome.measures["backward"] < 1.5
+    assert 1.27 < outcome.measures["forward_perplexity"] < 1.5
+    assert 1.27 < outcome.measures["backward_perplexity"] < 1.5
 
 
 def test_a_run_that_goes_on_after_the_kernel_was_built_or_removed_says_so(
@@ -121,7 +125,7 @@ def test_a_run_that_goes_on_after_the_kernel_was_built_or_removed_says_so(
     heard = Heard()
     told = []
     for kernel, stops in ((None, True), (library, True), (None, False)):
-        monkeypatch.setattr(compiled, "load", lambda chosen=kernel: chosen)
+        monkeypatch.setattr(loader, "load", lambda chosen=kernel: chosen)
         torch.manual_seed(0)
         train_module = tiny_train_module(corpus)
         told.append(train_module.environment(device="cpu", precision="float32")["kernel"])

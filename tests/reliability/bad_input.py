@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from text.making import pack
 
-from polyseme.text.settings import Format
+from polyseme.text.settings import InputFormat
 from polyseme.text.sources import Compression
 
 GOOD = "A good line of words .\n"
@@ -25,7 +25,7 @@ class Kind:
     data: bytes
     units: int | None
     kept: int | None
-    format: Format = "text"
+    format: InputFormat = "text"
     compression: Compression | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -55,8 +55,8 @@ def table(columns: dict[str, Any], **options: Any) -> bytes:
 
 def broken_row_group() -> bytes:
     data = table({"text": [f"row {i}" for i in range(30)]}, row_group_size=10, use_dictionary=False)
-    facts = pq.read_metadata(io.BytesIO(data)).row_group(1).column(0)
-    begin, size = facts.data_page_offset, facts.total_compressed_size
+    metadata = pq.read_metadata(io.BytesIO(data)).row_group(1).column(0)
+    begin, size = metadata.data_page_offset, metadata.total_compressed_size
     broken: bytes = data[:begin] + b"\xff" * size + data[begin + size :]
     return broken
 
@@ -121,7 +121,7 @@ TEXT_KINDS: dict[str, Callable[[], Kind]] = {
         "中文\n".encode() + "中文\n".encode("gb18030") + "été\n".encode("latin-1"), 3, 1
     ),
     "a pile of combining marks": lambda: around(
-        ("Z" + "\u0301\u0316" * 5000 + "\n").encode(), settings={"normalise": "NFC"}
+        ("Z" + "\u0301\u0316" * 5000 + "\n").encode(), settings={"unicode_normalization": "NFC"}
     ),
     "form feeds": lambda: around(b"page\x0cpage\x0b\n", kept=1),
     "line separators of Unicode": lambda: around("a\u2028b\u2029c\u0085d\n".encode(), kept=1),

@@ -18,15 +18,15 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from polyseme.batches.lexicon import Lexicon, LexiconConfig
-from polyseme.batches.window import read_window, row_groups
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
+from polyseme.data.window import read_window, row_groups
+from polyseme.embedding.corpus_parts import parts_of
+from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import PolysemeError
 from polyseme.model import Model
 from polyseme.tasks.task import Task
 from polyseme.text.corpus import Corpus
 from polyseme.text.statistics import coverage, most_frequent
-from polyseme.vectors.corpus_parts import parts_of
-from polyseme.vectors.folder import VectorFolder
 
 MEMORY = 3 << 29  # 1.5 GB
 PATIENCE = 20  # seconds, for what waits instead of working
@@ -38,12 +38,12 @@ def open_corpus(folder: Path) -> None:
     assert corpus.config is not None
     coverage(corpus.vocabulary, 100)
     most_frequent(corpus.vocabulary, 10)
-    lexicon = Lexicon.of(corpus, LexiconConfig(min_count=1))
+    vocabulary = Vocabulary.of(corpus, VocabularyConfig(min_count=1))
     for part in parts_of(corpus)[:3]:
         for _ in part.sentences():
             pass
     for group in row_groups(corpus.shards)[:3]:
-        read_window([group], lexicon, is_held_out=False, with_documents=True)
+        read_window([group], vocabulary, is_held_out=False, with_documents=True)
 
 
 def open_vectors(folder: Path) -> None:
@@ -91,7 +91,7 @@ def main(honest: str, cases: str) -> None:
 
 def watch(kind: str, folder: Path) -> dict[str, Any]:
     before = status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins again
     started = time.process_time()
     told = ""
     signal.alarm(PATIENCE)

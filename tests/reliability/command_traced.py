@@ -6,11 +6,11 @@ command_traced.py COMMAND ARGUMENTS
 import importlib
 import sys
 
-from polyseme.cli import main
+from polyseme.cli.app import main
 from reliability.traced import announce
 
 if __name__ == "__main__":
-    for module in (f"commands.{sys.argv[1]}", "text.vocabulary", "text.shards", "terminal"):
+    for module in (f"commands.{sys.argv[1]}", "text.word_counts", "text.shards", "cli.terminal"):
         importlib.import_module(f"polyseme.{module}")
     announce()
     main()

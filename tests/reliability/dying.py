@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from polyseme.scratchnames import new_name
+from polyseme.storage.scratchnames import new_name
 
 _CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 
@@ -36,7 +36,7 @@ class Death:
     def watching(self, folder: Path, at: int | None = None) -> Iterator[None]:
         """Die in here, or only count."""
         self.folder, self.at, self.seen = str(folder), at, 0
-        with patch("polyseme.files.new_name", _name_of_dead):
+        with patch("polyseme.storage.files.new_name", _name_of_dead):
             try:
                 yield
             except DiedError:

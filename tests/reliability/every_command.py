@@ -12,11 +12,11 @@ from legacy.bilm_files import OPTIONS, arrays_for
 from pretraining.making import rule_text
 from tasks.cases import make_task
 
-from polyseme.cli import main
+from polyseme.cli.app import main
 
 SMALL = (
-    *("--preset", "elmo-teaching", "--set", "model.encoder.context.width=16"),
-    *("--set", "model.lexicon.min_count=1", "--set", "batches.words=300"),
+    *("--preset", "elmo-teaching", "--set", "model.encoder.contextualizer.proj_size=16"),
+    *("--set", "model.vocabulary.min_count=1", "--set", "batches.words=300"),
 )
 
 
@@ -49,7 +49,7 @@ def commands(folder: Path) -> list[list[str]]:
         ("embed", model, corpus, "--workers", 2, "--out", folder / "vectors"),
         ("vectors", "info", folder / "vectors", "--verify"),
         ("inspect", corpus, "--verify"),
-        ("convert", folder / "old", folder / "elmo", "--language", "en"),
+        ("convert", "import", folder / "old", folder / "elmo", "--language", "en"),
         ("train", case.task, "--out", task, *quick),
         ("evaluate", task),
         ("predict", task, "word1 word10"),

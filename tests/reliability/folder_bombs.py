@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
 import torch
-from vectors.bulk_cases import make_case
+from embedding.bulk_cases import make_case
 
 from polyseme.config import build
-from polyseme.files import canonical_json, describe_file
-from polyseme.tasks.examples import Tagged
+from polyseme.storage.files import canonical_json, describe_file
+from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.task import Task
 from reliability.config_bombs import POSSIBLE, numbers_in, put
@@ -46,18 +46,20 @@ def make_honest(folder: Path) -> Honest:
     """Small ones, once for all."""
     case = make_case(folder / "made")
     case.embed(folder / "vectors")
-    spelling = {"filters": {"filters": [{"width": 3, "number": 5}], "highways": 1, "width": 4}}
+    characters = {
+        "cnn": {"filters": [{"width": 3, "num_filters": 5}], "num_highway_layers": 1, "dim": 4}
+    }
     values = {
         "data": {"train": "train", "reader": {"kind": "columns"}},
-        "feed": {
+        "embeddings": {
             "words": {
-                "vectors": {"kind": "new", "width": 6},
+                "vectors": {"kind": "new", "dim": 6},
                 "trained": True,
-                "spelling": spelling,
+                "characters": characters,
             },
             "model": {"kind": "frozen", "model": case.model, "cached": False},
         },
-        "network": {"kind": "tagging", "context": {"width": 8}},
+        "network": {"kind": "tagging", "context": {"dim": 8}},
     }
     torch.manual_seed(1)
     example = Tagged(("word1", "word2", "word3"), ("B-NAME", "I-NAME", "O"))
@@ -76,9 +78,10 @@ def seal(folder: Path) -> None:
             if (folder / name).is_file():
                 size = (folder / name).stat().st_size
                 told.update(describe_file(folder / name) if size < HUGE else {"bytes": size})
-        told = {k: manifest[k] for k in ("preparation", "feed", "facts") if k in manifest}
-        if "told_sha256" in manifest:
-            manifest["told_sha256"] = hashlib.sha256(canonical_json(told).encode()).hexdigest()
+        others = ("artifact", "format", "metadata_sha256", "files")
+        told = {key: value for key, value in manifest.items() if key not in others}
+        if "metadata_sha256" in manifest:
+            manifest["metadata_sha256"] = hashlib.sha256(canonical_json(told).encode()).hexdigest()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return
     path.write_text(canonical_json(manifest), encoding="utf-8")
@@ -167,11 +170,17 @@ NAMED: dict[str, tuple[str, Harm]] = {
     "a dotted key of 20,000 parts": ("model", _append("config.toml", dotted(20_000))),
     "a dotted key of 50,000 parts": ("task", _append("config.toml", dotted(50_000))),
     "30,001 labels": ("task", _words(lambda values: values.update(LABELS))),
-    "known.width of a milliard": ("task", _words(lambda v: v["known"].update(width=10**9))),
-    "known.width of 65,536": ("task", _words(lambda v: v["known"].update(width=65_536))),
-    "context.width of 12,000": ("task", _setting(("network", "context", "width"), 12_000)),
-    "context.layers of 16": ("task", _setting(("network", "context", "layers"), 16)),
-    "a million characters": ("task", _words(lambda v: v["known"].update(characters="x" * 10**6))),
+    "vocabulary.dim of a milliard": (
+        "task",
+        _words(lambda v: v["vocabulary"].update(dim=10**9)),
+    ),
+    "vocabulary.dim of 65,536": ("task", _words(lambda v: v["vocabulary"].update(dim=65_536))),
+    "context.dim of 12,000": ("task", _setting(("network", "context", "dim"), 12_000)),
+    "context.num_layers of 16": ("task", _setting(("network", "context", "num_layers"), 16)),
+    "a million characters": (
+        "task",
+        _words(lambda v: v["vocabulary"].update(characters="x" * 10**6)),
+    ),
     "a model's manifest of 3 GB": ("model", sparse("manifest.json")),
     "a task's manifest of 3 GB": ("task", sparse("manifest.json")),
     "a corpus's manifest of 3 GB": ("corpus", sparse("manifest.json")),
@@ -258,11 +267,11 @@ def _any_words(folder: Path, chance: random.Random) -> None:
     values = json.loads(path.read_text(encoding="utf-8"))
     size = chance.choice(SIZES)
     many = ["w"] * max(0, min(size, 10**6))
-    change = chance.choice(["labels", "width", "words", "characters", "units"])
+    change = chance.choice(["labels", "dim", "words", "characters", "labelled_characters"])
     if change == "labels":
         values["labels"] = [f"B-{number}" for number in range(len(many))]
     else:
-        values["known"][change] = {"width": size, "characters": "".join(many)}.get(change, many)
+        values["vocabulary"][change] = {"dim": size, "characters": "".join(many)}.get(change, many)
     path.write_text(json.dumps(values), encoding="utf-8")
 
 

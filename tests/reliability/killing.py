@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 import psutil
-from engines.jobs import hashes
+from executors.jobs import hashes
 
 Driver = subprocess.Popen[bytes]
 _MOST_RUNS = 5

@@ -4,9 +4,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from engines.jobs import capitals_job, make_inputs
+from executors.jobs import capitals_job, make_inputs
 
-from polyseme.engines import LocalConfig, run_job
+from polyseme.executors import ExecutorConfig, run_job
 from reliability.slow_copies import copy_in_place
 from reliability.traced import announce
 
@@ -18,7 +18,7 @@ def commit_one_shard(inputs: Path, out: Path, manner: str = "careful") -> None:
     job = capitals_job()
     if manner == "careless":
         job = replace(job, publish=copy_in_place)
-    run_job(job, shards, out, engine=LocalConfig(workers=1))
+    run_job(job, shards, out, executor=ExecutorConfig(workers=1))
 
 
 if __name__ == "__main__":

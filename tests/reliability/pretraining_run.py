@@ -19,7 +19,7 @@ from pretraining.making import tiny_train_module, tiny_values
 from training.toy import settings
 
 from polyseme.errors import PolysemeError
-from polyseme.objectives.question import Question
+from polyseme.objectives.targets import TrainingTargets
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import train
 from polyseme.training.train_module import Position
@@ -28,20 +28,20 @@ RANK = os.environ.get("RANK", "0")
 
 
 def noted(
-    stream: Iterator[tuple[Question, Position]], folder: Path, signal_at: int | None
-) -> Iterator[tuple[Question, Position]]:
+    stream: Iterator[tuple[TrainingTargets, Position]], folder: Path, signal_at: int | None
+) -> Iterator[tuple[TrainingTargets, Position]]:
     """The same batches; after the last that is wanted, a signal to the first process."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"ids-{RANK}"
     before = len(path.read_text().splitlines()) if path.exists() else 0
     with path.open("a") as notes:
-        for done, (question, after) in enumerate(stream, start=before + 1):
-            ids = question.batch.ids[question.batch.words]
+        for done, (targets, after) in enumerate(stream, start=before + 1):
+            ids = targets.batch.ids[targets.batch.words]
             notes.write(f"{json.dumps(after)} {sha256(ids.numpy().tobytes()).hexdigest()}\n")
             notes.flush()
             if RANK == "0" and done == signal_at:
                 os.kill(os.getpid(), signal.SIGTERM)
-            yield question, after
+            yield targets, after
 
 
 def main(folder: str, corpus: str, values: str) -> int:

@@ -9,10 +9,10 @@ import time
 from functools import partial
 from pathlib import Path
 
-from engines.jobs import capitals_slowly, make_inputs
+from executors.jobs import capitals_slowly, make_inputs
 
-from polyseme.engines import LocalConfig, ShardJob, run_job
-from polyseme.files import publish
+from polyseme.executors import ExecutorConfig, ShardJob, run_job
+from polyseme.storage.files import publish
 
 
 def copy_in_place(scratch: Path, final: Path) -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         "settings",
         publish=copy_in_place if manner == "careless" else publish,
     )
-    run_job(job, make_inputs(Path(inputs), 40), Path(out), engine=LocalConfig(workers=2))
+    run_job(job, make_inputs(Path(inputs), 40), Path(out), executor=ExecutorConfig(workers=2))
     shutil.rmtree(inputs)
 
 

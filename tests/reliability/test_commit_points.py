@@ -8,15 +8,15 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
-from engines.jobs import FileShard, capitals_job, hashes, make_inputs
+from executors.jobs import FileShard, capitals_job, hashes, make_inputs
 from required import needs
 
-from polyseme.engines import commit_shard
 from polyseme.errors import StorageError
-from polyseme.files import disk_faults_explained
-from polyseme.text import vocabulary
+from polyseme.executors import commit_shard
+from polyseme.storage.files import disk_faults_explained
+from polyseme.text import word_counts
 from polyseme.text.shards import ShardWriter
-from polyseme.text.vocabulary import count_words
+from polyseme.text.word_counts import count_words
 from reliability import traced
 from reliability.killing import make_documents, prepare
 from reliability.one_shard import commit_one_shard
@@ -157,7 +157,7 @@ def test_a_corpus_is_absent_or_complete_whatever_call_was_the_last(
         prepare_again(texts, out)
         assert hashes(out) == quiet, point
         assert not (out / ".work").exists(), point
-    # DuckDB's threads share out their calls anew each time, so a few of the last points may
+    # DuckDB's threads share out their calls again each time, so a few of the last points may
     # never come; then the run ends as usual.
     assert codes.keys() <= {-9, 0}
     assert codes[0] <= len(points) // 10
@@ -220,7 +220,7 @@ def test_a_disk_that_duckdb_finds_full_is_told_in_words(
     small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It has no error numbers, only words, and calls a full disk a lack of memory.
-    monkeypatch.setattr(vocabulary, "_MEMORY", "40MB")
+    monkeypatch.setattr(word_counts, "_MEMORY", "40MB")
     shard = tmp_path / "shard.parquet"
     with ShardWriter(shard, ()) as writer:
         for i in range(100_000):

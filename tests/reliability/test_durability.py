@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from polyseme.files import publish, publish_folder, write_text
+from polyseme.storage.files import publish, publish_folder, write_text
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders cannot be flushed there")

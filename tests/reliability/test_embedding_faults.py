@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from engines.jobs import hashes
+from embedding.bulk_cases import Case, make_case
+from executors.jobs import hashes
 from required import needs
-from vectors.bulk_cases import Case, make_case
 
 from reliability import traced
 from reliability.small_disk import resize
@@ -32,12 +32,12 @@ def quiet(case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
 def embed(case: Case, out: Path, workers: int = 1) -> list[str]:
     """The words after `polyseme`; one worker is this process itself."""
     places = ["embed", str(case.model), str(case.corpus.folder), "--out", str(out)]
-    return [*places, "--layers", "top", "--width", "4", "--workers", str(workers)]
+    return [*places, "--layers", "top", "--pca", "4", "--workers", str(workers)]
 
 
 def embedded_again(case: Case, out: Path) -> Path:
     """The same command, undisturbed, in this process."""
-    case.embed(out, layers="top", width=4)
+    case.embed(out, layers="top", pca=4)
     return out
 
 

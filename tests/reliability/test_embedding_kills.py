@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from engines.jobs import hashes
+from executors.jobs import hashes
 from pretraining.making import tiny_model
 
+from polyseme.embedding.folder import VectorFolder
 from polyseme.text.corpus import Corpus
-from polyseme.vectors.folder import VectorFolder
 from reliability.killing import KilledRun, driver_dies, local_worker_dies, make_documents, prepare
 from reliability.mortal_cluster import RayCluster, three_nodes
 
@@ -40,7 +40,7 @@ class Quiet:
         subprocess.run(command, check=True, capture_output=True)
         self.reference = hashes(out)
         counts = VectorFolder.open(out).manifest["counts"]
-        assert counts["vectors"] == Corpus.open(self.corpus).accounting["words"]
+        assert counts["vectors"] == Corpus.open(self.corpus).read_stats["words"]
 
 
 _MADE: dict[int, Quiet] = {}
@@ -96,7 +96,7 @@ def test_vectors_made_on_ray_are_the_same_whoever_is_killed(
     driver_kills: int,
 ) -> None:
     out = tmp_path / "vectors"
-    on_ray = ("--engine", "ray", "--ray-address", cluster.address)
+    on_ray = ("--backend", "ray", "--ray-address", cluster.address)
     run = KilledRun(embed(quiet.model, quiet.corpus, out, *on_ray), out, quiet.reference)
     blows = [cluster.worker_dies] * worker_kills + [cluster.node_dies] * node_kills
     run.strike([*blows, *[driver_dies] * driver_kills], seed=2)

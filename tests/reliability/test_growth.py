@@ -15,16 +15,16 @@ from required import need_package
 from tasks.readers.making import reader
 from text.making import make_config, make_piece, make_source
 
-from polyseme.tasks.account import Account
+from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.readers import read_examples
-from polyseme.text.clean import UnfitTextError, clean
 from polyseme.text.formats import read_piece, vertical
+from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
 from polyseme.text.segmenters import load_segmenter
 from polyseme.text.segmenters.spacy_rules import SpacyRules
 from polyseme.text.sentences import split_sentences
-from polyseme.text.settings import Format
+from polyseme.text.settings import InputFormat
 from polyseme.text.streams import split_lines
 
 Work = Callable[[str], object]
@@ -152,11 +152,11 @@ CLEAN = ["a", "\x01", "é", "e\u0301", "\u0301\u0316", "a" + "\u0301\u0316" * 10
 @pytest.mark.parametrize("pattern", CLEAN)
 @pytest.mark.parametrize("form", [None, "NFC", "NFKD"])
 def test_cleaning_grows_with_the_text(pattern: str, form: Any, sizes: tuple[int, ...]) -> None:
-    config = make_config(normalise=form)
+    config = make_config(unicode_normalization=form)
 
     def run(text: str) -> None:
         with contextlib.suppress(UnfitTextError):
-            clean(text, config)
+            normalize(text, config)
 
     check_growth(lambda: run, partial(fill, pattern), sizes)
 
@@ -167,7 +167,7 @@ def test_cleaning_a_mountain_of_marks_takes_no_time(sizes: tuple[int, ...]) -> N
 
     def run(text: str) -> None:
         with pytest.raises(UnfitTextError):
-            clean(text, make_config(normalise="NFC"))
+            normalize(text, make_config(unicode_normalization="NFC"))
 
     check_growth(lambda: run, make, sizes)
 
@@ -215,7 +215,7 @@ def test_lines_grow_with_the_bytes(pattern: str, encoding: str, sizes: tuple[int
     check_growth(lambda: split, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
 
 
-READERS: list[tuple[Format, str, str]] = [
+READERS: list[tuple[InputFormat, str, str]] = [
     ("jsonl", "", "["),
     ("jsonl", '{"text":', '{"a":'),
     ("jsonl", '{"text":"', "\\u0041"),
@@ -241,7 +241,7 @@ READERS: list[tuple[Format, str, str]] = [
 
 @pytest.mark.parametrize(("kind", "head", "pattern"), READERS)
 def test_readers_grow_with_the_file(
-    kind: Format, head: str, pattern: str, tmp_path: Path, sizes: tuple[int, ...]
+    kind: InputFormat, head: str, pattern: str, tmp_path: Path, sizes: tuple[int, ...]
 ) -> None:
     def read(text: str) -> None:
         source = make_source(tmp_path, (head + text).encode(), kind)
@@ -287,7 +287,7 @@ def test_readers_of_examples_grow_with_the_file(
     def read(text: str) -> None:
         path.write_text(head + text, encoding="utf-8")
         senses.write_text("0\n" * text.count("\n"), encoding="utf-8")
-        for _ in read_examples(path, reader(**config), Account()):
+        for _ in read_examples(path, reader(**config), ExampleStats()):
             pass
 
     check_growth(lambda: read, partial(fill, pattern), sizes, SECONDS_PER_MEGABYTE_OF_LINES)
@@ -299,7 +299,7 @@ def test_converting_characters_grows_with_the_text(pattern: str, sizes: tuple[in
     config = make_config(language="zh", script="simplified")
 
     def convert(text: str) -> None:
-        clean(text, config)
+        normalize(text, config)
 
     check_growth(lambda: convert, partial(fill, pattern), sizes)
 

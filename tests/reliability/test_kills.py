@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engines.jobs import hashes
+from executors.jobs import hashes
 
 from reliability.killing import (
     KilledRun,
@@ -83,7 +83,7 @@ def test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed(
 ) -> None:
     source, reference = corpora[documents]
     out = tmp_path / "corpus"
-    on_ray = ("--engine", "ray", "--ray-address", cluster.address)
+    on_ray = ("--backend", "ray", "--ray-address", cluster.address)
     run = KilledRun(prepare(source, out, *on_ray), out, reference)
     run.strike(
         [cluster.worker_dies] * worker_kills

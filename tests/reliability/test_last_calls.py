@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from engines.jobs import hashes
+from executors.jobs import hashes
 
 from reliability.dying import Death
 from reliability.writing_commands import COMMANDS, Inputs, make_inputs

@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from engines.jobs import hashes
+from embedding.bulk_cases import Case, make_case
+from executors.jobs import hashes
 from one_thread import one_thread
 from tasks.making import TASKS, config_of, examples_for, save_model
 from torch import nn
-from vectors.bulk_cases import Case, make_case
 
+from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ModelError, PolysemeError, TrainingError, VectorsError
 from polyseme.model import Model
 from polyseme.progress import NullProgress
-from polyseme.tasks.learning import Material, learn
+from polyseme.tasks.embeddings.cache import CacheConfig, Origin, make_cache
 from polyseme.tasks.task import Task
 from polyseme.tasks.train_module import TaskTraining
-from polyseme.transfer.cache import CacheConfig, Origin, make_cache
-from polyseme.vectors.embedder import Embedder
+from polyseme.tasks.training import Splits, train_task
 
 __all__ = ["one_thread"]
 ROOT = Path(__file__).parents[2]
@@ -131,7 +131,7 @@ POISONS: dict[str, tuple[float, dict[str, Any]]] = {
         1e6,
         {"layers": "0", "dtype": "float16", "format": "allennlp-hdf5"},
     ),
-    "too large for float16, narrowed": (1e6, {"layers": "0", "dtype": "float16", "width": 4}),
+    "too large for float16, with PCA": (1e6, {"layers": "0", "dtype": "float16", "pca": 4}),
 }
 
 
@@ -152,9 +152,9 @@ ORIGIN = Origin(
     num_words=3,
     num_sentences=1,
     num_layers=2,
-    width=4,
+    dim=4,
     dtype="",
-    exact=False,
+    batch_invariant=False,
     environment={},
 )
 
@@ -255,7 +255,7 @@ def test_no_task_is_stored_that_is_not_finite(
     spoil: Spoil,
 ) -> None:
     config = config_of(name, models, tmp_path / "cache", epochs=EPOCHS)
-    material = Material(examples_for(name), examples_for(name, 8, seed=9), {})
+    splits = Splits(examples_for(name), examples_for(name, 8, seed=9), {})
     folder = tmp_path / "task"
 
     class Spoilt(TaskTraining):
@@ -264,12 +264,12 @@ def test_no_task_is_stored_that_is_not_finite(
             spoil(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr("polyseme.tasks.learning.TaskTraining", Spoilt)
+        patch.setattr("polyseme.tasks.training.TaskTraining", Spoilt)
         with pytest.raises((TrainingError, ModelError), match="finite"):
-            learn(config, material, folder, seed=1, progress=NullProgress())
+            train_task(config, splits, folder, seed=1, progress=NullProgress())
     assert not (folder / "manifest.json").exists()
     assert not (folder / "model.safetensors").exists()
     with pytest.raises(ModelError):
         Task.load(folder)
-    learn(config, material, tmp_path / "sound", seed=1, progress=NullProgress())
+    train_task(config, splits, tmp_path / "sound", seed=1, progress=NullProgress())
     assert Task.load(tmp_path / "sound")

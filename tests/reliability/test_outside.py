@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import polyseme
-from engines.jobs import forge_receipt, hashes
+from executors.jobs import forge_receipt, hashes
 
 from polyseme.errors import PolysemeError
 from reliability.victims import Planter, harm, make_victims, snapshot
@@ -123,7 +123,7 @@ def test_prepare_empties_no_folder_that_a_link_leads_to(
 def test_the_bulk_of_the_data_may_lie_on_another_disk(
     inputs: Inputs, tmp_path: Path, command: str, top: str
 ) -> None:
-    """Moved there with a link left behind, then made anew with other texts or settings."""
+    """Moved there with a link left behind, then made again with other texts or settings."""
     disk = make_victims(tmp_path / "disk") / "bulk"
     out = Path(shutil.copytree(_finished(command, inputs), tmp_path / "out"))
     for path in sorted((out / top).iterdir()):

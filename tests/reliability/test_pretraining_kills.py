@@ -21,7 +21,7 @@ from pretraining.making import rule_corpus
 from required import needs
 from training.toy import saved_digests
 
-from polyseme.files import sha256_of
+from polyseme.storage.files import sha256_of
 from polyseme.text.corpus import Corpus
 from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Checkpoints
@@ -61,10 +61,15 @@ def pretrain(corpus: Corpus, out: Path, steps: int, *, save_steps: int = INTERVA
     """The words after `polyseme`: a small ELMo with dropout."""
     return [
         *("pretrain", str(corpus.folder), "--preset", "elmo-teaching", "--out", str(out)),
-        "--keep-checkpoints",
-        *("--set", "model.encoder.context.width=16", "--set", "model.lexicon.min_count=1"),
+        "--keep-training-state",
+        *(
+            "--set",
+            "model.encoder.contextualizer.proj_size=16",
+            "--set",
+            "model.vocabulary.min_count=1",
+        ),
         *("--set", "batches.words=300", "--precision", "float32", "--evaluate-every", "50"),
-        *("--steps", str(steps), "--save-steps", str(save_steps), "--keep", "1"),
+        *("--steps", str(steps), "--save-steps", str(save_steps), "--keep-checkpoints", "1"),
     ]
 
 

@@ -34,7 +34,11 @@ SHARES = 12  # of each batch, however many processes there are
 def run_part(number: int, folder: Path, corpus: Corpus, *, shares: int, until: int) -> None:
     """The part of a run that so many processes do: up to a step, where a signal stops it."""
     is_last = until == STEPS
-    values = {"steps": STEPS, "accumulate": shares, "signal_at": None if is_last else until}
+    values = {
+        "steps": STEPS,
+        "gradient_accumulation_steps": shares,
+        "signal_at": None if is_last else until,
+    }
     line = python("reliability.pretraining_run", folder, corpus.folder, json.dumps(values))
     processes = start_together(number, line)
     said = [process.communicate()[1] for process in processes]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.addresses import addresses_of_this_machine, is_loopback
+from executors.addresses import addresses_of_this_machine, is_loopback
 from required import needs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]

@@ -32,7 +32,7 @@ from reliability.traced import Point, list_points, run_with, sample
 needs_strace = needs(traced.why_not() is None, traced.why_not() or "strace works", only_on="linux")
 EVERY = pytest.param(10**6, marks=pytest.mark.slow)
 STEPS = 6
-SHORT: dict[str, Any] = {"steps": STEPS, "save_steps": 2, "keep": 1}
+SHORT: dict[str, Any] = {"steps": STEPS, "save_steps": 2, "keep_checkpoints": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def finish(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:
     """Go on to the end, and check that nothing is left lying about."""
     found = whole(folder, **values)
     assert {path.name for path in folder.iterdir()} <= {"checkpoints", "run.jsonl"}
-    assert len(list((folder / "checkpoints").iterdir())) <= values.get("keep", 2)
+    assert len(list((folder / "checkpoints").iterdir())) <= values.get("keep_checkpoints", 2)
     return found
 
 
@@ -274,7 +274,7 @@ def test_a_long_run_keeps_its_memory_and_just_its_checkpoints(tmp_path: Path) ->
             assert len(list((tmp_path / "checkpoints").iterdir())) <= 3
             return {}
 
-    values: dict[str, Any] = {"save_steps": 100, "evaluate_every": 1000, "keep": 3}
-    train(Watching(), settings(20_000, when_not_finite="skip", **values), tmp_path)
+    values: dict[str, Any] = {"save_steps": 100, "evaluate_every": 1000, "keep_checkpoints": 3}
+    train(Watching(), settings(20_000, on_nonfinite="skip", **values), tmp_path)
     assert (used[-1] - used[4]) / 1024 <= 15  # MB in as many thousand steps
     assert len(list((tmp_path / "checkpoints").iterdir())) == 3

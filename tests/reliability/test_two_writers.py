@@ -14,7 +14,7 @@ from tasks.cases import TaskCase, make_task
 
 from polyseme.commands import predict, train
 from polyseme.config import build
-from polyseme.errors import EngineError
+from polyseme.errors import ExecutorError
 
 LINES = 200
 Answer = tuple[int, int, str, bytes]
@@ -46,7 +46,7 @@ def label_again_and_again(
         try:
             predict.run(settings(folder, writer, out))
             answers.put((number, writer, "done", out.read_bytes()))
-        except EngineError as error:
+        except ExecutorError as error:
             answers.put((number, writer, str(error), b""))
         except Exception as error:  # noqa: BLE001  # told below
             answers.put((number, writer, f"fault: {error!r}", b""))

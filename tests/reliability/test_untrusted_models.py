@@ -16,16 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from laws.cases import CASES, make
 from safetensors.torch import load_file, save
 
-from polyseme import folders
 from polyseme import model as model_module
-from polyseme.encoders import stored
 from polyseme.errors import ModelError, PolysemeError
-from polyseme.files import describe_file
 from polyseme.model import Model
+from polyseme.storage import folders, weights
+from polyseme.storage.files import describe_file
 from reliability.config_bombs import BOMBS, bombs
 from reliability.hostile_safetensors import SAFETENSORS, revalued
 
-CASE = make("lstm", "apart", "bidirectional", "fused", "full")
+CASE = make("lstm", "separate", "bidirectional", "word+characters", "full")
 MEMORY = 200 << 20
 
 
@@ -86,9 +85,13 @@ def flips(folder: Path, number: int, seed: int) -> Iterator[tuple[str, int, int]
 def told_of(model: Model) -> tuple[Any, ...]:
     """All that a model is, to be compared."""
     weights = [(name, w.numpy().tobytes()) for name, w in model.network.state_dict().items()]
-    lexicon = model.lexicon
-    known = (lexicon.words.to_pylist(), lexicon.counts.tolist(), lexicon.alphabet.characters)
-    return model.config, lexicon.config, known, weights, model.preparation, model.facts
+    vocabulary = model.vocabulary
+    known = (
+        vocabulary.words.to_pylist(),
+        vocabulary.counts.tolist(),
+        vocabulary.chars.characters,
+    )
+    return model.config, vocabulary.config, known, weights, model.preparation, model.metadata
 
 
 def silent_flips(folder: Path, number: int, seed: int) -> list[tuple[str, int, int]]:
@@ -122,8 +125,8 @@ def test_no_flipped_bit_of_a_thousand_gives_another_model(folder: Path) -> None:
 def test_what_a_manifest_tells_is_sealed(folder: Path) -> None:
     path = folder / "manifest.json"
     text = path.read_text(encoding="utf-8")
-    assert '"segmenter": "none"' in text
-    path.write_text(text.replace('"segmenter": "none"', '"segmenter": "other"'), encoding="utf-8")
+    assert '"metadata": {}' in text
+    path.write_text(text.replace('"metadata": {}', '"metadata": {"a": 1}'), encoding="utf-8")
     with pytest.raises(ModelError, match=r"manifest\.json"):
         Model.load(folder)
 
@@ -210,7 +213,7 @@ def test_many_layers_are_refused_by_the_file_they_are_not_in(
     bomb_folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = json.loads(BOMBS[0].config.model_dump_json(exclude_none=True))
-    values["encoder"]["context"]["layers"] = 256
+    values["encoder"]["contextualizer"]["num_layers"] = 256
     whole = load_file(bomb_folders[0] / "model.safetensors")
     built: list[bool] = []
     build_network = model_module.build_network
@@ -233,18 +236,18 @@ def test_many_layers_are_refused_by_the_file_they_are_not_in(
 def test_a_network_without_memory_has_the_shapes_of_the_real_one(case: Any, tmp_path: Path) -> None:
     model = case.model()
     path = tmp_path / "model.safetensors"
-    stored.write_weights(path, model.network)
+    weights.write_weights(path, model.network)
     built: list[Any] = []
 
     def build() -> Any:
-        built.append(model_module.build_network(case.config, model.lexicon))
+        built.append(model_module.build_network(case.config, model.vocabulary))
         return built[0]
 
-    stored.check_shapes(path, build)
+    weights.check_shapes(path, build)
     assert all(weight.is_meta for weight in built[0].state_dict().values())
-    for name, shape in list(stored.read_shapes(path).items())[:3]:
-        weights = load_file(path)
-        weights[name] = torch.zeros((*shape[:-1], shape[-1] + 1) if shape else (2,))
-        (tmp_path / "other.safetensors").write_bytes(save(weights))
+    for name, shape in list(weights.read_shapes(path).items())[:3]:
+        other = load_file(path)
+        other[name] = torch.zeros((*shape[:-1], shape[-1] + 1) if shape else (2,))
+        (tmp_path / "other.safetensors").write_bytes(save(other))
         with pytest.raises(ModelError, match="do not fit"):
-            stored.check_shapes(tmp_path / "other.safetensors", build)
+            weights.check_shapes(tmp_path / "other.safetensors", build)

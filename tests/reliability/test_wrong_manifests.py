@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches.making import make_corpus, numbered_documents
+from data.making import make_corpus, numbered_documents
+from tasks.embeddings.making import save_model
 from text.making import make_config
-from transfer.making import save_model
 
-from polyseme.commands import inspect, vectors
-from polyseme.engines.commit import read_receipt
+from polyseme.commands import inspect
+from polyseme.commands.vectors import info
+from polyseme.embedding.folder import ARTIFACT as VECTORS
+from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import PolysemeError
-from polyseme.files import canonical_json, describe_file
-from polyseme.folders import _SEAL, _seal
-from polyseme.model import KIND, Model
-from polyseme.tasks.seeds import best_in
-from polyseme.tasks.task import KIND as TASK
+from polyseme.executors.commit import read_receipt
+from polyseme.model import ARTIFACT, Model
+from polyseme.storage.files import canonical_json, describe_file
+from polyseme.storage.folders import _DIGEST, _digest
+from polyseme.tasks.folder import ARTIFACT as TASK
+from polyseme.tasks.folder import best_in
+from polyseme.text.corpus import ARTIFACT as CORPUS
 from polyseme.text.corpus import Corpus
-from polyseme.text.prepare import describe_preparation
-from polyseme.text.running import RunningText
+from polyseme.text.preprocessing import Preparation
 from polyseme.training.checkpoint import _MANIFEST, Checkpoints, DamagedCheckpointError
-from polyseme.vectors.folder import FORMAT_VERSION, VectorFolder
 
 WRONG: list[Any] = [None, 3, -1, "text", [], {}, [[1]], {"a": 1}, True, 1.5]
 
@@ -51,51 +53,61 @@ def test_a_corpus_with_a_wrong_manifest_is_refused_or_shown(tmp_path: Path) -> N
     corpus = make_corpus(tmp_path / "c", [numbered_documents(4)])
     path = corpus.folder / "manifest.json"
     good = json.loads(path.read_text(encoding="utf-8"))
-    (corpus.folder / "config.toml").write_text("", encoding="utf-8")
 
     def look() -> object:
         config = inspect.InspectConfig(folder=corpus.folder, verify=True)
-        inspect.show(inspect.run(config))
-        return RunningText({"settings": good["settings"], "preparation": good["preparation"]})
+        return inspect.show(inspect.run(config))
 
     assert not refused(look)
     manifests = list(broken(good))
     count = 0
     for manifest in manifests:
-        path.write_text(json.dumps(manifest), encoding="utf-8")
+        path.write_text(json.dumps(resealed(manifest, CORPUS.metadata_keys)), encoding="utf-8")
         count += refused(look)
     assert len(manifests) > 200
     assert count > len(manifests) // 2
-    for text in ("", "[" * 100_000, '{"preparation": {"format": 1}}', "\x1b"):
+    for text in ("", "[" * 100_000, '{"format": 1}', "\x1b"):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(PolysemeError):
             Corpus.open(corpus.folder)
 
 
 def test_vectors_with_a_wrong_manifest_are_refused_or_shown(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").touch()
     good = {
-        "vectors_format": FORMAT_VERSION,
+        "artifact": "vectors",
+        "format": VECTORS.version,
         "model": "0" * 64,
         "corpus": "0" * 64,
         "settings": {},
+        "environment": {},
         "columns": ["top"],
-        "width": 8,
-        "variance_kept": [0.5],
-        "counts": {"sentences": 1, "sentences_embedded": 1, "words_read": 2, "vectors": 2},
-        "files": {"vectors/a.parquet": {"bytes": 3, "sha256": "0" * 64}},
+        "dim": 8,
+        "explained_variance_ratio": [0.5],
+        "counts": {
+            "sentences": 1,
+            "sentences_embedded": 1,
+            "words_read": 2,
+            "unread_words": 0,
+            "vectors": 2,
+        },
+        "files": {
+            "vectors/a.parquet": {"bytes": 3, "sha256": "0" * 64},
+            "config.toml": describe_file(tmp_path / "config.toml"),
+        },
     }
     path = tmp_path / "manifest.json"
 
     def look() -> object:
-        config = vectors.VectorsCommandConfig(action="info", folder=tmp_path)
-        return vectors.show(vectors.run(config)), VectorFolder.open(tmp_path).damaged()
+        config = info.VectorsInfoConfig(folder=tmp_path)
+        return info.show(info.run(config)), VectorFolder.open(tmp_path).damaged()
 
-    path.write_text(json.dumps(good), encoding="utf-8")
+    path.write_text(json.dumps(resealed(good, VECTORS.metadata_keys)), encoding="utf-8")
     assert not refused(look)
     manifests = list(broken(good))
     count = 0
     for manifest in manifests:
-        path.write_text(json.dumps(manifest), encoding="utf-8")
+        path.write_text(json.dumps(resealed(manifest, VECTORS.metadata_keys)), encoding="utf-8")
         count += refused(look)
     assert count > 100
 
@@ -106,39 +118,39 @@ def test_a_model_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path:
     good = json.loads(path.read_text(encoding="utf-8"))
     count = 0
     for manifest in broken(good):
-        path.write_text(json.dumps(resealed(manifest, KIND.told)), encoding="utf-8")
+        path.write_text(json.dumps(resealed(manifest, ARTIFACT.metadata_keys)), encoding="utf-8")
         count += refused(lambda: Model.load(folder))
     assert count > 50
 
 
 def test_a_model_that_does_not_tell_how_its_text_was_prepared_is_refused() -> None:
-    config = make_config()
-    good = {
-        "settings": config.model_dump(mode="json"),
-        "preparation": describe_preparation(config),
-    }
-    assert not refused(lambda: RunningText(good))
-    assert all(refused(lambda: RunningText(wrong)) for wrong in WRONG)  # noqa: B023
-    count = sum(refused(lambda: RunningText(wrong)) for wrong in broken(good))  # noqa: B023
+    good = Preparation.of(make_config()).to_manifest()
+    assert Preparation.from_manifest(good) == Preparation.of(make_config())
+    count = 0
+    for wrong in (*WRONG, *broken(good)):
+        try:
+            Preparation.from_manifest(wrong)
+        except ValueError:
+            count += 1
     assert count > 100
 
 
 def test_a_task_with_a_wrong_manifest_is_refused_though_its_seal_fits(tmp_path: Path) -> None:
     good = {
-        "format": 1,
-        "feed": {"model": None},
-        "facts": {"dev": 0.5, "is_on_pairs": False},
+        "format": 2,
+        "embeddings": {"model": None},
+        "metadata": {"dev": 0.5, "is_on_pairs": False},
         "files": {},
     }
     for name in TASK.files:
         (tmp_path / name).write_text("", encoding="utf-8")
         good["files"][name] = describe_file(tmp_path / name)  # type: ignore[index]
     path = tmp_path / "manifest.json"
-    path.write_text(canonical_json(resealed(good, TASK.told)), encoding="utf-8")
+    path.write_text(canonical_json(resealed(good, TASK.metadata_keys)), encoding="utf-8")
     assert best_in(tmp_path) == tmp_path
     count = 0
     for manifest in broken(good):
-        path.write_text(canonical_json(resealed(manifest, TASK.told)), encoding="utf-8")
+        path.write_text(canonical_json(resealed(manifest, TASK.metadata_keys)), encoding="utf-8")
         count += refused(lambda: best_in(tmp_path))
     assert count > 80
 
@@ -147,7 +159,7 @@ def resealed(manifest: Any, told: tuple[str, ...]) -> Any:
     """As someone would who knows how: the hash of what is told fits again."""
     if not isinstance(manifest, dict) or not set(told) <= manifest.keys():
         return manifest
-    return {**manifest, _SEAL: _seal({name: manifest[name] for name in told})}
+    return {**manifest, _DIGEST: _digest({name: manifest[name] for name in told})}
 
 
 def test_a_receipt_that_is_not_one_counts_as_missing(tmp_path: Path) -> None:

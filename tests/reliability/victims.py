@@ -8,7 +8,7 @@ import stat
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from engines.jobs import forge_receipt
+from executors.jobs import forge_receipt
 
 Snapshot = dict[str, tuple[object, ...]]
 Names = Sequence[str]

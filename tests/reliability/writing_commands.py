@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from embedding.bulk_cases import Case
 from laws.cases import make
 from tasks.cases import TaskCase, make_task
-from vectors.bulk_cases import Case
 
 from polyseme.commands import (
     compare,
-    convert,
     embed,
     evaluate,
     inspect,
@@ -22,15 +21,16 @@ from polyseme.commands import (
     prepare,
     pretrain,
     train,
-    vectors,
 )
+from polyseme.commands.convert import export
+from polyseme.commands.vectors import info
 from polyseme.config import build
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.text.corpus import Corpus
 
 _SMALL_MODEL = {
-    "encoder": {"context": {"width": 16}},
-    "lexicon": {"min_count": 1},
+    "encoder": {"contextualizer": {"proj_size": 16}},
+    "vocabulary": {"min_count": 1},
 }
 
 
@@ -59,7 +59,7 @@ def make_inputs(folder: Path) -> Inputs:
     made = folder / "task" / "made"
     case = Case(task.model, Corpus.open(made / "corpus"), made / "text.txt")
     bytes_model = folder / "bytes-model"
-    make("plain-lstm", "apart", "bidirectional", "bytes", "full").model().save(
+    make("plain-lstm", "separate", "bidirectional", "bytes", "full").model().save(
         bytes_model, card="A model for tests."
     )
     return Inputs(folder, case, task, bytes_model)
@@ -80,7 +80,7 @@ def run_prepare(inputs: Inputs, out: Path, turn: int) -> None:
 
 def run_embed(inputs: Inputs, out: Path, turn: int) -> None:
     texts = [str(inputs.case.corpus.folder)] if turn % 3 else [str(inputs.texts[0])]
-    chosen: dict[str, Any] = {"layers": "top", "words": ["word1"], "width": (None, 8)[turn % 2]}
+    chosen: dict[str, Any] = {"layers": "top", "words": ["word1"], "pca": (None, 8)[turn % 2]}
     values = {
         "model": inputs.case.model,
         "inputs": texts,
@@ -93,7 +93,12 @@ def run_embed(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_pretrain(inputs: Inputs, out: Path, turn: int) -> None:
-    training = {"steps": 3, "save_steps": 1, "keep": 2 - turn % 2, "precision": "float32"}
+    training = {
+        "steps": 3,
+        "save_steps": 1,
+        "keep_checkpoints": 2 - turn % 2,
+        "precision": "float32",
+    }
     values = {
         "folder": inputs.case.corpus.folder,
         "out": out,
@@ -111,7 +116,7 @@ def run_train(inputs: Inputs, out: Path, turn: int) -> None:
         "task": inputs.task.task,
         "out": out,
         "training": {"epochs": 1},
-        "feed": {"model": {"cache": {"folder": str(inputs.folder.parent / "cache")}}},
+        "embeddings": {"model": {"cache": {"folder": str(inputs.folder.parent / "cache")}}},
     }
     train.run(build(train.TrainConfig, values))
 
@@ -122,7 +127,7 @@ def run_compare(inputs: Inputs, out: Path, turn: int) -> None:
         "out": out,
         "with_": ["static", "frozen"][: 1 + turn % 2],
         "training": {"epochs": 1},
-        "feed": {"model": {"cache": {"folder": str(inputs.folder.parent / "cache")}}},
+        "embeddings": {"model": {"cache": {"folder": str(inputs.folder.parent / "cache")}}},
     }
     compare.run(build(compare.CompareConfig, values))
 
@@ -141,9 +146,7 @@ def run_inspect(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_vectors(inputs: Inputs, out: Path, turn: int) -> None:
-    vectors.run(
-        build(vectors.VectorsCommandConfig, {"action": "info", "folder": out, "verify": True})
-    )
+    info.run(build(info.VectorsInfoConfig, {"folder": out, "verify": True}))
 
 
 def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
@@ -152,8 +155,8 @@ def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_convert(inputs: Inputs, out: Path, turn: int) -> None:
-    values = {"model": inputs.bytes_model, "folder": out, "to": "bilm-hdf5"}
-    convert.run(build(convert.ConvertConfig, values))
+    values = {"model": inputs.bytes_model, "folder": out}
+    export.run(build(export.ExportConfig, values))
 
 
 Command = Callable[[Inputs, Path, int], None]
@@ -191,7 +194,7 @@ WRITES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "prepare": ((*_CORPUS, *_SHARDS), _SHARD_FOLDERS),
     "embed": (
         (
-            *("manifest.json", "config.toml", "narrowing.safetensors", ".lock"),
+            *("manifest.json", "config.toml", "pca.safetensors", ".lock"),
             *("vectors/part-00000-0000.parquet", "vectors/part-00099-0000.parquet"),
             *("receipts/part-00000-0000.json", "receipts/part-00099-0000.json"),
             *_below("corpus", (*_CORPUS, *_SHARDS)),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from vectors.bulk_cases import make_case
+from embedding.bulk_cases import make_case
 
 TASK = """
 [data]
@@ -12,18 +12,18 @@ dev = "{folder}/dev.conll"
 test = "{folder}/test.conll"
 reader.kind = "columns"
 
-[feed.words]
-vectors = {{ kind = "new", width = 16 }}
+[embeddings.words]
+vectors = {{ kind = "new", dim = 16 }}
 trained = true
 
-[feed.model]
+[embeddings.model]
 kind = "frozen"
 model = "{model}"
 cache.folder = "{folder}/cache"
 
 [network]
 kind = "tagging"
-context.width = 16
+context.dim = 16
 
 [training]
 epochs = 12

@@ -62,7 +62,7 @@ def test_sum_best_and_marginals_are_those_of_all_sequences(
     total = crf.log_partition(emissions, mask)
     assert total.item() == pytest.approx(values.logsumexp(0).item())
 
-    labels, value = crf.best(emissions, mask)
+    labels, value = crf.decode(emissions, mask)
     assert value.item() == pytest.approx(values.max().item())
     assert tuple(labels[0].tolist()) == max(scores, key=lambda key: scores[key])
 
@@ -90,7 +90,7 @@ def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
     emissions = torch.tensor([[[0.0, 500.0]] * 5])
     mask = torch.ones(1, 5, dtype=torch.bool)
     assert crf.log_partition(emissions, mask).item() == 0.0
-    assert crf.best(emissions, mask)[0].tolist() == [[0] * 5]
+    assert crf.decode(emissions, mask)[0].tolist() == [[0] * 5]
 
 
 @pytest.mark.parametrize("rules", [None, RULES], ids=["free", "bio"])
@@ -121,14 +121,14 @@ def test_padding_changes_nothing_whatever_stands_in_it(fill: float) -> None:
     together = [
         parameter.grad.clone() for parameter in crf.parameters() if parameter.grad is not None
     ]
-    best, values = crf.best(padded, mask)
+    best, values = crf.decode(padded, mask)
     crf.zero_grad()
     for i, length in enumerate(lengths):
         alone = emissions[i : i + 1, :length], mask[i : i + 1, :length]
         loss = crf(alone[0], labels[i : i + 1, :length], alone[1])
         loss.sum().backward()
         assert loss.item() == pytest.approx(losses[i].item(), abs=1e-12)
-        labels_alone, value = crf.best(*alone)
+        labels_alone, value = crf.decode(*alone)
         assert value.item() == pytest.approx(values[i].item(), abs=1e-12)
         assert best[i].tolist() == labels_alone[0].tolist() + [0] * (6 - length)
     apart = [parameter.grad for parameter in crf.parameters() if parameter.grad is not None]
@@ -157,10 +157,10 @@ def test_an_inside_without_its_beginning_never_comes_out() -> None:
     emissions = torch.randn(64, 40, K, generator=generator) * 5
     emissions[:, :, [2, 4]] += 20
     mask = torch.arange(40) < torch.randint(1, 41, (64, 1), generator=generator)
-    best, _ = crf.best(emissions, mask)
+    best, _ = crf.decode(emissions, mask)
     for row, is_word in zip(best.tolist(), mask.tolist(), strict=True):
         assert is_allowed([LABELS[i] for i, yes in zip(row, is_word, strict=True) if yes], "bio")
-    free, _ = Crf(K).best(emissions, mask)
+    free, _ = Crf(K).decode(emissions, mask)
     assert any(LABELS[row[0]].startswith("I") for row in free.tolist()), "the case shows nothing"
 
 
@@ -198,4 +198,4 @@ def test_two_labels_that_must_alternate_are_learnt() -> None:
         optimizer.zero_grad()
         crf(emissions, labels, mask).sum().backward()
         optimizer.step()
-    assert torch.equal(crf.best(emissions, mask)[0], labels)
+    assert torch.equal(crf.decode(emissions, mask)[0], labels)

@@ -9,11 +9,12 @@ import pytest
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
-from polyseme.tasks.data import DataConfig, Split, read_split, thin, without_dev
-from polyseme.tasks.examples import Classified, Example, Paired
-from polyseme.tasks.networks import NetworkConfig
-from polyseme.tasks.networks.classification import ClassificationConfig
-from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.data import DataConfig, Split, read_split, subsample, without_dev
+from polyseme.tasks.families import NetworkConfig
+from polyseme.tasks.families.classification import ClassificationConfig, Classified
+from polyseme.tasks.families.family import Example
+from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.tagging import TaggingConfig
 from tasks.making import config_of, examples_for, task_of
 
 COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
@@ -21,18 +22,18 @@ COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
 
 def read(path: Path, network: NetworkConfig, kind: str = "columns", **others: Any) -> Split:
     reader = build(DataConfig, {"train": path, "reader": {"kind": kind, **others}}).reader
-    return read_split(path, reader, network, words_like=None)
+    return read_split(path, reader, network, tokenizer_from=None)
 
 
 def test_examples_of_the_wrong_family_are_named(tmp_path: Path) -> None:
     path = tmp_path / "train.conll"
     path.write_text(COLUMNS, encoding="utf-8")
-    examples, account = read(path, TaggingConfig())
-    assert [example.words for example in examples] == [  # type: ignore[union-attr]
-        ("Ada", "sleeps"),
-        ("She", "sees", "Bob"),
+    examples, stats = read(path, TaggingConfig())
+    assert [example.sentences for example in examples] == [
+        (("Ada", "sleeps"),),
+        (("She", "sees", "Bob"),),
     ]
-    assert account.examples == 2
+    assert stats.examples == 2
     with pytest.raises(ConfigError, match=r"'classification'.*classified.*has tagged ones"):
         read(path, ClassificationConfig())
 
@@ -40,17 +41,17 @@ def test_examples_of_the_wrong_family_are_named(tmp_path: Path) -> None:
 def test_running_text_needs_to_know_how_words_are_found(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
     path.write_text("text\tlabel\nA fine day\tgood\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"data\.words_like"):
+    with pytest.raises(ConfigError, match=r"data\.tokenizer_from"):
         read(path, ClassificationConfig(), "table")
 
 
-def test_an_example_without_a_word_is_counted_and_set_aside(tmp_path: Path) -> None:
+def test_an_example_without_a_word_is_counted_and_rejected(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     lines = ['{"text": ["A", "day"], "label": "good"}', '{"text": [], "label": "bad"}']
     path.write_text("\n".join(lines), encoding="utf-8")
-    examples, account = read(path, ClassificationConfig(), "table")
+    examples, stats = read(path, ClassificationConfig(), "table")
     assert examples == [Classified(("A", "day"), "good")]
-    assert account.read == account.kept + account.set_aside == 2
+    assert stats.read == stats.kept + stats.rejected == 2
 
 
 def test_subtrees_are_to_learn_from_and_never_to_be_measured_on(tmp_path: Path) -> None:
@@ -60,9 +61,9 @@ def test_subtrees_are_to_learn_from_and_never_to_be_measured_on(tmp_path: Path) 
     reader = build(DataConfig, config).reader
 
     def texts(*, to_learn: bool) -> list[Any]:
-        options = {"words_like": None, "to_learn": to_learn}
+        options = {"tokenizer_from": None, "to_learn": to_learn}
         found = read_split(path, reader, ClassificationConfig(), **options)  # type: ignore[arg-type]
-        return [example.text for example in found.examples]  # type: ignore[union-attr]
+        return [example.sentences[0] for example in found.examples]
 
     assert texts(to_learn=False) == [("A", "fine", "day")]
     assert ("fine", "day") in texts(to_learn=True)
@@ -74,7 +75,7 @@ def numbered(count: int) -> list[Example]:
 
 @pytest.mark.parametrize("count", [1, 7, 1000])
 def test_a_smaller_share_is_part_of_a_larger_one_and_as_large_as_asked(count: int) -> None:
-    shares = [thin(numbered(count), share) for share in (0.01, 0.05, 0.25, 1.0)]
+    shares = [subsample(numbered(count), share) for share in (0.01, 0.05, 0.25, 1.0)]
     for small, large in pairwise(shares):
         assert set(small) <= set(large)
     assert shares[-1] == numbered(count)
@@ -84,7 +85,7 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_as_large_as_asked(count: in
 
 
 def test_a_share_is_spread_over_the_file() -> None:
-    kept = [int(example.text[0]) for example in thin(numbered(1000), 0.1)]  # type: ignore[union-attr]
+    kept = [int(example.sentences[0][0]) for example in subsample(numbered(1000), 0.1)]
     assert max(np.diff(kept)) <= 30
     assert kept[0] < 30
     assert kept[-1] > 970
@@ -92,7 +93,7 @@ def test_a_share_is_spread_over_the_file() -> None:
 
 def test_without_development_data_every_tenth_example_is_kept_apart() -> None:
     rest, dev = without_dev(numbered(30))
-    assert [example.text for example in dev] == [("9",), ("19",), ("29",)]  # type: ignore[union-attr]
+    assert [example.sentences[0] for example in dev] == [("9",), ("19",), ("29",)]
     assert len(rest) == 27
     assert not set(rest) & set(dev)
     with pytest.raises(InputError, match="too few"):
@@ -120,6 +121,6 @@ def test_a_pair_s_sentences_stand_half_a_batch_apart(
     batch = data.batch(np.array([4, 2]))
     chosen = [examples[4], examples[2]]
     assert all(isinstance(pair, Paired) for pair in chosen)
-    expected = [len(pair.first) for pair in chosen] + [len(pair.second) for pair in chosen]  # type: ignore[union-attr]
-    assert batch.given.lengths.tolist() == expected
+    expected = [len(pair.sentences[part]) for part in (0, 1) for pair in chosen]
+    assert batch.features.lengths.tolist() == expected
     assert len(batch) == 2

@@ -13,11 +13,9 @@ from required import need_package
 
 from polyseme.tasks.measures import (
     LabelScore,
-    combine,
-    confusion,
-    tally_labels,
-    tally_spans,
-    tally_words,
+    count_labels,
+    count_spans,
+    count_tags,
     value_of,
 )
 
@@ -34,12 +32,12 @@ def sklearn_metrics() -> Any:
 def test_accuracy_and_macro_f1_are_those_of_sklearn(
     pairs: list[tuple[str, str]], sklearn_metrics: Any
 ) -> None:
-    due, predicted = [a for a, _ in pairs], [b for _, b in pairs]
-    tally = tally_labels(due, predicted)
-    accuracy = sklearn_metrics.accuracy_score(due, predicted)
-    macro = sklearn_metrics.f1_score(due, predicted, average="macro", zero_division=0)
-    assert tally.value("accuracy") == pytest.approx(accuracy)
-    assert tally.value("macro-f1") == pytest.approx(macro)
+    gold, predicted = [a for a, _ in pairs], [b for _, b in pairs]
+    counts = count_labels(gold, predicted)
+    accuracy = sklearn_metrics.accuracy_score(gold, predicted)
+    macro = sklearn_metrics.f1_score(gold, predicted, average="macro", zero_division=0)
+    assert counts.value("accuracy") == pytest.approx(accuracy)
+    assert counts.value("macro-f1") == pytest.approx(macro)
 
 
 @settings(deadline=None)
@@ -47,65 +45,61 @@ def test_accuracy_and_macro_f1_are_those_of_sklearn(
 def test_the_table_of_labels_is_that_of_sklearn(
     pairs: list[tuple[str, str]], sklearn_metrics: Any
 ) -> None:
-    due, predicted = [a for a, _ in pairs], [b for _, b in pairs]
-    table = tally_labels(due, predicted).by_label()
+    gold, predicted = [a for a, _ in pairs], [b for _, b in pairs]
+    table = count_labels(gold, predicted).by_label()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = sklearn_metrics.classification_report(
-            due, predicted, output_dict=True, zero_division=0
+            gold, predicted, output_dict=True, zero_division=0
         )
     for row in table:
         expected = theirs[row.label]
         assert row.precision == pytest.approx(expected["precision"])
         assert row.recall == pytest.approx(expected["recall"])
         assert row.f1 == pytest.approx(expected["f1-score"])
-        assert row.due == expected["support"]
+        assert row.gold == expected["support"]
         assert row.predicted == predicted.count(row.label)
 
 
 def test_words_count_one_by_one_however_sentences_are_cut() -> None:
     random = Random(5)
-    due = [[random.choice("ab") for _ in range(random.randint(1, 9))] for _ in range(50)]
-    predicted = [[random.choice("abc") for _ in labels] for labels in due]
-    all_due, all_predicted = list(chain(*due)), list(chain(*predicted))
-    one_sentence = tally_words([all_due], [all_predicted])
-    tally = tally_words(due, predicted)
-    right = sum(a == b for a, b in zip(all_due, all_predicted, strict=True))
-    assert tally.value("accuracy") == pytest.approx(right / len(all_due))
-    assert tally.value("macro-f1") == pytest.approx(one_sentence.value("macro-f1"))
+    gold = [[random.choice("ab") for _ in range(random.randint(1, 9))] for _ in range(50)]
+    predicted = [[random.choice("abc") for _ in labels] for labels in gold]
+    all_gold, all_predicted = list(chain(*gold)), list(chain(*predicted))
+    one_sentence = count_tags([all_gold], [all_predicted])
+    counts = count_tags(gold, predicted)
+    right = sum(a == b for a, b in zip(all_gold, all_predicted, strict=True))
+    assert counts.value("accuracy") == pytest.approx(right / len(all_gold))
+    assert counts.value("macro-f1") == pytest.approx(one_sentence.value("macro-f1"))
 
 
 def test_a_span_is_right_only_with_both_ends_and_its_kind() -> None:
-    due = [["B-X", "I-X", "O", "B-Y"]]
+    gold = [["B-X", "I-X", "O", "B-Y"]]
     predicted = [["B-X", "O", "O", "B-X"]]
-    tally = tally_spans(due, predicted)
-    assert tally.value("f1") == 0.0
-    assert tally.by_label() == [
-        LabelScore("X", 0.0, 0.0, 0.0, due=1, predicted=2),
-        LabelScore("Y", 0.0, 0.0, 0.0, due=1, predicted=0),
+    counts = count_spans(gold, predicted)
+    assert counts.value("f1") == 0.0
+    assert counts.by_label() == [
+        LabelScore("X", 0.0, 0.0, 0.0, gold=1, predicted=2),
+        LabelScore("Y", 0.0, 0.0, 0.0, gold=1, predicted=0),
     ]
 
 
 def test_the_predicate_that_is_given_counts_for_nothing() -> None:
-    due = [["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]]
+    gold = [["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]]
     predicted = [["B-ARG0", "B-V", "B-ARG1", "O"]]
-    assert tally_spans(due, predicted).value("f1") == pytest.approx(2 / 3)
-    assert tally_spans(due, predicted, leave_out={"V"}).value("f1") == pytest.approx(1 / 2)
+    assert count_spans(gold, predicted).value("f1") == pytest.approx(2 / 3)
+    assert count_spans(gold, predicted, ignore_labels={"V"}).value("f1") == pytest.approx(1 / 2)
 
 
 def test_labels_in_another_scheme_are_the_same_spans() -> None:
     bio, bioes = [["B-X", "I-X", "B-X"]], [["B-X", "E-X", "S-X"]]
-    assert tally_spans(bio, bioes).value("f1") == 1.0
+    assert count_spans(bio, bioes).value("f1") == 1.0
 
 
-def test_confusion_counts_pairs_due_first() -> None:
-    assert confusion("aab", "abb") == {("a", "a"): 1, ("a", "b"): 1, ("b", "b"): 1}
-
-
-def test_nothing_due_and_nothing_predicted_is_zero_and_no_error() -> None:
-    tally = tally_spans([["O", "O"]], [["O", "O"]])
-    values = [tally.value("precision"), tally.value("recall"), tally.value("f1")]
-    assert [*values, tally.value("macro-f1")] == [0.0, 0.0, 0.0, 0.0]
+def test_nothing_gold_and_nothing_predicted_is_zero_and_no_error() -> None:
+    counts = count_spans([["O", "O"]], [["O", "O"]])
+    values = [counts.value("precision"), counts.value("recall"), counts.value("f1")]
+    assert [*values, counts.value("macro-f1")] == [0.0, 0.0, 0.0, 0.0]
 
 
 def test_many_totals_at_once_give_each_its_value() -> None:
@@ -118,23 +112,23 @@ def test_many_totals_at_once_give_each_its_value() -> None:
 
 def test_a_label_that_does_not_occur_changes_no_mean(sklearn_metrics: Any) -> None:
     """As in a resample without a rare label: its F1 is not 0, there is none."""
-    due, predicted = list("aabbc"), list("abbba")
-    counts = tally_labels(due, predicted).counts
+    gold, predicted = list("aabbc"), list("abbba")
+    counts = count_labels(gold, predicted).counts
     for chosen in ([0, 1], [2, 3], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
-        some = [due[n] for n in chosen], [predicted[n] for n in chosen]
+        some = [gold[n] for n in chosen], [predicted[n] for n in chosen]
         expected = sklearn_metrics.f1_score(*some, average="macro", zero_division=0)
         assert value_of(counts[chosen].sum(axis=0), "macro-f1") == pytest.approx(expected)
 
 
-def test_answers_and_predictions_must_be_as_many() -> None:
+def test_gold_labels_and_predictions_must_be_as_many() -> None:
     with pytest.raises(ValueError, match="zip"):
-        tally_labels(["a"], ["a", "b"])
+        count_labels(["a"], ["a", "b"])
 
 
-def test_tallies_together_count_what_each_counted() -> None:
-    first = tally_labels(["a", "b"], ["a", "a"])
-    second = tally_labels(["c", "a", "a"], ["c", "a", "b"])
-    both = combine([first, second])
-    whole = tally_labels(["a", "b", "c", "a", "a"], ["a", "a", "c", "a", "b"])
+def test_counts_together_count_what_each_counted() -> None:
+    first = count_labels(["a", "b"], ["a", "a"])
+    second = count_labels(["c", "a", "a"], ["c", "a", "b"])
+    both = first.followed_by([second])
+    whole = count_labels(["a", "b", "c", "a", "a"], ["a", "a", "c", "a", "b"])
     assert both.labels == whole.labels
     assert (both.counts == whole.counts).all()

@@ -1,20 +1,22 @@
 """What people write, as examples for a task."""
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from vectors.bulk_cases import Case, make_case
+from embedding.bulk_cases import Case, make_case
 
 from polyseme.config import build
-from polyseme.encoders import stored
 from polyseme.errors import InputError, ModelError
 from polyseme.progress import NullProgress
-from polyseme.tasks.examples import Classified, Example, Paired, Tagged
-from polyseme.tasks.prediction import Predictor
+from polyseme.storage import weights
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.family import Example
+from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.prediction import label_file
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.task import Task
 
@@ -24,18 +26,20 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     return make_case(tmp_path_factory.mktemp("prediction"))
 
 
-def predictor(case: Case, examples: list[Example], network: Any, **feed: Any) -> Predictor:
+def make_task(case: Case, examples: list[Example], network: Any, **embeddings: Any) -> Task:
     """An untrained task: only what it is asked matters here."""
     values = {
         "data": {"train": "train", "reader": {"kind": "columns"}},
-        "feed": {"model": {"kind": "frozen", "model": case.model, "cached": False}, **feed},
-        "network": {**network, "context": {"width": 4}},
+        "embeddings": {
+            "model": {"kind": "frozen", "model": case.model, "cached": False},
+            **embeddings,
+        },
+        "network": {**network, "context": {"dim": 4}},
     }
     torch.manual_seed(1)
     task = Task.new(build(TaskConfig, values), examples, ["word1", "w"])
-    task = replace(task, facts={"is_on_pairs": isinstance(examples[0], Paired)})
     task.module.eval()
-    return Predictor(task)
+    return task
 
 
 ROLES: list[Example] = [Tagged(("word1", "word2"), ("B-V", "O"), 0)]
@@ -45,13 +49,13 @@ PAIRS: list[Example] = [Paired(("word1",), ("word2",), label) for label in ("sam
 
 def test_each_sentence_of_a_text_is_tagged_and_a_text_is_classified_whole(case: Case) -> None:
     text = "word1 word2 . Word3 word4 ."
-    tagger = predictor(case, ROLES, {"kind": "tagging"})
-    assert [found.words for found in tagger.predict(tagger.given([text]))] == [
+    tagger = make_task(case, ROLES, {"kind": "tagging"})
+    assert [found.words for found in tagger.predict(text)] == [
         ("word1", "word2", "."),
         ("Word3", "word4", "."),
     ]
-    classifier = predictor(case, TEXTS, {"kind": "classification"})
-    [found] = classifier.predict(classifier.given([text]))
+    classifier = make_task(case, TEXTS, {"kind": "classification"})
+    [found] = classifier.predict(text)
     assert found.texts == ("word1 word2 . Word3 word4 .",)
     assert found.label in ("a", "b")
     assert found.as_json() == {"texts": list(found.texts), "label": found.label}
@@ -59,37 +63,44 @@ def test_each_sentence_of_a_text_is_tagged_and_a_text_is_classified_whole(case: 
 
 @pytest.mark.parametrize("text", ["word1 *word2* word3", "word1 * word2 * word3"])
 def test_the_marked_word_is_found_and_the_marks_are_gone(case: Case, text: str) -> None:
-    roles = predictor(case, ROLES, {"kind": "tagging", "is_marked": True})
-    [example] = roles.given([text])
+    roles = make_task(case, ROLES, {"kind": "tagging", "has_target": True})
+    [example] = roles.examples_of([text])
     assert example == Tagged(("word1", "word2", "word3"), ("O",) * 3, 1)
     with pytest.raises(InputError, match="Put asterisks around it"):
-        list(roles.given(["word1 word2"]))
+        list(roles.examples_of(["word1 word2"]))
 
 
 def test_two_texts_make_a_pair_and_one_does_not(case: Case) -> None:
-    pairs = predictor(case, PAIRS, {"kind": "pairs"})
-    [found] = pairs.predict(pairs.given(["word1 word2", "word3"]))
+    pairs = make_task(case, PAIRS, {"kind": "pairs"})
+    [found] = pairs.predict(["word1 word2", "word3"])
     assert found.texts == ("word1 word2", "word3")
     assert found.label in ("same", "other")
-    with pytest.raises(InputError, match="3 cannot be paired"):
-        list(pairs.given(["word1", "word2", "word3"]))
+    with pytest.raises(InputError, match="3 cannot be divided"):
+        pairs.predict(["word1", "word2", "word3"])
+
+
+def test_a_pair_may_be_given_as_such_to_a_task_on_pairs_only(case: Case) -> None:
+    pairs = make_task(case, PAIRS, {"kind": "pairs"})
+    assert pairs.predict([("word1 word2", "word3")]) == pairs.predict(["word1 word2", "word3"])
+    with pytest.raises(InputError, match="single texts"):
+        make_task(case, TEXTS, {"kind": "classification"}).predict([("word1", "word2")])
 
 
 def test_a_line_without_a_tab_is_counted(case: Case, tmp_path: Path) -> None:
     from polyseme.progress import NullProgress
 
-    pairs = predictor(case, PAIRS, {"kind": "pairs"})
+    pairs = make_task(case, PAIRS, {"kind": "pairs"})
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_text("word1\tword2\nword3\n", encoding="utf-8")
-    account = pairs.label_file(texts, out, NullProgress())
-    assert (account.read, account.kept, account.set_aside) == (2, 1, 1)
+    stats = label_file(pairs, texts, out, NullProgress())
+    assert (stats.read, stats.kept, stats.rejected) == (2, 1, 1)
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_labels_at_characters_are_found_for_characters(case: Case) -> None:
-    units = {"words_like": case.model}
-    tagger = predictor(case, ROLES, {"kind": "tagging"}, units=units)
-    [found] = tagger.predict(tagger.given(["word1"]))
+    character_labels = {"tokenizer_from": case.model}
+    tagger = make_task(case, ROLES, {"kind": "tagging"}, character_labels=character_labels)
+    [found] = tagger.predict("word1")
     assert found.words == tuple("word1")
     assert found.labels is not None
     assert len(found.labels) == 5
@@ -100,18 +111,18 @@ def line_of(size: int) -> str:
 
 
 def test_a_sentence_that_a_corpus_would_cut_is_cut_alike(case: Case) -> None:
-    tagger = predictor(case, ROLES, {"kind": "tagging"})
-    found = list(tagger.predict(tagger.given([line_of(12_000)])))
+    tagger = make_task(case, ROLES, {"kind": "tagging"})
+    found = tagger.predict(line_of(12_000))
     assert [len(each.words) for each in found] == [250] * 8
     assert [word for each in found for word in each.words] == ["word1", "word2"] * 1_000
 
 
 def test_a_long_line_takes_time_in_proportion(case: Case) -> None:
-    tagger = predictor(case, ROLES, {"kind": "tagging"})
+    tagger = make_task(case, ROLES, {"kind": "tagging"})
 
     def seconds(size: int) -> float:
         started = time.process_time()
-        assert list(tagger.predict(tagger.given([line_of(size)])))
+        assert tagger.predict(line_of(size))
         return time.process_time() - started
 
     seconds(1_000)
@@ -124,28 +135,28 @@ def test_a_long_line_takes_time_in_proportion(case: Case) -> None:
     ("examples", "kind", "size"),
     [(ROLES, "tagging", 2 << 20), (TEXTS, "classification", 1 << 19), (PAIRS, "pairs", 1 << 16)],
 )
-def test_a_text_that_is_too_long_is_set_aside_and_counted(
+def test_a_text_that_is_too_long_is_rejected_and_counted(
     case: Case, examples: list[Example], kind: str, size: int, tmp_path: Path
 ) -> None:
-    labeller = predictor(case, examples, {"kind": kind})
+    labeller = make_task(case, examples, {"kind": kind})
     tab = "\tword1" if kind == "pairs" else ""
     lines = [f"word1{tab}", f"{line_of(size)}{tab}", f"word2{tab}"]
     (tmp_path / "texts").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    account = labeller.label_file(tmp_path / "texts", tmp_path / "out.jsonl", NullProgress())
-    assert (account.read, account.kept, account.set_aside) == (3, 2, 1)
-    assert "labelled at once" in account.faults[0]
+    stats = label_file(labeller, tmp_path / "texts", tmp_path / "out.jsonl", NullProgress())
+    assert (stats.read, stats.kept, stats.rejected) == (3, 2, 1)
+    assert "labelled at once" in stats.faults[0]
 
 
 @pytest.mark.parametrize("value", [1e38, -1e38, float("nan"), float("inf")])
 def test_scores_that_are_no_numbers_give_an_error_and_no_labels(case: Case, value: float) -> None:
     for examples, kind in ((ROLES, "tagging"), (TEXTS, "classification")):
-        task = predictor(case, examples, {"kind": kind}).task
+        task = make_task(case, examples, {"kind": kind})
         last = list(task.module.network.parameters())
         with torch.no_grad():
             for weight in last:
                 weight.fill_(value)
         with pytest.raises(ModelError, match="not finite"):
-            task.answer(task.data(examples))
+            task.decode(task.data(examples))
 
 
 @pytest.mark.parametrize("value", [1e38, -1e38, 1e9, float("nan"), float("-inf")])
@@ -153,8 +164,8 @@ def test_no_poisoned_weight_of_a_task_is_loaded(
     case: Case, value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As someone else would: our own way of writing refuses what is not finite.
-    monkeypatch.setattr(stored, "_first_not_finite", lambda _: None)
-    task = predictor(case, ROLES, {"kind": "tagging"}).task
+    monkeypatch.setattr(weights, "_first_not_finite", lambda _: None)
+    task = make_task(case, ROLES, {"kind": "tagging"})
     for name, weight in task.module.state_dict().items():
         with torch.no_grad():
             before = weight.clone()
@@ -165,4 +176,4 @@ def test_no_poisoned_weight_of_a_task_is_loaded(
         with torch.no_grad():
             weight.copy_(before)
     task.save(tmp_path / "task")
-    assert Task.load(tmp_path / "task").labels == task.labels
+    assert Task.load(tmp_path / "task").family == task.family

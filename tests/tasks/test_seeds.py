@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import ModelError
-from polyseme.tasks.seeds import Spread, best_in, is_task, seed_folder, trained_in
+from polyseme.tasks.folder import best_in, is_task, trained_in
+from polyseme.tasks.seeds import MeanStd, seed_folder
 from tasks.making import config_of, examples_for, task_of
 
 
@@ -14,7 +15,7 @@ def save_seeds(folder: Path, models: dict[str, Path], *dev: float) -> None:
     """Untrained tasks that say they are so good on the development data."""
     task, _ = task_of(config_of("pairs, static", models, folder / "cache"), examples_for("pairs"))
     for seed, value in enumerate(dev, start=1):
-        replace(task, facts={"dev": value}).save(seed_folder(folder, seed))
+        replace(task, metadata={"dev": value}).save(seed_folder(folder, seed))
 
 
 def test_the_best_is_that_with_the_highest_measure(models: dict[str, Path], tmp_path: Path) -> None:
@@ -36,6 +37,6 @@ def test_a_folder_without_a_finished_task_is_told(tmp_path: Path) -> None:
         best_in(tmp_path)
 
 
-def test_a_spread_needs_two_seeds() -> None:
-    assert str(Spread.of([0.5])) == "50.00"
-    assert str(Spread.of([0.5, 0.52])) == "51.00 ± 1.41"
+def test_a_standard_deviation_needs_two_seeds() -> None:
+    assert str(MeanStd.of([0.5])) == "50.00"
+    assert str(MeanStd.of([0.5, 0.52])) == "51.00 ± 1.41"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from required import need_package
 
 from polyseme.errors import InputError
-from polyseme.tasks.measures import tally_spans
+from polyseme.tasks.measures import count_spans
 from polyseme.tasks.spans import (
     Scheme,
     Span,
@@ -54,19 +54,19 @@ def test_any_labels_valid_or_not_mean_the_spans_that_seqeval_finds(
 
 
 @settings(deadline=None)
-@given(due=st.lists(any_labels, min_size=1, max_size=6), random=st.randoms(use_true_random=False))
+@given(gold=st.lists(any_labels, min_size=1, max_size=6), random=st.randoms(use_true_random=False))
 def test_precision_recall_and_f1_are_those_of_seqeval(
-    due: list[list[str]], random: Random, seqeval: Any
+    gold: list[list[str]], random: Random, seqeval: Any
 ) -> None:
-    predicted = [random.sample(labels, len(labels)) for labels in due]
-    tally = tally_spans(due, predicted)
+    predicted = [random.sample(labels, len(labels)) for labels in gold]
+    counts = count_spans(gold, predicted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where something is divided by nothing
-        assert tally.value("precision") == pytest.approx(seqeval.precision_score(due, predicted))
-        assert tally.value("recall") == pytest.approx(seqeval.recall_score(due, predicted))
-        assert tally.value("f1") == pytest.approx(seqeval.f1_score(due, predicted))
-        macro = seqeval.f1_score(due, predicted, average="macro") if tally.labels else 0
-        assert tally.value("macro-f1") == pytest.approx(macro)
+        assert counts.value("precision") == pytest.approx(seqeval.precision_score(gold, predicted))
+        assert counts.value("recall") == pytest.approx(seqeval.recall_score(gold, predicted))
+        assert counts.value("f1") == pytest.approx(seqeval.f1_score(gold, predicted))
+        macro = seqeval.f1_score(gold, predicted, average="macro") if counts.labels else 0
+        assert counts.value("macro-f1") == pytest.approx(macro)
 
 
 def test_the_example_of_the_page_in_every_scheme() -> None:

@@ -13,15 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polyseme.text.accounting import Accounting
+from polyseme.config import to_toml
+from polyseme.storage.files import describe_files, write_text
+from polyseme.storage.folders import CONFIG, write_manifest
+from polyseme.text.corpus import ARTIFACT, VOCABULARY
 from polyseme.text.formats import read_piece
 from polyseme.text.pieces import Piece
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import prepare_shard
-from polyseme.text.records import Blank, Item, Record, Rejected
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.read_stats import ReadStats
+from polyseme.text.records import Blank, ReadItem, Record, Rejected
 from polyseme.text.sampling import look_into
-from polyseme.text.settings import CorpusConfig, Format
-from polyseme.text.sources import Compression, Found, Source
+from polyseme.text.settings import CorpusConfig, InputFormat
+from polyseme.text.sources import Compression, FoundSources, Source
 
 
 def make_config(**values: Any) -> CorpusConfig:
@@ -31,8 +36,29 @@ def make_config(**values: Any) -> CorpusConfig:
     return CorpusConfig.model_validate({**simplest, **values})
 
 
+def finish_corpus(
+    folder: Path,
+    shards: Sequence[str],
+    read_stats: dict[str, Any],
+    config: CorpusConfig | None = None,
+) -> None:
+    """Write settings and manifest of a corpus whose shards and vocabulary are there."""
+    config = config or make_config()
+    write_text(folder / CONFIG, to_toml(corpus=config))
+    write_manifest(
+        folder,
+        ARTIFACT,
+        describe_files(folder, [*shards, VOCABULARY, CONFIG]),
+        preparation=Preparation.of(config).to_manifest(),
+        inputs={"a.txt": 20},
+        shard_inputs={},
+        passed_over={},
+        read_stats=read_stats,
+    )
+
+
 def make_source(
-    folder: Path, data: bytes, kind: Format = "text", compression: Compression | None = None
+    folder: Path, data: bytes, kind: InputFormat = "text", compression: Compression | None = None
 ) -> Source:
     """A file with these bytes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,8 +73,8 @@ def make_piece(source: Source) -> Piece:
 
 
 def read_all(
-    folder: Path, data: bytes, kind: Format = "text", config: CorpusConfig | None = None
-) -> list[Item]:
+    folder: Path, data: bytes, kind: InputFormat = "text", config: CorpusConfig | None = None
+) -> list[ReadItem]:
     """Every item a reader makes of these bytes."""
     config = config or make_config()
     (source,) = looked_into([make_source(folder, data, kind)], config)
@@ -57,25 +83,25 @@ def read_all(
 
 def looked_into(sources: Sequence[Source], config: CorpusConfig) -> list[Source]:
     """The sources with their layouts, as `prepare` would have them."""
-    return look_into(Found(list(sources), []), config)[0].sources
+    return look_into(FoundSources(list(sources), []), config)[0].sources
 
 
-def texts(items: Sequence[Item]) -> list[str]:
+def texts(items: Sequence[ReadItem]) -> list[str]:
     """The texts of the records among the items."""
     return [item.text for item in items if isinstance(item, Record)]
 
 
-def records(items: Sequence[Item]) -> list[Record]:
+def records(items: Sequence[ReadItem]) -> list[Record]:
     """The records among the items."""
     return [item for item in items if isinstance(item, Record)]
 
 
-def reasons(items: Sequence[Item]) -> list[str]:
+def reasons(items: Sequence[ReadItem]) -> list[str]:
     """Why the rejected ones among the items were rejected."""
     return [item.reason for item in items if isinstance(item, Rejected)]
 
 
-def num_blank(items: Sequence[Item]) -> int:
+def num_blank(items: Sequence[ReadItem]) -> int:
     """How many units among the items were blank."""
     return sum(item.units for item in items if isinstance(item, Blank))
 
@@ -98,7 +124,7 @@ def pack(data: bytes, compression: Compression) -> bytes:
 
 
 @dataclass(frozen=True)
-class Preparation:
+class PreparedShards:
     """What came out of all shards together."""
 
     rows: list[dict[str, Any]]
@@ -107,7 +133,7 @@ class Preparation:
     num_shards: int
 
 
-def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -> Preparation:
+def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -> PreparedShards:
     """Plan, prepare every shard, and read everything back in order."""
     rows: list[dict[str, Any]] = []
     quarantine: list[dict[str, Any]] = []
@@ -118,18 +144,18 @@ def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -
         out.mkdir(parents=True)
         parts.append(prepare_shard(config, batch, out))
         rows += pq.read_table(out / "shards" / f"{batch.name}.parquet").to_pylist()
-        aside = out / "quarantine" / f"{batch.name}.jsonl"
-        if aside.is_file():
-            lines = aside.read_text(encoding="utf-8").split("\n")[:-1]
+        rejected = out / "quarantine" / f"{batch.name}.jsonl"
+        if rejected.is_file():
+            lines = rejected.read_text(encoding="utf-8").split("\n")[:-1]
             quarantine += [json.loads(line) for line in lines]
-    total = Accounting.total(parts)
+    total = ReadStats.total(parts)
     total.check()
-    return Preparation(rows, total.as_json(), quarantine, len(batches))
+    return PreparedShards(rows, total.as_json(), quarantine, len(batches))
 
 
-def account_of(sentences: Sequence[int], *, held_out: Sequence[int] = ()) -> dict[str, Any]:
-    """The accounting of sentences with so many words, some of them held out, each a record."""
-    made = Accounting(lengths=Counter([*sentences, *held_out]))
+def stats_of(sentences: Sequence[int], *, held_out: Sequence[int] = ()) -> dict[str, Any]:
+    """The counts of sentences with so many words, some of them held out, each a record."""
+    made = ReadStats(lengths=Counter([*sentences, *held_out]))
     number, words = len(sentences) + len(held_out), sum(sentences) + sum(held_out)
     made.counts.update(read=number, kept=number, records=number, sentences_found=number)
     made.counts.update(sentences=number, words=words)

@@ -2,39 +2,28 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from polyseme.errors import CorpusError
-from polyseme.files import sha256_of
-from polyseme.text.corpus import MANIFEST, Corpus
-from polyseme.text.prepare import FORMAT_VERSION, describe_preparation
-from text.making import account_of, make_config
+from polyseme.storage.folders import MANIFEST
+from polyseme.text.corpus import ARTIFACT, Corpus
+from text.making import finish_corpus, make_config, stats_of
 
 
-def write_corpus(folder: Path, **changes: Any) -> Path:
-    """The smallest thing that passes for a corpus: two files and a manifest that names them."""
+def write_corpus(folder: Path) -> Path:
+    """The smallest thing that passes for a corpus: three files and a manifest that names them."""
     (folder / "shards").mkdir(parents=True)
-    files = {}
-    for name in ("shards/part-00000.parquet", "vocabulary.parquet"):
+    shard = "shards/part-00000.parquet"
+    for name in (shard, "vocabulary.parquet"):
         (folder / name).write_bytes(name.encode())
-        files[name] = {"bytes": len(name), "sha256": sha256_of(folder / name)}
-    manifest = {
-        "preparation": describe_preparation(make_config()),
-        "settings": make_config(meta=("date",)).model_dump(mode="json"),
-        "inputs": {"a.txt": 20},
-        "accounting": account_of([3, 4]),
-        "files": files,
-        **changes,
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    finish_corpus(folder, [shard], stats_of([3, 4]), make_config(meta=("date",)))
     return folder
 
 
 def test_a_finished_corpus_opens(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
-    assert corpus.accounting["words"] == 7
+    assert corpus.read_stats["words"] == 7
     assert corpus.config == make_config(meta=("date",))
 
 
@@ -61,8 +50,21 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_another_format_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    folder = write_corpus(tmp_path / "c", preparation={"format": 99})
-    with pytest.raises(CorpusError, match=f"99.*{FORMAT_VERSION}"):
+    folder = write_corpus(tmp_path / "c")
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    for version, told in ((99, "format 99"), (2, "format 2"), (None, "an older format")):
+        other = {**manifest, "format": version}
+        (folder / MANIFEST).write_text(json.dumps(other), encoding="utf-8")
+        with pytest.raises(CorpusError, match=f"{told}, this version.* {ARTIFACT.version}"):
+            Corpus.open(folder)
+
+
+def test_counts_that_were_changed_are_refused(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path / "c")
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest["inputs"]["a.txt"] = 21
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"damaged.*prepare command again"):
         Corpus.open(folder)
 
 
@@ -80,4 +82,4 @@ def test_a_changed_and_a_missing_file_are_named(tmp_path: Path) -> None:
 def test_every_file_checked_is_told(tmp_path: Path) -> None:
     told: list[int] = []
     Corpus.open(write_corpus(tmp_path / "c")).check_files(told.append)
-    assert told == [1, 2]
+    assert told == [1, 2, 3]

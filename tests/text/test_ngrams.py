@@ -14,7 +14,9 @@ from polyseme.errors import ConfigError, CorpusError
 from polyseme.text.corpus import Corpus
 from polyseme.text.kneser_ney import FALLBACK
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
+from polyseme.text.preprocessing import Preparation
 from polyseme.text.shards import ShardWriter
+from text.making import make_config
 from text.plain_ngrams import PlainModel, Sentence, make_sentences
 
 
@@ -27,7 +29,8 @@ def make_corpus(folder: Path, *shards: list[tuple[Sentence, bool]]) -> Corpus:
             for position, (words, is_held_out) in enumerate(sentences):
                 row = ("d", position, is_held_out, " ".join(words), words, [0] * len(words))
                 writer.add((f"d:{position}:0", *row))
-    return Corpus(folder, {"files": dict.fromkeys(names)})
+    preparation = Preparation.of(make_config())
+    return Corpus(folder, {"files": dict.fromkeys(names)}, preparation)
 
 
 def measure(

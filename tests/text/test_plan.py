@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from polyseme.text import plan
 from polyseme.text.plan import plan_shards
-from polyseme.text.settings import CorpusConfig, Format
+from polyseme.text.settings import CorpusConfig, InputFormat
 from polyseme.text.sources import Source
-from text.making import Preparation, make_config, make_source, prepare_all
+from text.making import PreparedShards, make_config, make_source, prepare_all
 
 SMALLEST = 4096  # bytes; the least the setting allows
 LARGEST = 1 << 30
 
 
 def prepare_both(
-    folder: Path, data: bytes, kind: Format = "text", **values: Any
-) -> tuple[Preparation, Preparation]:
+    folder: Path, data: bytes, kind: InputFormat = "text", **values: Any
+) -> tuple[PreparedShards, PreparedShards]:
     """The same bytes prepared in small shards and in one."""
     source = make_source(folder, data, kind)
     small = make_config(shard_bytes=SMALLEST, held_out=0.3, **values)
@@ -34,7 +34,7 @@ def prepare_both(
     )
 
 
-def check_same(small: Preparation, large: Preparation) -> None:
+def check_same(small: PreparedShards, large: PreparedShards) -> None:
     assert large.num_shards == 1
     assert small.rows == large.rows
     ids = [row["sentence_id"] for row in large.rows]
@@ -209,7 +209,7 @@ def test_a_huge_line_is_planned_in_bounded_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "tei"])
-def test_what_cannot_be_cut_is_not(tmp_path: Path, kind: Format) -> None:
+def test_what_cannot_be_cut_is_not(tmp_path: Path, kind: InputFormat) -> None:
     source = make_source(tmp_path, b"a\n\n" * 10_000, kind)
     (batch,) = plan_shards([source], make_config(shard_bytes=SMALLEST))
     assert [(piece.start, piece.stop) for piece in batch.pieces] == [(0, 30_000)]

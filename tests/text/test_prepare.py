@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from polyseme.errors import EngineError
+from polyseme.errors import ExecutorError
 from polyseme.text import prepare
-from polyseme.text.pieces import Batch
-from polyseme.text.prepare import describe_preparation, fingerprint, is_held_out
-from polyseme.text.settings import Format
-from text.making import Preparation, make_config, make_source, pack, prepare_all
+from polyseme.text.pieces import ShardPieces
+from polyseme.text.prepare import fingerprint, is_held_out
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.settings import InputFormat
+from text.making import PreparedShards, make_config, make_source, pack, prepare_all
 
 
-def run(folder: Path, data: bytes, kind: Format = "text", **values: Any) -> Preparation:
+def run(folder: Path, data: bytes, kind: InputFormat = "text", **values: Any) -> PreparedShards:
     return prepare_all([make_source(folder, data, kind)], make_config(**values), folder / "out")
 
 
@@ -41,7 +42,7 @@ def test_positions_count_the_sentences_of_a_document(tmp_path: Path) -> None:
 def test_an_overlong_sentence_is_cut_and_counted(tmp_path: Path) -> None:
     prepared = run(tmp_path, b"w " * 20 + b"\n", max_words=8)
     assert [len(row["words"]) for row in prepared.rows] == [6, 7, 7]
-    assert prepared.counts["sentences_cut"] == 1
+    assert prepared.counts["sentences_split"] == 1
     assert prepared.counts["sentences_added"] == 2
 
 
@@ -71,7 +72,7 @@ def test_unfit_text_is_named_in_the_quarantine(tmp_path: Path) -> None:
     ]
 
 
-def test_a_paragraph_set_aside_counts_for_all_its_lines(tmp_path: Path) -> None:
+def test_a_rejected_paragraph_counts_for_all_its_lines(tmp_path: Path) -> None:
     data = b"good\n\none\ntwo \0\nthree\n\ngood\n"
     prepared = run(tmp_path, data, layout="wrapped")
     assert [entry["units"] for entry in prepared.quarantine] == [3]
@@ -94,7 +95,7 @@ def test_words_marked_in_the_source_are_kept(tmp_path: Path) -> None:
 
 def test_normalising_keeps_words_marked_in_the_source(tmp_path: Path) -> None:
     data = "<s>\nNew Cafe\u0301\n<g/>\n,\nle\n</s>\n".encode()
-    (row,) = run(tmp_path, data, "vertical", normalise="NFC").rows
+    (row,) = run(tmp_path, data, "vertical", unicode_normalization="NFC").rows
     assert row["words"] == ["New Café", ",", "le"]
     assert row["text"] == "New Café, le"
     assert row["starts"] == [0, 8, 10]
@@ -179,9 +180,9 @@ def test_the_fingerprint_changes_with_any_setting() -> None:
 
 
 def test_the_preparation_names_its_segmenter() -> None:
-    described = describe_preparation(make_config())
-    assert described["segmenter"]["name"] == "whitespace"
-    assert described["script"] == {}
+    preparation = Preparation.of(make_config())
+    assert preparation.segmenter["name"] == "whitespace"
+    assert preparation.script == {}
 
 
 def test_the_search_for_cycles_is_on_again_after_an_error(
@@ -198,6 +199,8 @@ def test_the_search_for_cycles_is_on_again_after_an_error(
 
 def test_a_worker_with_other_versions_refuses_the_work(tmp_path: Path) -> None:
     elsewhere = prepare._prepare_elsewhere
-    with pytest.raises(EngineError, match="other versions"):
-        elsewhere(make_config(), "fingerprint of another machine", Batch("x", ()), tmp_path, print)
+    with pytest.raises(ExecutorError, match="other versions"):
+        elsewhere(
+            make_config(), "fingerprint of another machine", ShardPieces("x", ()), tmp_path, print
+        )
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import pytest
 
 from polyseme.errors import InputError
 from polyseme.text.sampling import look_into
-from polyseme.text.sources import Found, find_sources
+from polyseme.text.sources import FoundSources, find_sources
 from text.making import make_config, prepare_all
 
 SENTENCE = "It was a bright cold day in April, and the clocks were striking thirteen; nobody knew. "
@@ -23,7 +23,7 @@ def wrapped(width: int, paragraphs: int = 6) -> str:
 
 def look(
     folder: Path, text: str | bytes, name: str = "a.txt", **values: object
-) -> tuple[Found, str]:
+) -> tuple[FoundSources, str]:
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     config = make_config(**{"layout": "auto", **values})
     found, notices = look_into(find_sources([str(folder)], config), config)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from required import need_package
 
-from polyseme.text.segmenters import Segmenter, Words, load_segmenter
-from polyseme.text.sentences import FINAL_MARKS, cut_long, split_sentences
+from polyseme.text.segmenters import Segmenter, WordSpans, load_segmenter
+from polyseme.text.sentences import FINAL_MARKS, split_long, split_sentences
 from polyseme.text.settings import SegmenterName
 
 
@@ -99,7 +99,7 @@ class _Split:
         document = self._sentencizer(Doc(self._vocabulary, words=self._words(text).words))
         return [(sentence.start, sentence.end) for sentence in document.sents]
 
-    def _words(self, text: str) -> Words:
+    def _words(self, text: str) -> WordSpans:
         return self._segmenter.split(text)
 
 
@@ -119,7 +119,7 @@ def test_examples_are_split_as_spacys_sentencizer_splits_them(
 
 @given(length=st.integers(1, 2000), begin=st.integers(0, 50), longest=st.integers(8, 300))
 def test_a_long_sentence_is_cut_into_even_parts(length: int, begin: int, longest: int) -> None:
-    parts = cut_long(begin, begin + length, longest)
+    parts = split_long(begin, begin + length, longest)
     sizes = [end - start for start, end in parts]
     assert sum(sizes) == length
     assert parts[0][0] == begin
@@ -129,4 +129,4 @@ def test_a_long_sentence_is_cut_into_even_parts(length: int, begin: int, longest
 
 
 def test_no_more_parts_are_made_than_needed() -> None:
-    assert [len(cut_long(0, n, 250)) for n in (1, 250, 251, 500, 501)] == [1, 1, 2, 2, 3]
+    assert [len(split_long(0, n, 250)) for n in (1, 250, 251, 500, 501)] == [1, 1, 2, 2, 3]

@@ -56,8 +56,8 @@ def test_a_full_row_group_is_written_out(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_words_are_stored_by_number(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", ROWS * 100)
-    facts = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
-    columns = [facts.column(i) for i in range(facts.num_columns)]
+    metadata = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    columns = [metadata.column(i) for i in range(metadata.num_columns)]
     (words,) = [column for column in columns if column.path_in_schema == "words.list.element"]
     assert words.has_dictionary_page
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
-from polyseme.text.vocabulary import VOCABULARY_SCHEMA
+from polyseme.text.word_counts import VOCABULARY_SCHEMA
 
 
 def write_vocabulary(path: Path, counts: list[int]) -> Path:

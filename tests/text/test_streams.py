@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polyseme.limits import LONGEST_LINE
 from polyseme.text import streams
 from polyseme.text.sources import Compression
-from polyseme.text.streams import BrokenStreamError, Line, read_blocks, split_lines
+from polyseme.text.streams import BrokenStreamError, RawLine, read_blocks, split_lines
 from text.making import make_source, pack
 
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
@@ -137,12 +137,12 @@ def test_lines_and_their_places_do_not_depend_on_the_blocks(
     data = b"".join(raw + newline for raw in raws)
     places = [sum(len(raw) + len(newline) for raw in raws[:i]) for i in range(len(raws))]
     found = list(split_lines(in_blocks(data, sizes), newline=newline))
-    assert found == [Line(place, raw) for place, raw in zip(places, raws, strict=True)]
+    assert found == [RawLine(place, raw) for place, raw in zip(places, raws, strict=True)]
 
 
 def test_the_last_line_needs_no_line_end() -> None:
     found = list(split_lines(iter([b"a\nb"]), newline=b"\n"))
-    assert found == [Line(0, b"a"), Line(2, b"b")]
+    assert found == [RawLine(0, b"a"), RawLine(2, b"b")]
 
 
 def test_half_a_letter_is_not_taken_for_a_line_end() -> None:

@@ -102,7 +102,7 @@ def test_a_run_goes_on_from_the_one_before_loudly(run: Path, tmp_path: Path) -> 
     assert outcome.refused == 1
     assert toy.seen == [5, 6, 7, 8, 9]
     assert digests(toy.module) == digests(whole.module)
-    assert "damaged checkpoint was set aside" in heard.said[0]
+    assert "damaged checkpoint was moved to" in heard.said[0]
     events = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
     assert [one["event"] for one in events if "event" in one] == ["refused", "resumed"]
     assert [path.name for path in (folder / "refused").iterdir()] == ["000-step-000000010"]
@@ -145,10 +145,10 @@ def elsewhere(tmp_path: Path) -> Path:
 
 def test_checkpoints_may_lie_on_another_disk(tmp_path: Path, elsewhere: Path) -> None:
     before = snapshot(elsewhere)
-    train(Toy(), settings(6, save_steps=2, keep=2), tmp_path / "run")
+    train(Toy(), settings(6, save_steps=2, keep_checkpoints=2), tmp_path / "run")
     assert Checkpoints(tmp_path / "run", keep=1).steps() == [4, 6]
     toy = Toy()
-    train(toy, settings(6, save_steps=2, keep=1), tmp_path / "run")
+    train(toy, settings(6, save_steps=2, keep_checkpoints=1), tmp_path / "run")
     assert toy.seen == []
     assert Checkpoints(tmp_path / "run", keep=1).steps() == [6]
     shared = {".", ".work"}  # folders that files come to and go from; those of others stay
@@ -163,7 +163,7 @@ def test_checkpoints_may_lie_on_another_disk(tmp_path: Path, elsewhere: Path) ->
 def test_a_folder_there_that_is_no_checkpoint_is_not_removed(
     tmp_path: Path, elsewhere: Path, name: str
 ) -> None:
-    train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+    train(Toy(), settings(4, save_steps=2, keep_checkpoints=2), tmp_path / "run")
     path = elsewhere / "step-000000002" / name
     path.mkdir() if name == "folder" else path.write_bytes(b"mine")
     before = snapshot(elsewhere / "step-000000002")
@@ -173,15 +173,15 @@ def test_a_folder_there_that_is_no_checkpoint_is_not_removed(
 
 
 def test_what_is_damaged_there_is_not_moved_away(tmp_path: Path, elsewhere: Path) -> None:
-    train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+    train(Toy(), settings(4, save_steps=2, keep_checkpoints=2), tmp_path / "run")
     (elsewhere / "step-000000004" / "state.json").write_bytes(b"damaged")
     before = snapshot(elsewhere)
     with pytest.raises(TrainingError, match=r"link to .* where nothing is moved"):
-        train(Toy(), settings(4, save_steps=2, keep=2), tmp_path / "run")
+        train(Toy(), settings(4, save_steps=2, keep_checkpoints=2), tmp_path / "run")
     assert harm(before, snapshot(elsewhere)) == []
 
 
-def test_a_link_for_one_checkpoint_is_set_aside_not_what_it_leads_to(
+def test_a_link_for_one_checkpoint_is_quarantined_not_what_it_leads_to(
     run: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(run, tmp_path / "run"))
@@ -206,9 +206,9 @@ def test_names_that_are_none_of_ours_are_no_checkpoints(
 
 
 def test_a_checkpoint_that_a_kill_left_over_is_removed_by_a_finished_run(tmp_path: Path) -> None:
-    train(Toy(), settings(6, save_steps=2, keep=2), tmp_path)
+    train(Toy(), settings(6, save_steps=2, keep_checkpoints=2), tmp_path)
     assert Checkpoints(tmp_path, keep=1).steps() == [4, 6]  # as if killed before 4 was removed
-    train(Toy(), settings(6, save_steps=2, keep=1), tmp_path)
+    train(Toy(), settings(6, save_steps=2, keep_checkpoints=1), tmp_path)
     assert Checkpoints(tmp_path, keep=1).steps() == [6]
 
 

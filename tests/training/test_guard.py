@@ -25,16 +25,16 @@ def steady(number: int) -> LossSpikeGuard:
 def test_a_loss_that_is_not_finite_is_stopped_from_the_first_step(loss: float) -> None:
     assert not LossSpikeGuard("skip").check(loss, 1.0, step=1)
     with pytest.raises(TrainingError, match="before step 1: the loss is"):
-        LossSpikeGuard("halt").check(loss, 1.0, step=1)
+        LossSpikeGuard("raise").check(loss, 1.0, step=1)
 
 
 @pytest.mark.parametrize("norm", [math.nan, math.inf])
 def test_a_gradient_that_is_not_finite_is_stopped(norm: float) -> None:
     with pytest.raises(TrainingError, match="norm of the gradient"):
-        LossSpikeGuard("halt").check(1.0, norm, step=1)
+        LossSpikeGuard("raise").check(1.0, norm, step=1)
 
 
-def test_a_leap_is_stopped_once_the_window_is_full() -> None:
+def test_a_spike_is_stopped_once_the_window_is_full() -> None:
     assert steady(127).check(10.0, 1.0, step=128)
     assert not steady(128).check(10.0, 1.0, step=129)
 
@@ -47,7 +47,7 @@ def test_a_loss_stopped_does_not_widen_the_window() -> None:
     assert guard.check(5.0, 1.0, step=130)
 
 
-def test_a_slow_rise_over_a_flat_window_is_no_leap() -> None:
+def test_a_slow_rise_over_a_flat_window_is_no_spike() -> None:
     assert alarms(np.concatenate([np.full(200, 5.0), np.linspace(5.0, 6.0, 100)])) == 0
     assert alarms(np.array([*np.full(200, 5.0), 5.9, 6.0, 6.2])) == 0
 
@@ -68,7 +68,7 @@ def test_there_is_at_most_one_false_alarm_in_ten_thousand_steps(shape: str, seed
 
 
 @pytest.mark.parametrize("shape", ["normal", "long tail"])
-def test_a_true_leap_is_seen_in_each_of_a_hundred_windows(shape: str) -> None:
+def test_a_true_spike_is_seen_in_each_of_a_hundred_windows(shape: str) -> None:
     for seed in range(100):
         chance = np.random.default_rng(seed)
         usual = {
@@ -80,6 +80,6 @@ def test_a_true_leap_is_seen_in_each_of_a_hundred_windows(shape: str) -> None:
 
 def test_the_window_goes_on_where_it_was_saved() -> None:
     guard = steady(200)
-    again = LossSpikeGuard("skip", guard.losses, guard.in_a_row)
+    again = LossSpikeGuard("skip", guard.losses, guard.consecutive_skips)
     assert not again.check(10.0, 1.0, step=201)
     assert again.losses == guard.losses

@@ -83,7 +83,9 @@ def without_time(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("cuts", [[1], [7], [19], [3, 8, 14], [20]])
-@pytest.mark.parametrize("others", [{}, {"precision": "bfloat16", "accumulate": 2}])
+@pytest.mark.parametrize(
+    "others", [{}, {"precision": "bfloat16", "gradient_accumulation_steps": 2}]
+)
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     tmp_path: Path, cuts: list[int], others: dict[str, Any]
 ) -> None:
@@ -130,14 +132,14 @@ class Moved(Toy):
 
     def environment(self, *, device: str, precision: str) -> dict[str, Any]:
         told = super().environment(device=device, precision=precision)
-        return {**told, "torch": "9.9", "kernel": "AVX-512 float32, 0123"}
+        return {**told, "torch": "9.9", "kernel": "avx512 steps, 0123"}
 
 
 def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_path: Path) -> None:
     train_until(5, tmp_path, Toy())
     heard = Heard()
     train(Moved(), settings(STEPS), tmp_path, progress=heard)
-    changes = f"torch {torch.__version__}, now 9.9; kernel not recorded, now AVX-512 float32, 0123."
+    changes = f"torch {torch.__version__}, now 9.9; kernel not recorded, now avx512 steps, 0123."
     assert heard.said == [
         f"Going on after step 5. The last bits may differ from the session before: {changes}"
     ]
@@ -145,7 +147,7 @@ def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_
     assert (event["event"], event["message"]) == ("resumed", heard.said[0])
     assert event["changed"] == {
         "torch": [torch.__version__, "9.9"],
-        "kernel": ["not recorded", "AVX-512 float32, 0123"],
+        "kernel": ["not recorded", "avx512 steps, 0123"],
     }
 
 
@@ -199,7 +201,9 @@ def test_micro_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
     toys = {}
     for parts in (1, 2, 3):
         toys[parts] = Toy(dropout=0.0)
-        train(toys[parts], settings(STEPS, accumulate=parts), tmp_path / str(parts))
+        train(
+            toys[parts], settings(STEPS, gradient_accumulation_steps=parts), tmp_path / str(parts)
+        )
     for parts in (2, 3):
         for mine, whole in zip(
             toys[parts].module.parameters(), toys[1].module.parameters(), strict=True
@@ -209,7 +213,7 @@ def test_micro_batches_change_nothing_but_rounding(tmp_path: Path) -> None:
 
 def test_a_long_gradient_is_scaled_to_the_norm_allowed(tmp_path: Path) -> None:
     stepper = step.Stepper(
-        Toy(dropout=0.0).module, settings(clip_norm=0.5), DistributedContext(0, 1, "cpu")
+        Toy(dropout=0.0).module, settings(max_grad_norm=0.5), DistributedContext(0, 1, "cpu")
     )
     measured = stepper.forward_backward(make_batch(0), step=0, wants_stop=False)
     assert measured.gradient_norm > 0.5
@@ -223,21 +227,21 @@ def test_a_long_gradient_is_scaled_to_the_norm_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("keep", [1, 2, 5])
 def test_just_so_many_checkpoints_are_kept(tmp_path: Path, keep: int) -> None:
-    train(Toy(), settings(STEPS, save_steps=3, keep=keep), tmp_path)
+    train(Toy(), settings(STEPS, save_steps=3, keep_checkpoints=keep), tmp_path)
     assert checkpoint_steps(tmp_path) == [3, 6, 9, 12, 15, 18, 20][-keep:]
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"checkpoints", "run.jsonl"}
 
 
 def test_time_alone_makes_a_checkpoint_due(tmp_path: Path) -> None:
-    train(Toy(), settings(4, save_minutes=1e-9, keep=9), tmp_path)
+    train(Toy(), settings(4, save_minutes=1e-9, keep_checkpoints=9), tmp_path)
     assert checkpoint_steps(tmp_path) == [1, 2, 3, 4]
 
 
 def run_watching(folder: Path, measures: list[float], **others: Any) -> tuple[Toy, Outcome]:
     toy = Toy()
     toy.measures = list(measures)
-    config = settings(50, evaluate_every=5, **{"patience": 2, "keep": 1, **others})
+    config = settings(50, evaluate_every=5, **{"patience": 2, "keep_checkpoints": 1, **others})
     return toy, train(toy, config, folder)
 
 
@@ -288,9 +292,13 @@ def test_another_run_in_the_same_folder_is_refused_by_name(
     assert checkpoint_steps(tmp_path) == [STEPS]
 
 
-def test_what_changes_no_numbers_may_change_between_sittings(tmp_path: Path) -> None:
+def test_what_changes_no_numbers_may_change_between_sessions(tmp_path: Path) -> None:
     train(Toy(), settings(STEPS), tmp_path)
-    outcome = train(Toy(), settings(STEPS, accumulate=2, keep=5, save_steps=1), tmp_path)
+    outcome = train(
+        Toy(),
+        settings(STEPS, gradient_accumulation_steps=2, keep_checkpoints=5, save_steps=1),
+        tmp_path,
+    )
     assert outcome.steps == STEPS
 
 
@@ -308,20 +316,20 @@ def test_a_poisoned_batch_leaves_the_parameters_as_they_were(tmp_path: Path, bad
         assert saved_digests(tmp_path / "run", bad) == saved_digests(tmp_path / "before", bad)
 
 
-def test_a_run_halted_by_a_batch_goes_on_without_it_when_told_to(tmp_path: Path) -> None:
+def test_a_run_stopped_by_a_batch_goes_on_without_it_when_told_to(tmp_path: Path) -> None:
     with pytest.raises(TrainingError):
-        train(Toy(poison=(4,)), settings(STEPS), tmp_path / "halted")
+        train(Toy(poison=(4,)), settings(STEPS), tmp_path / "stopped")
     toy, skipping = Toy(poison=(4,)), Toy(poison=(4,))
-    outcome = train(toy, settings(STEPS, when_not_finite="skip"), tmp_path / "halted")
-    train(skipping, settings(STEPS, when_not_finite="skip"), tmp_path / "skipping")
+    outcome = train(toy, settings(STEPS, on_nonfinite="skip"), tmp_path / "stopped")
+    train(skipping, settings(STEPS, on_nonfinite="skip"), tmp_path / "skipping")
     assert (outcome.steps, outcome.skipped) == (STEPS, 1)
     assert digests(toy.module) == digests(skipping.module)
-    [event] = [one for one in lines(tmp_path / "halted", "event") if one["event"] == "skipped"]
+    [event] = [one for one in lines(tmp_path / "stopped", "event") if one["event"] == "skipped"]
     assert event["step"] == 4
 
 
-def test_a_step_left_out_changes_neither_parameters_nor_moments(tmp_path: Path) -> None:
-    config = settings(6, save_steps=1, keep=9, when_not_finite="skip")
+def test_a_skipped_step_changes_neither_parameters_nor_moments(tmp_path: Path) -> None:
+    config = settings(6, save_steps=1, keep_checkpoints=9, on_nonfinite="skip")
     assert train(Toy(poison=(3,)), config, tmp_path).skipped == 1
     before, after, later = (saved_digests(tmp_path, number) for number in (3, 4, 5))
     assert before == after
@@ -331,38 +339,38 @@ def test_a_step_left_out_changes_neither_parameters_nor_moments(tmp_path: Path) 
 def test_many_bad_batches_in_a_row_end_the_run(tmp_path: Path) -> None:
     toy = Toy(poison=tuple(range(2, 40)))
     with pytest.raises(TrainingError, match="20 steps in a row"):
-        train(toy, settings(60, when_not_finite="skip"), tmp_path)
+        train(toy, settings(60, on_nonfinite="skip"), tmp_path)
     assert toy.seen[-1] == 21
 
 
 def test_bad_batches_in_a_row_are_counted_over_a_restart(tmp_path: Path) -> None:
     poison = tuple(range(2, 40))
-    train_until(12, tmp_path, Toy(poison=poison), steps=60, when_not_finite="skip")
+    train_until(12, tmp_path, Toy(poison=poison), steps=60, on_nonfinite="skip")
     toy = Toy(poison=poison)
     with pytest.raises(TrainingError, match="20 steps in a row"):
-        train(toy, settings(60, when_not_finite="skip"), tmp_path)
+        train(toy, settings(60, on_nonfinite="skip"), tmp_path)
     assert toy.seen[-1] == 21
 
 
-class Leaping(Toy):
+class Spiking(Toy):
     """One batch, after the guard's window is full, is a thousand times as large."""
 
-    leap = 135
+    spike = 135
 
     def batches(self, position: Position) -> Iterator[tuple[ToyBatch, Position]]:
         for batch, after in super().batches(position):
-            size = 1000.0 if after["batch"] == self.leap else 1.0
+            size = 1000.0 if after["batch"] == self.spike else 1.0
             yield replace(batch, rows=size * batch.rows, sums=size * batch.sums), after
 
 
-def test_a_resumed_run_still_sees_a_leap(tmp_path: Path) -> None:
+def test_a_resumed_run_still_sees_a_spike(tmp_path: Path) -> None:
     """The guard's 128 losses come back with the checkpoint, or it would be blind at first."""
-    told = f"before step {Leaping.leap}: the loss leapt"
+    told = f"before step {Spiking.spike}: the loss spiked"
     with pytest.raises(TrainingError, match=told):
-        train(Leaping(), settings(140), tmp_path / "whole")
-    train_until(130, tmp_path / "cut", Leaping(), steps=140)
+        train(Spiking(), settings(140), tmp_path / "whole")
+    train_until(130, tmp_path / "cut", Spiking(), steps=140)
     with pytest.raises(TrainingError, match=told):
-        train(Leaping(), settings(140), tmp_path / "cut")
+        train(Spiking(), settings(140), tmp_path / "cut")
 
 
 def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:

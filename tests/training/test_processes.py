@@ -9,7 +9,7 @@ import pytest
 
 from polyseme.errors import ConfigError, TrainingStoppedError
 from polyseme.training.loop import train
-from polyseme.training.processes import gathered
+from polyseme.training.processes import process_group
 from training.toy import Toy, settings
 from training.toy_run import TESTS, SlowToy, command, run_together
 
@@ -42,13 +42,16 @@ def train_until(step: int, folder: Path) -> None:
 
 
 def test_processes_decide_alike_and_draw_the_chance_that_one_would(tmp_path: Path) -> None:
-    config: dict[str, Any] = {"when_not_finite": "skip", "patience": 9}
+    config: dict[str, Any] = {"on_nonfinite": "skip", "patience": 9}
     ended = run_together(
         2, tmp_path / "two", steps=8, toy={"dropout": 0.5, "poison": [3]}, **config
     )
     assert [code for code, _ in ended] == [0, 0], ended
     toy = Toy(dropout=0.5, poison=(3,))
-    assert train(toy, settings(8, accumulate=2, **config), tmp_path / "one").skipped == 1
+    assert (
+        train(toy, settings(8, gradient_accumulation_steps=2, **config), tmp_path / "one").skipped
+        == 1
+    )
     two, one = losses(tmp_path / "two"), losses(tmp_path / "one")
     assert two == pytest.approx(one, rel=1e-5, nan_ok=True)
 
@@ -65,5 +68,5 @@ def test_one_process_needs_no_distributed_torch(tmp_path: Path) -> None:
 
 
 def test_a_device_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="Available: cpu"), gathered(settings(device="mps")):
+    with pytest.raises(ConfigError, match="Available: cpu"), process_group(settings(device="mps")):
         pass

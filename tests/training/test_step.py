@@ -7,16 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.training.processes import DistributedContext
-from polyseme.training.step import Stepper, seed_of
+from polyseme.training.step import Stepper, shard_seed
 from polyseme.training.train_module import Losses
 from training.toy import Toy, ToyBatch, make_batch, settings
 
 
 def test_every_seed_step_and_share_has_chance_of_its_own() -> None:
-    numbers = [seed_of(*place) for place in itertools.product(range(5), range(5), range(5))]
+    numbers = [shard_seed(*place) for place in itertools.product(range(5), range(5), range(5))]
     assert len(set(numbers)) == 125
     assert all(0 <= number < 2**63 for number in numbers)
-    assert seed_of(1, 12, 3) != seed_of(11, 2, 3)
+    assert shard_seed(1, 12, 3) != shard_seed(11, 2, 3)
 
 
 class Gambler(nn.Module):
@@ -41,7 +41,7 @@ class Drawn:
 
     def run(self, seed: int, shares: int) -> "Drawn":
         module = Gambler()
-        config = settings(seed=seed, accumulate=shares)
+        config = settings(seed=seed, gradient_accumulation_steps=shares)
         stepper = Stepper(module, config, DistributedContext(0, 1, "cpu"))
         for step in range(3):
             module.drawn.clear()

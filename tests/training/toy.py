@@ -33,8 +33,10 @@ class ToyBatch:
     def num_words(self) -> int:
         return len(self.rows)
 
-    def share(self, number: int, of: int) -> "ToyBatch":
-        return ToyBatch(self.rows[number::of], self.sums[number::of], self.asks[number::of])
+    def shard(self, rank: int, world_size: int) -> "ToyBatch":
+        return ToyBatch(
+            self.rows[rank::world_size], self.sums[rank::world_size], self.asks[rank::world_size]
+        )
 
     def to(self, device: str) -> "ToyBatch":
         return ToyBatch(self.rows.to(device), self.sums.to(device), self.asks.to(device))

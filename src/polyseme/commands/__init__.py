@@ -1,5 +1,5 @@
-"""One file per verb: its settings, `run`, which does it, and `show`, which tells of it.
+"""One file per verb (a folder, if it has sub-commands): settings, `run`, and `show`.
 
 The first line of each file's docstring is the verb's line in `polyseme --help`; the rest, with
-its examples, is the text of `polyseme VERB --help`. Nothing here prints: `cli.py` does.
+its examples, is the text of `polyseme VERB --help`. Nothing here prints: `cli/` does.
 """

@@ -1,14 +1,17 @@
-"""Train a task fed in several ways, with the same budget, and say what the model adds.
+r"""Train variants of a task, with the same budget, and say what the model adds.
 
-none: words learned in the task alone; static: the task's static vectors; frozen: these and the
-model's layers; finetuned: these and the model trained along. Each way is held against the first
-named, with a paired bootstrap over sentences. What is finished is not trained again.
+They differ in their embeddings. none: words learned in the task alone; static: the task's static
+vectors; frozen: these and the model's layers; finetuned: these and the model fine-tuned. Each is
+compared with the first named by a paired bootstrap over sentences. What is finished is not trained
+again.
 
 Examples:
 
-  polyseme compare ner.toml --with static,frozen --out compared/ner --seeds 1,2,3
+  polyseme compare ner.toml --with static,frozen --seeds 1,2,3 \
+      --out compared/ner
 
-  polyseme compare ner.toml --with none,static,frozen,finetuned --on test --out compared/ner
+  polyseme compare ner.toml --with none,static,frozen,finetuned --on test \
+      --out compared/ner
 """
 
 from dataclasses import asdict, dataclass
@@ -20,44 +23,43 @@ from rich.table import Table
 
 from polyseme.commands.train import TaskFileConfig
 from polyseme.errors import ConfigError
-from polyseme.files import canonical_json, disk_faults_explained, write_text
 from polyseme.progress import NullProgress, Progress, duration
+from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
+from polyseme.tasks.variants import Variant
 
 if TYPE_CHECKING:
-    from polyseme.tasks.comparison import Row
-
-Way = Literal["none", "static", "frozen", "finetuned"]
+    from polyseme.tasks.comparison import VariantResult
 
 
 class CompareConfig(TaskFileConfig):
-    """Which task, in which ways."""
+    """Which task, in which variants."""
 
-    with_: tuple[Way, ...] = ("static", "frozen")
-    """Ways of feeding, the first being what others are held against."""
+    with_: tuple[Variant, ...] = ("static", "frozen")
+    """Variants of its embeddings; the others are compared with the first."""
     on: Literal["dev", "test"] = "dev"
     """What is measured on. Leave the test data alone until all is decided."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A row for each way."""
+class CompareResult:
+    """A result for each variant."""
 
     config: CompareConfig
     measure: str
-    rows: "list[Row]"
+    results: "list[VariantResult]"
 
 
-def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
-    """Train and measure all ways."""
-    from polyseme.tasks.comparison import compare_ways
+def run(config: CompareConfig, progress: Progress | None = None) -> CompareResult:
+    """Train and measure all variants."""
+    from polyseme.tasks.comparison import compare_variants
     from polyseme.training.memory import keep_freed_memory
 
     if len(set(config.with_)) != len(config.with_) or not config.with_:
-        raise ConfigError(f"--with {','.join(config.with_)}: name each way once.")
+        raise ConfigError(f"--with {','.join(config.with_)}: name each variant once.")
     task = config.read_task()
     keep_freed_memory()
     with disk_faults_explained(config.out):
-        rows = compare_ways(
+        results = compare_variants(
             task,
             config.with_,
             config.out,
@@ -65,31 +67,36 @@ def run(config: CompareConfig, progress: Progress | None = None) -> Compared:
             on_test=config.on == "test",
             progress=progress or NullProgress(),
         )
-        told = {"on": config.on, "measure": task.measured_by, "ways": [_told(row) for row in rows]}
+        variants = [_as_json(result) for result in results]
+        told = {"on": config.on, "measure": task.measured_by, "variants": variants}
         write_text(config.out / f"compare-{config.on}.json", canonical_json(told))
-    return Compared(config, task.measured_by, rows)
+    return CompareResult(config, task.measured_by, results)
 
 
-def _told(row: "Row") -> dict[str, Any]:
-    against = None if row.against is None else asdict(row.against)
-    return {"way": row.way, "values": row.values, "against_first": against, "seeds": row.facts}
+def _as_json(result: "VariantResult") -> dict[str, Any]:
+    return {
+        "variant": result.variant,
+        "values": result.values,
+        "against_first": None if result.against is None else asdict(result.against),
+        "seeds": result.metadata,
+    }
 
 
-def show(result: Compared) -> RenderableType:
-    """A row for each way, held against the first."""
-    first = result.rows[0]
+def show(result: CompareResult) -> RenderableType:
+    """A row for each variant, compared with the first."""
+    first = result.results[0]
     title = f"{result.measure} on the {result.config.on} data"
     table = Table(title=title, title_justify="left")
-    for name in ("fed", result.measure, "errors", "p", "numbers trained", "time"):
-        table.add_column(name, justify="left" if name == "fed" else "right")
-    for row in result.rows:
-        told = row.facts[0]
+    for name in ("variant", result.measure, "errors", "p", "parameters", "time"):
+        table.add_column(name, justify="left" if name == "variant" else "right")
+    for row in result.results:
+        told = row.metadata[0]
         table.add_row(
-            row.way,
-            str(row.spread),
+            row.variant,
+            str(row.score),
             f"{-row.error_reduction(first):+.1%}" if row.against else "",
             f"{row.against.p_value:.4f}" if row.against else "",
             f"{told['trained_parameters']:,}",
-            duration(fmean(each["seconds"] for each in row.facts)),
+            duration(fmean(each["seconds"] for each in row.metadata)),
         )
     return Group(table, f"All figures: {result.config.out / f'compare-{result.config.on}.json'}")

@@ -1,4 +1,4 @@
-"""Turn every word of a corpus, in its sentence, into vectors on disk.
+r"""Turn every word of a corpus, in its sentence, into vectors on disk.
 
 Reads a corpus folder, or texts, which are first prepared as the model's own corpus was. Writes
 Parquet, one row a word; stopped at any moment, the same command goes on from there.
@@ -7,47 +7,50 @@ Examples:
 
   polyseme embed models/en corpus/en --out vectors/en
 
-  polyseme embed models/en corpus/en --layers top --words bank,play --out vectors/bank
+  polyseme embed models/en corpus/en --layers top --words bank,play \
+      --out vectors/bank
 
-  polyseme embed models/en letters.txt --layers average --width 64 --out vectors/letters
+  polyseme embed hf:models/bert corpus/en --layers top --out vectors/en-bert
+
+  polyseme embed models/en letters.txt --layers average --pca 64 \
+      --out vectors/letters
 """
 
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
-from polyseme.commands.vectors import accounting
+from polyseme.commands.vectors.info import summary
 from polyseme.config import Settings, build, differences, read_toml, to_toml
-from polyseme.engines import ExecutorConfig, Receipt, hold_folder, run_job
+from polyseme.embedding.corpus_parts import parts_of
+from polyseme.embedding.folder import ARTIFACT, VectorFolder
+from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
-from polyseme.files import (
+from polyseme.executors import ExecutorConfig, Receipt, run_job
+from polyseme.limits import TOML_BYTES, read_text
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import (
     WORK,
-    canonical_json,
-    describe_file,
+    describe_files,
     disk_faults_explained,
     make_output,
     own_folder,
     sha256_of,
     write_text,
 )
-from polyseme.folders import MANIFEST as MODEL_MANIFEST
-from polyseme.limits import TOML_BYTES, read_text
-from polyseme.progress import NullProgress, Progress
+from polyseme.storage.folders import CONFIG, MANIFEST, write_manifest
+from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
-from polyseme.text.settings import CorpusConfig
-from polyseme.vectors.corpus_parts import parts_of
-from polyseme.vectors.folder import CONFIG, FORMAT_VERSION, MANIFEST, VectorFolder
-from polyseme.vectors.settings import VectorsConfig
 
 if TYPE_CHECKING:
-    from polyseme.model import Model
-    from polyseme.vectors.bulk import EmbedPart
+    from polyseme.embedding.bulk import EmbedPart
+    from polyseme.embedding.word_embedder import WordEmbedder
 
 PREPARED = "corpus"
 """Folder, inside the output, for texts that were not a corpus yet."""
@@ -57,7 +60,7 @@ class EmbedConfig(Settings):
     """Which texts, by which model, and where to."""
 
     model: Path
-    """The model folder."""
+    """The model folder; hf:FOLDER for an encoder of Hugging Face."""
     inputs: tuple[str, ...]
     """A corpus folder; or files, folders or globs of texts."""
     out: Path
@@ -66,14 +69,17 @@ class EmbedConfig(Settings):
     """Which vectors."""
     words_file: Path | None = None
     """A file of words to keep, one a line, besides those of --words."""
+    tokenizer_from: str | None = None
+    """How texts are split into words, if the model does not say: as for a language (en, zh), or for
+    the model or the corpus in a folder."""
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
-    """Who does the work."""
+    """Where the work is done."""
     replace: bool = False
-    """Make the vectors anew if the folder holds some made with other settings."""
+    """Make the vectors again if the folder holds some made with other settings."""
 
 
 @dataclass(frozen=True)
-class Embedded:
+class EmbedResult:
     """The finished vectors and how the run went."""
 
     vectors: VectorFolder
@@ -84,37 +90,40 @@ class Embedded:
     """How many files an earlier run had finished."""
 
 
-def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
+def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
-    from polyseme.model import Model
-    from polyseme.vectors.bulk import embed_part, embedding_job, note_environment
+    from polyseme.devices import num_threads
+    from polyseme.embedding.bulk import embed_part, embedding_job, note_environment
+    from polyseme.embedding.loading import load_embedder
 
     progress = progress or NullProgress()
     began = time.monotonic()
     chosen = _with_words_file(config)
-    with disk_faults_explained(config.out):
+    with disk_faults_explained(config.out), num_threads(chosen.threads):
         make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config, chosen)
-            model = Model.load(config.model)
-            corpus = _corpus(config, model, progress)
+            embedder = load_embedder(
+                config.model, tokenizer_from=config.tokenizer_from, pooling=chosen.pooling
+            )
+            corpus = _corpus(config, embedder, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
-            note_environment(config.out, chosen, progress)
-            narrowing = _narrow(config, chosen, corpus, progress)
+            note_environment(config.out, config.model, chosen, progress)
+            pca = _fit_pca(config, chosen, corpus, progress)
             parts = parts_of(corpus)
             progress.start("Embedding", sum(part.size for part in parts))
-            work = embed_part(config.model, chosen, narrowing)
+            work = embed_part(config.model, chosen, pca)
             receipts = run_job(
                 embedding_job(work),
                 parts,
                 config.out,
-                engine=config.executor.chosen,
+                executor=config.executor,
                 on_progress=progress.update,
             )
-            _finish(config, work, receipts, model=model, corpus=corpus)
+            _finish(config, work, receipts, embedder=embedder, corpus=corpus)
     now = [receipt for receipt in receipts if not receipt.was_there]
-    return Embedded(
+    return EmbedResult(
         VectorFolder.open(config.out),
         time.monotonic() - began,
         sum(receipt.counts["words_read"] for receipt in now),
@@ -122,14 +131,14 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> Embedded:
     )
 
 
-def show(result: Embedded) -> RenderableType:
-    """The accounting, and what to do next."""
+def show(result: EmbedResult) -> RenderableType:
+    """What was embedded, and what to do next."""
     folder = result.vectors.folder
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
         lines.append(f"{result.files_found:,} files were there from before and were kept.")
     lines.append(f"Next: polyseme vectors info {quote(str(folder))}")
-    return Group(accounting(result.vectors), *lines)
+    return Group(summary(result.vectors), *lines)
 
 
 def _with_words_file(config: EmbedConfig) -> VectorsConfig:
@@ -163,11 +172,11 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
         return
     raise VectorsError(
         f"{config.out} was made with other settings: {differences(before, chosen)}. "
-        "Choose another --out, or add --replace to make it anew."
+        "Choose another --out, or add --replace to make them again."
     )
 
 
-def _corpus(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus:
+def _corpus(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress) -> Corpus:
     """The corpus that is meant, made from texts if need be, its words found as the model's were."""
     if not config.inputs:
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
@@ -175,37 +184,37 @@ def _corpus(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus:
     if len(config.inputs) == 1 and (folder / MANIFEST).is_file():
         corpus = Corpus.open(folder)
     else:
-        corpus = _prepared(config, model, progress)
-    model.check_same_words(corpus)
+        corpus = _prepared(config, embedder, progress)
+    corpus.check_same_words(embedder.preparation)
     return corpus
 
 
-def _prepared(config: EmbedConfig, model: "Model", progress: Progress) -> Corpus:
+def _prepared(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress) -> Corpus:
     """Texts as a corpus, by the settings the model carries, nothing held out."""
-    if not model.preparation:
+    if embedder.preparation is None:
         raise ModelError(
-            f"{config.model} does not tell how its text was split into words. Prepare a corpus "
-            "(polyseme prepare) and embed that, or convert the model again with --language."
+            f"{config.model} does not say how text is split into words. Say it with "
+            "--tokenizer-from: a language, or the folder of a model or a corpus. Or prepare a "
+            "corpus (polyseme prepare) and embed that."
         )
-    settings = {**model.preparation["settings"], "held_out": 0.0}
     texts = prepare.PrepareConfig(
         inputs=config.inputs,
         out=own_folder(config.out / PREPARED),
-        corpus=build(CorpusConfig, settings),
+        corpus=embedder.preparation.settings.model_copy(update={"held_out": 0.0}),
         executor=config.executor,
         replace=config.replace,
     )
     return prepare.run(texts, progress).corpus
 
 
-def _narrow(
+def _fit_pca(
     config: EmbedConfig, chosen: VectorsConfig, corpus: Corpus, progress: Progress
 ) -> Path | None:
-    from polyseme.vectors.bulk import narrow_once
+    from polyseme.embedding.bulk import fit_once
 
-    if chosen.width is not None:
-        progress.log("Looking for the directions to keep in a sample of the corpus.")
-    return narrow_once(config.model, chosen, corpus, config.out)
+    if chosen.pca is not None:
+        progress.log("Fitting a PCA on a sample of the corpus.")
+    return fit_once(config.model, chosen, corpus, config.out)
 
 
 def _finish(
@@ -213,33 +222,31 @@ def _finish(
     work: "EmbedPart",
     receipts: list[Receipt],
     *,
-    model: "Model",
+    embedder: "WordEmbedder",
     corpus: Corpus,
 ) -> None:
     """Write the manifest, which makes the folder one of vectors."""
-    from polyseme.vectors.bulk import ENVIRONMENT
-    from polyseme.vectors.narrowing import NAME as NARROWING
-    from polyseme.vectors.narrowing import Narrowing
+    from polyseme.embedding.bulk import ENVIRONMENT
+    from polyseme.embedding.pca import PCA_FILE, Pca
 
     chosen = work.config
-    files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
-    narrowing = Narrowing.load(config.out) if chosen.width is not None else None
-    names = [CONFIG, ENVIRONMENT, *([] if narrowing is None else [NARROWING])]
-    files |= {name: describe_file(config.out / name) for name in names}
-    encoder = model.config.encoder
+    files = {name: info for receipt in receipts for name, info in receipt.files.items()}
+    pca = Pca.load(config.out) if chosen.pca is not None else None
+    names = [CONFIG, ENVIRONMENT, *([] if pca is None else [PCA_FILE])]
+    files |= describe_files(config.out, names)
     counts = {
         name: sum(receipt.counts[name] for receipt in receipts) for name in receipts[0].counts
     }
-    manifest: dict[str, Any] = {
-        "vectors_format": FORMAT_VERSION,
-        "model": sha256_of(config.model / MODEL_MANIFEST),
-        "corpus": sha256_of(corpus.folder / MANIFEST),
-        "settings": chosen.model_dump(mode="json"),
-        "environment": work.environment,
-        "columns": chosen.columns(encoder.num_layers),
-        "width": chosen.width or encoder.output_width,
-        "variance_kept": [] if narrowing is None else narrowing.kept,
-        "counts": counts,
-        "files": files,
-    }
-    write_text(config.out / MANIFEST, canonical_json(manifest))
+    write_manifest(
+        config.out,
+        ARTIFACT,
+        files,
+        model=embedder.fingerprint,
+        corpus=sha256_of(corpus.folder / MANIFEST),
+        settings=chosen.model_dump(mode="json"),
+        environment=work.environment,
+        columns=chosen.columns(embedder.num_layers),
+        dim=chosen.pca or embedder.dim,
+        explained_variance_ratio=[] if pca is None else pca.explained_variance_ratio,
+        counts=counts,
+    )

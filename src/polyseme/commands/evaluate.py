@@ -1,6 +1,6 @@
 """Measure a model on a corpus's held-out text, or a trained task on labelled data.
 
-Of a model, perplexity is told for each direction, among all words it can predict, beside n-gram
+Of a model, perplexity is given for each direction, among all words it can predict, beside n-gram
 models (unigram, and interpolated modified Kneser-Ney) trained on the corpus's training part. Of a
 task, right and wrong are counted on its test data, or on a file that is laid out like it.
 
@@ -19,7 +19,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -27,15 +27,15 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, ModelError
-from polyseme.files import scratch_folder
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.tables import titled
+from polyseme.storage.files import scratch_folder
+from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
 
 if TYPE_CHECKING:
-    from polyseme.pretraining.measure import Tally
+    from polyseme.pretraining.evaluation import Evaluation
     from polyseme.tasks.evaluation import EvaluatedTask
 
 
@@ -59,14 +59,14 @@ class Evaluated:
     """Perplexities of the model and of the n-gram models beside it."""
 
     config: EvaluateConfig
-    tally: "Tally"
+    evaluation: "Evaluation"
     ngrams: dict[str, NgramResult]
 
 
 def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated | EvaluatedTask":
     """Measure; nothing is left on disk."""
     from polyseme.tasks.evaluation import evaluate_task
-    from polyseme.tasks.seeds import is_task
+    from polyseme.tasks.folder import is_task
 
     progress = progress or NullProgress()
     if is_task(config.model):
@@ -83,27 +83,27 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     import torch
 
     from polyseme.model import Model
-    from polyseme.pretraining.measure import measure
+    from polyseme.pretraining.evaluation import evaluate
 
     model, corpus = Model.load(config.model), Corpus.open(folder)
-    model.check_same_words(corpus)
-    if not corpus.accounting["held_out_sentences"]:
+    corpus.check_same_words(model.preparation)
+    if not corpus.read_stats["held_out_sentences"]:
         raise ModelError(f"{folder} has no held-out sentences. Prepare it with --held-out.")
-    tally = measure(model, corpus, progress=progress)
-    parts = [part for part in ("forward", "backward") if config.order and part in tally.totals]
+    evaluation = evaluate(model, corpus, progress=progress)
+    parts = [part for part in ("forward", "backward") if config.order and part in evaluation.parts]
     ngrams: dict[str, NgramResult] = {}
     for part in parts:
         with scratch_folder(folder) as scratch:
             ngrams[part] = held_out_perplexity(
                 corpus,
-                model.lexicon.words,
+                model.vocabulary.words,
                 NgramConfig(order=config.order, memory=config.memory),
                 scratch=scratch,
                 threads=torch.get_num_threads(),
                 backward=part == "backward",
                 progress=progress,
             )
-    return Evaluated(config, tally, ngrams)
+    return Evaluated(config, evaluation, ngrams)
 
 
 def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
@@ -112,17 +112,29 @@ def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
 
 
 def _show_task(result: "EvaluatedTask") -> RenderableType:
-    """One row for each label, of the first seed; all seeds in the title."""
-    title = f"{result.measure} of {result.folder} on {result.data}: {result.spread}"
-    if len(result.tallies) > 1:
-        title += f" over {len(result.tallies)} seeds; labels of the first"
+    """All seeds in the title; below it tables of the first, as one with a row for each label."""
+    title = f"{result.measure} of {result.folder} on {result.data}: {result.score}"
+    tables = [rows for rows in result.scores[0].tables().values() if rows]
+    if len(result.scores) > 1:
+        title += f" over {len(result.scores)} seeds" + ("; labels of the first" if tables else "")
+    heading = on_one_line(title, style="table.title")
+    return Group(heading, *map(_table_of, tables), result.stats.summary())
+
+
+def _table_of(rows: list[dict[str, Any]]) -> Table:
+    """Shares in per cent."""
     table = Table()
-    for name in ("label", "precision", "recall", "f1", "due", "found"):
-        table.add_column(name, justify="left" if name == "label" else "right")
-    for row in result.tallies[0].by_label():
-        shares = [f"{100 * value:.2f}" for value in (row.precision, row.recall, row.f1)]
-        table.add_row(PrintableText(row.label), *shares, f"{row.due:,}", f"{row.predicted:,}")
-    return Group(titled(title, table), result.account.summary())
+    for name, value in rows[0].items():
+        table.add_column(name, justify="left" if isinstance(value, str) else "right")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    return table
+
+
+def _cell(value: str | int | float) -> PrintableText:
+    if isinstance(value, float):
+        return PrintableText(f"{100 * value:.2f}")
+    return PrintableText(value if isinstance(value, str) else f"{value:,}")
 
 
 def _show_model(result: Evaluated) -> RenderableType:
@@ -137,8 +149,8 @@ def _show_model(result: Evaluated) -> RenderableType:
     table.add_column("model", justify="right")
     if result.ngrams:
         table.add_column(f"against {order}-gram", justify="right")
-    for part, perplexity in result.tally.perplexities.items():
-        cells = [part, f"{result.tally.counts[part]:,}"]
+    for part, perplexity in result.evaluation.values("perplexity").items():
+        cells = [part, f"{result.evaluation.parts[part].count:,}"]
         told = f"{perplexity:,.1f}"
         if beside := result.ngrams.get(part):
             change = perplexity / beside.perplexity - 1
@@ -147,4 +159,6 @@ def _show_model(result: Evaluated) -> RenderableType:
         else:
             cells += ["", "", told] if result.ngrams else [told]
         table.add_row(*cells)
-    return titled(f"Held-out perplexity of {result.config.model}", table)
+    accuracies = result.evaluation.values("accuracy").items()
+    shown = titled(f"Held-out perplexity of {result.config.model}", table)
+    return Group(shown, *(f"Accuracy, {part}: {value:.2%}." for part, value in accuracies))

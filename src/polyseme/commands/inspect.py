@@ -20,8 +20,8 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import CorpusError
 from polyseme.progress import NullProgress, Progress
-from polyseme.text.accounting import tell_reasons
 from polyseme.text.corpus import Corpus
+from polyseme.text.read_stats import list_reasons
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
 
 
@@ -39,7 +39,7 @@ class InspectConfig(Settings):
 
 
 @dataclass(frozen=True)
-class Inspected:
+class InspectResult:
     """What was found out about a corpus."""
 
     corpus: Corpus
@@ -49,7 +49,7 @@ class Inspected:
     notes: list[str]
 
 
-def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
+def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
     """Gather the figures; with `verify`, refuse a damaged corpus."""
     progress = progress or NullProgress()
     corpus = Corpus.open(config.folder)
@@ -63,10 +63,10 @@ def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
                 f"{', '.join(damaged[:5])}. Run the same prepare command again: it mends them."
             )
         notes.append(f"All {len(corpus.manifest['files']):,} files are as they were written.")
-    result = Inspected(
+    result = InspectResult(
         corpus,
-        bin_lengths(corpus.accounting["sentence_lengths"], width=10),
-        coverage(corpus.vocabulary, corpus.accounting["words"]),
+        bin_lengths(corpus.read_stats["sentence_lengths"], width=10),
+        coverage(corpus.vocabulary, corpus.read_stats["words"]),
         most_frequent(corpus.vocabulary, config.top),
         notes,
     )
@@ -78,16 +78,15 @@ def run(config: InspectConfig, progress: Progress | None = None) -> Inspected:
     return result
 
 
-def show(result: Inspected) -> RenderableType:
+def show(result: InspectResult) -> RenderableType:
     """All tables, the narrow ones side by side where the terminal is wide enough."""
     tables = [_summary(result), _lengths(result), _coverage(result), _frequent(result)]
     return Group(Columns(tables, padding=(0, 3)), *result.notes)
 
 
-def _summary(result: Inspected) -> Table:
-    counts = result.corpus.accounting
-    preparation = result.corpus.manifest["preparation"]
-    segmenter = preparation["segmenter"]
+def _summary(result: InspectResult) -> Table:
+    counts = result.corpus.read_stats
+    segmenter = result.corpus.preparation.segmenter
     table = Table(title="Corpus", title_justify="left", show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(justify="right")
@@ -100,13 +99,13 @@ def _summary(result: Inspected) -> Table:
     table.add_section()
     for label in ("read", "blank", "quarantined", "kept", "joined"):
         table.add_row(label, f"{counts[label]:,}")
-    for reason, number in tell_reasons(counts["quarantine_reasons"]):
+    for reason, number in list_reasons(counts["quarantine_reasons"]):
         table.add_row(f"  {reason}", number)
-    table.add_row("sentences cut", f"{counts['sentences_cut']:,}")
+    table.add_row("sentences split", f"{counts['sentences_split']:,}")
     return table
 
 
-def _lengths(result: Inspected) -> Table:
+def _lengths(result: InspectResult) -> Table:
     table = Table(title="Words per sentence", title_justify="left", show_header=False)
     for justify in ("right", "right", "left"):
         table.add_column(justify=justify)
@@ -117,7 +116,7 @@ def _lengths(result: Inspected) -> Table:
     return table
 
 
-def _coverage(result: Inspected) -> Table:
+def _coverage(result: InspectResult) -> Table:
     table = Table(title="Coverage of the text", title_justify="left")
     table.add_column("vocabulary", justify="right")
     table.add_column("of all words", justify="right")
@@ -127,12 +126,12 @@ def _coverage(result: Inspected) -> Table:
     return table
 
 
-def _frequent(result: Inspected) -> Table:
+def _frequent(result: InspectResult) -> Table:
     table = Table(title="Most frequent words", title_justify="left")
     table.add_column("word")
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
-    total = result.corpus.accounting["words"] or 1
+    total = result.corpus.read_stats["words"] or 1
     for row in result.frequent:
         table.add_row(row.word, f"{row.count:,}", f"{row.count / total:.2%}")
     return table

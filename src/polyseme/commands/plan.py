@@ -8,7 +8,7 @@ Examples:
 
   polyseme plan corpus/en --preset elmo-mini --hours 2
 
-  polyseme plan corpus/en --preset elmo-small --set model.lexicon.size=100000
+  polyseme plan corpus/en --preset elmo-small --set model.vocabulary.size=100000
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,11 @@ from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import NullProgress, Progress
 from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
-from polyseme.text.running import text_settings
 from polyseme.training.settings import TrainingConfig
 
 if TYPE_CHECKING:
     from polyseme.model import Model
-    from polyseme.pretraining.pace import Pace
+    from polyseme.pretraining.throughput import Throughput
 
 
 class PlanConfig(Settings):
@@ -46,52 +45,52 @@ class PlanConfig(Settings):
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's, as `--set model.encoder.context.layers=3`."""
+    """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the preset's, as `--set batches.words=8192`."""
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanResult:
     """What training would take."""
 
     config: PlanConfig
     model: "Model"
     training: TrainingConfig
-    pace: "Pace"
+    throughput: "Throughput"
     words_per_epoch: int
 
 
-def run(config: PlanConfig, progress: Progress | None = None) -> Planned | None:
+def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | None:
     """Time a few steps; nothing is written."""
     progress = progress or NullProgress()
     if config.folder is None:
         return None
-    from polyseme.batches.lexicon import Lexicon
+    from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
-    from polyseme.pretraining.pace import time_steps, without_denormals
     from polyseme.pretraining.plan import (
         preset_named,
         resolve_batches,
         resolve_model,
         resolve_training,
     )
+    from polyseme.pretraining.throughput import measure_throughput, without_denormals
     from polyseme.pretraining.train_module import Pretraining
 
     corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
     progress.start("Timing a few steps", 1)
     wanted = resolve_model(preset, config.model)
-    model = Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), text_settings(corpus))
+    model = Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     batches = resolve_batches(preset, config.batches)
     train_module = Pretraining(model, corpus, batches, seed=config.training.seed, held_out_words=1)
     training = resolve_training(config.training, preset, steps=config.training.steps or 1)
     with without_denormals():
-        pace = time_steps(train_module, training)
+        throughput = measure_throughput(train_module, training)
     progress.update(1)
-    return Planned(config, model, training, pace, train_module.stream.words_per_epoch)
+    return PlanResult(config, model, training, throughput, train_module.stream.words_per_epoch)
 
 
-def show(result: Planned | None) -> RenderableType:
+def show(result: PlanResult | None) -> RenderableType:
     """The plan as a table; or the presets."""
     return _presets() if result is None else _table(result)
 
@@ -107,15 +106,17 @@ def _presets() -> RenderableType:
     return Group(table, "Next: polyseme plan CORPUS --preset NAME")
 
 
-def _table(result: Planned) -> RenderableType:
+def _table(result: PlanResult) -> RenderableType:
     import torch
 
     from polyseme.model import count_parameters
 
-    pace, config = result.pace, result.config
+    throughput, config = result.throughput, result.config
+    memory, speed = throughput.memory, throughput.words_per_second
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
-    steps = max(1, int(config.hours * 3600 / pace.seconds))
+    steps = max(1, int(config.hours * 3600 / throughput.seconds))
+    epochs = steps * throughput.words / result.words_per_epoch
     table = Table()
     table.add_column("")
     table.add_column("", justify="right")
@@ -125,19 +126,19 @@ def _table(result: Planned) -> RenderableType:
         ("model on disk, float32", decimal(4 * parameters)),
         ("  with --weights float16", decimal(2 * parameters)),
         ("checkpoint on disk", decimal(12 * parameters)),
-        ("memory while training", decimal(pace.memory) if pace.memory else "not known here"),
+        ("memory while training", decimal(memory) if memory else "not known here"),
         ("precision, threads", f"{result.training.precision}, {torch.get_num_threads()}"),
-        ("words in a step", f"{pace.words:,.0f}"),
-        ("time of a step", f"{pace.seconds:.2f} s"),
-        ("words per second", f"{pace.words_per_second:,.0f}"),
+        ("words in a step", f"{throughput.words:,.0f}"),
+        ("time of a step", f"{throughput.seconds:.2f} s"),
+        ("words per second", f"{speed:,.0f}"),
         ("words in an epoch", f"{result.words_per_epoch:,}"),
-        ("time of an epoch", f"{result.words_per_epoch / pace.words_per_second / 3600:.2f} h"),
+        ("time of an epoch", f"{result.words_per_epoch / speed / 3600:.2f} h"),
         (f"steps in {config.hours:g} hours", f"{steps:,}"),
-        (f"epochs in {config.hours:g} hours", f"{steps * pace.words / result.words_per_epoch:.2f}"),
+        (f"epochs in {config.hours:g} hours", f"{epochs:.2f}"),
     ]
     for row in rows:
         table.add_row(*row)
     options = f"--preset {config.preset} --hours {config.hours:g}"
-    told = titled(f"{config.preset} on {config.folder}", table)
+    shown = titled(f"{config.preset} on {config.folder}", table)
     corpus = quote(str(config.folder))
-    return Group(told, f"Next: polyseme pretrain {corpus} {options} --out MODEL")
+    return Group(shown, f"Next: polyseme pretrain {corpus} {options} --out MODEL")

@@ -1,4 +1,4 @@
-"""Label texts with a trained task: names marked, opinions told, pairs compared.
+"""Label texts with a trained task: tag words, classify texts or pairs of texts.
 
 Text is split into sentences and words as the model's corpus was. A file has one text a line, for a
 task on pairs two with a tab between them. Where a task is about one word (semantic roles), mark it:
@@ -21,16 +21,12 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
-from polyseme.files import disk_faults_explained
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.tasks.account import Account
-from polyseme.tasks.spans import OUTSIDE, find_spans
+from polyseme.storage.files import disk_faults_explained
+from polyseme.tasks.example_stats import ExampleStats
 
 if TYPE_CHECKING:
-    from polyseme.tasks.prediction import Predicted
-
-_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+    from polyseme.tasks.families.family import Predicted
 
 
 class PredictConfig(Settings):
@@ -49,70 +45,42 @@ class PredictConfig(Settings):
 
 
 @dataclass(frozen=True)
-class Predictions:
+class PredictResult:
     """What was found; of a file only how much, the rest being on disk."""
 
     found: "list[Predicted]"
-    account: Account | None = None
+    stats: ExampleStats | None = None
     out: Path | None = None
 
 
-def run(config: PredictConfig, progress: Progress | None = None) -> Predictions:
+def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
     """Label all texts."""
     progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.file):
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
-    from polyseme.tasks.prediction import Predictor
-    from polyseme.tasks.seeds import best_in
+    from polyseme.tasks.prediction import label_file, write
     from polyseme.tasks.task import Task
 
-    predictor = Predictor(Task.load(best_in(config.task), model=config.model_))
+    task = Task.load(config.task, model=config.model_)
     if config.file is None:
-        found = list(predictor.predict(predictor.given(config.inputs)))
+        found = task.predict(config.inputs)
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
-                predictor.write(found, config.out)
-        return Predictions(found, None, config.out)
+                write(found, config.out)
+        return PredictResult(found, None, config.out)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
-        account = predictor.label_file(config.file, config.out, progress)
-    return Predictions([], account, config.out)
+        stats = label_file(task, config.file, config.out, progress)
+    return PredictResult([], stats, config.out)
 
 
-def show(result: Predictions) -> RenderableType:
+def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
-    lines: list[RenderableType] = [_coloured(found) for found in result.found]
-    if result.account is not None:
-        lines += [result.account.summary(), *result.account.faults]
+    lines: list[RenderableType] = [*result.found]
+    if result.stats is not None:
+        lines += [result.stats.summary(), *result.stats.faults]
     if result.out is not None:
         lines.append(f"Labels: {result.out}")
     return Group(*lines)
-
-
-def _coloured(found: "Predicted") -> PrintableText:
-    text = PrintableText()
-    if found.label is not None:
-        text.append(f"{found.label}  ", style="bold cyan")
-        return text.append(" | ".join(found.texts))
-    assert found.labels is not None
-    if not found.marks_spans:
-        for word, label in zip(found.words, found.labels, strict=True):
-            text.append(word)
-            text.append(f"/{label} ", style="cyan")
-        return text
-    spans = {span.start: span for span in find_spans(found.labels)}
-    kinds = sorted({span.kind for span in spans.values()})
-    place = 0
-    while place < len(found.words):
-        span = spans.get(place)
-        if span is None:
-            text.append(found.words[place] + " ")
-            place += 1
-            continue
-        style = _COLOURS[kinds.index(span.kind) % len(_COLOURS)]
-        text.append(" ".join(found.words[span.start : span.stop]), style=f"bold {style}")
-        text.append(f"[{span.kind or OUTSIDE}] ", style=style)
-        place = span.stop
-    return text

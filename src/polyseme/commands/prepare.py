@@ -16,7 +16,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -24,28 +23,31 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings, build, differences, read_toml, to_toml
-from polyseme.engines import ExecutorConfig, Receipt, ShardJob, hold_folder, run_job
+from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.files import (
+from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import (
     WORK,
-    canonical_json,
-    describe_file,
+    describe_files,
     disk_faults_explained,
     make_output,
     write_text,
 )
-from polyseme.progress import NullProgress, Progress
+from polyseme.storage.folders import CONFIG, MANIFEST, write_manifest
+from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
-from polyseme.text.accounting import Accounting, tell_reasons
 from polyseme.text.advice import about_encoding, advise
-from polyseme.text.corpus import CONFIG, MANIFEST, VOCABULARY, Corpus
-from polyseme.text.pieces import Batch
+from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, Corpus
+from polyseme.text.pieces import ShardPieces
 from polyseme.text.plan import plan_shards
-from polyseme.text.prepare import describe_preparation, fingerprint, shard_function
+from polyseme.text.prepare import fingerprint, shard_function
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.read_stats import ReadStats, list_reasons
 from polyseme.text.sampling import look_into
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.sources import Found, find_sources
-from polyseme.text.vocabulary import count_words
+from polyseme.text.sources import FoundSources, find_sources
+from polyseme.text.word_counts import count_words
 
 
 class PrepareConfig(Settings):
@@ -58,13 +60,13 @@ class PrepareConfig(Settings):
     corpus: CorpusConfig
     """What the corpus is."""
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
-    """Who does the work."""
+    """Where the work is done."""
     replace: bool = False
-    """Make the corpus anew if the folder holds one made with other settings."""
+    """Make the corpus again if the folder holds one made with other settings."""
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PrepareResult:
     """The finished corpus and how the run went."""
 
     corpus: Corpus
@@ -73,53 +75,62 @@ class Prepared:
     """How many shards an earlier run had finished."""
     advice: list[str]
 
+    def __repr__(self) -> str:
+        return summary("PrepareResult", repr(self.corpus), f"{self.seconds:,.1f} s", *self.advice)
 
-def run(config: PrepareConfig, progress: Progress | None = None) -> Prepared:
+    def _repr_html_(self) -> str:
+        counts = self.corpus.read_stats
+        rows = [(label.strip(), counts[name]) for label, name in _LINES]
+        advice = [(line, "") for line in self.advice]
+        return html_table(f"Accounting of {self.corpus.folder}", [*rows, *advice])
+
+
+def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResult:
     """Prepare a corpus, or go on with one that was begun."""
     progress = progress or NullProgress()
     began = time.monotonic()
     if not config.inputs:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
     found, notices = look_into(find_sources(config.inputs, config.corpus), config.corpus)
-    _tell(found, notices, progress)
-    batches = plan_shards(found.sources, config.corpus)
+    _log_sources(found, notices, progress)
+    shards = plan_shards(found.sources, config.corpus)
     with disk_faults_explained(config.out):
         make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
-            receipts = _make_shards(batches, config, progress)
+            receipts = _make_shards(shards, config, progress)
             _finish(config, found, receipts, progress)
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
-    return Prepared(corpus, time.monotonic() - began, shards_found, advise(corpus))
+    return PrepareResult(corpus, time.monotonic() - began, shards_found, advise(corpus))
 
 
-def show(result: Prepared) -> RenderableType:
-    """The accounting as a table, and what to do next."""
-    counts = result.corpus.accounting
+def show(result: PrepareResult) -> RenderableType:
+    """The counts as a table, and what to do next."""
+    counts = result.corpus.read_stats
     table = Table()
     table.add_column("", no_wrap=True)
     table.add_column("count", justify="right")
     for label, name in _LINES:
         table.add_row(label, f"{counts[name]:,}")
         if name == "quarantined":
-            for reason, number in tell_reasons(counts["quarantine_reasons"]):
+            for reason, number in list_reasons(counts["quarantine_reasons"]):
                 table.add_row(f"    {reason}", number, style="yellow")
         if name in _SECTION_ENDS:
             table.add_section()
     lines = [_how_it_went(result), *result.advice]
     lines.append(f"Next: polyseme inspect {quote(str(result.corpus.folder))}")
-    return Group(titled(f"Accounting of {result.corpus.folder}", table), *lines)
+    return Group(titled(f"Read statistics of {result.corpus.folder}", table), *lines)
 
 
-def _how_it_went(result: Prepared) -> str:
-    told = f"{result.seconds:,.1f} s."
+def _how_it_went(result: PrepareResult) -> str:
+    time_taken = f"{result.seconds:,.1f} s."
     if result.shards_found:
-        return f"{told} {result.shards_found:,} shards were there from before and were kept."
-    speed = result.corpus.accounting["words"] / result.seconds
-    return f"{told} {speed:,.0f} words/s." if result.seconds > 5 else told
+        return f"{time_taken} {result.shards_found:,} shards were there from before and were kept."
+    speed = result.corpus.read_stats["words"] / result.seconds
+    return f"{time_taken} {speed:,.0f} words/s." if result.seconds > 5 else time_taken
 
 
 _LINES = [
@@ -131,7 +142,7 @@ _LINES = [
     ("  - joined to the line before", "joined"),
     ("  = records", "records"),
     ("sentences found in them", "sentences_found"),
-    ("  + added by cutting long ones", "sentences_added"),
+    ("  + from splitting long ones", "sentences_added"),
     ("  = sentences written", "sentences"),
     ("words", "words"),
     ("distinct words", "distinct_words"),
@@ -141,7 +152,7 @@ _LINES = [
 _SECTION_ENDS = {"records", "sentences", "distinct_words"}
 
 
-def _tell(found: Found, notices: list[str], progress: Progress) -> None:
+def _log_sources(found: FoundSources, notices: list[str], progress: Progress) -> None:
     """Say what was found before any work begins."""
     for kind, files, size in found.summary():
         progress.log(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
@@ -170,21 +181,23 @@ def _check_folder(config: PrepareConfig) -> None:
         return
     raise CorpusError(
         f"{config.out} was prepared with other settings: {differences(before, config.corpus)}. "
-        "Choose another --out, or add --replace to make it anew."
+        "Choose another --out, or add --replace to make it again."
     )
 
 
-def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress) -> list[Receipt]:
+def _make_shards(
+    shards: list[ShardPieces], config: PrepareConfig, progress: Progress
+) -> list[Receipt]:
     job = ShardJob(
         work=shard_function(config.corpus),
         fingerprint=fingerprint(config.corpus),
-        folders=("shards", "quarantine"),
-        linkable=("shards",),
+        folders=(SHARDS, QUARANTINE),
+        linkable=(SHARDS,),
     )
-    progress.start("Preparing", sum(batch.size for batch in batches))
+    progress.start("Preparing", sum(shard.size for shard in shards))
     try:
         return run_job(
-            job, batches, config.out, engine=config.executor.chosen, on_progress=progress.update
+            job, shards, config.out, executor=config.executor, on_progress=progress.update
         )
     except FileNotFoundError as error:
         raise InputError(
@@ -194,38 +207,37 @@ def _make_shards(batches: list[Batch], config: PrepareConfig, progress: Progress
 
 
 def _finish(
-    config: PrepareConfig, found: Found, receipts: list[Receipt], progress: Progress
+    config: PrepareConfig, found: FoundSources, receipts: list[Receipt], progress: Progress
 ) -> None:
     """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
-    files = {name: facts for receipt in receipts for name, facts in receipt.files.items()}
-    shards = [config.out / name for name in files if name.startswith("shards/")]
+    files = {name: info for receipt in receipts for name, info in receipt.files.items()}
+    shards = [config.out / name for name in files if name.startswith(f"{SHARDS}/")]
     progress.start("Counting words", 1)
     distinct = count_words(shards, config.out / VOCABULARY, threads=config.executor.workers)
     progress.update(1)
-    for name in (VOCABULARY, CONFIG):
-        files[name] = describe_file(config.out / name)
-    accounting = Accounting.total(receipt.counts for receipt in receipts)
-    accounting.check()
-    _check_words(accounting, config.out)
-    manifest: dict[str, Any] = {
-        "preparation": describe_preparation(config.corpus),
-        "settings": config.corpus.model_dump(mode="json"),
-        "inputs": {source.name: source.bytes for source in found.sources},
-        "shard_inputs": {receipt.name: receipt.input for receipt in receipts},
-        "passed_over": dict(found.passed_over),
-        "accounting": {**accounting.as_json(), "distinct_words": distinct},
-        "files": files,
-    }
-    write_text(config.out / MANIFEST, canonical_json(manifest))
+    files |= describe_files(config.out, (VOCABULARY, CONFIG))
+    stats = ReadStats.total(receipt.counts for receipt in receipts)
+    stats.check()
+    _check_words(stats, config.out)
+    write_manifest(
+        config.out,
+        ARTIFACT,
+        files,
+        preparation=Preparation.of(config.corpus).to_manifest(),
+        inputs={source.name: source.bytes for source in found.sources},
+        shard_inputs={receipt.name: receipt.input for receipt in receipts},
+        passed_over=dict(found.passed_over),
+        read_stats={**stats.as_json(), "distinct_words": distinct},
+    )
 
 
-def _check_words(accounting: Accounting, folder: Path) -> None:
+def _check_words(stats: ReadStats, folder: Path) -> None:
     """A corpus without a word is none."""
-    counts = accounting.counts
+    counts = stats.counts
     if counts["words"]:
         return
-    where = f" set aside in {folder / 'quarantine'}" if counts["quarantined"] else " set aside"
+    where = f" in {folder / QUARANTINE}" if counts["quarantined"] else ""
     raise InputError(
         f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
-        f"blank, {counts['quarantined']:,}{where}. {about_encoding(accounting.reasons)}"
+        f"blank, {counts['quarantined']:,} quarantined{where}. {about_encoding(stats.reasons)}"
     )

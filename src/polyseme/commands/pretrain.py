@@ -1,4 +1,4 @@
-"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or something between them.
+r"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or something between them.
 
 Stop it whenever you like (Ctrl-C): the same command goes on where it was, to the same result.
 
@@ -8,9 +8,11 @@ Examples:
 
   polyseme pretrain corpus/law --from models/en --epochs 3 --out models/law
 
-  polyseme pretrain corpus/en --out models/deep --set model.encoder.context.layers=3
+  polyseme pretrain corpus/en --out models/deep \
+      --set model.encoder.contextualizer.num_layers=3
 
-  torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 --out models/en
+  torchrun --nproc-per-node 2 -m polyseme pretrain corpus/en --epochs 1 \
+      --out models/en
 """
 
 from collections.abc import Iterator
@@ -25,55 +27,57 @@ from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 
 if TYPE_CHECKING:
-    from polyseme.pretraining.run import Pretrained
+    from polyseme.pretraining.run import PretrainResult
 
 _FEW_WORDS = 200_000
 
 
-def run(config: PretrainConfig, progress: Progress | None = None) -> "Pretrained | None":
+def run(config: PretrainConfig, progress: Progress | None = None) -> "PretrainResult | None":
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     from polyseme.pretraining.run import pretrain
 
     return pretrain(config, progress)
 
 
-def show(result: "Pretrained | None") -> RenderableType:
+def show(result: "PretrainResult | None") -> RenderableType:
     """How good the model is, and what to do next."""
     if result is None:
         return ""
-    facts = result.model.facts
+    metadata = result.model.metadata
     table = Table()
     table.add_column("part")
     table.add_column("held-out perplexity", justify="right")
     table.add_column("unigram", justify="right")
-    unigram = facts.get("unigram_perplexity", {})
-    for part, value in facts["perplexity"].items():
+    unigram = metadata.get("unigram_perplexity", {})
+    for part, value in metadata["perplexity"].items():
         beside = f"{unigram[part]:,.2f}" if part in unigram else ""
         table.add_row(part, f"{value:,.2f}", beside)
+    accuracies = metadata.get("accuracy", {}).items()
+    others = [f"Held-out accuracy, {part}: {value:.2%}." for part, value in accuracies]
     outcome = result.outcome
-    pace = outcome.words / max(1e-9, outcome.seconds)
-    told = (
+    speed = outcome.words / max(1e-9, outcome.seconds)
+    shown = (
         f"{outcome.steps:,} steps, {outcome.words:,} words, {outcome.seconds / 3600:.2f} hours, "
-        f"{pace:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
+        f"{speed:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
         "checkpoints refused."
     )
     warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(result)]
     following = f"Next: polyseme evaluate {quote(str(result.folder))} CORPUS"
-    return Group(table, told, *warnings, *result.notes, following)
+    return Group(table, *others, shown, *warnings, *result.notes, following)
 
 
-def _warnings(result: "Pretrained") -> Iterator[str]:
+def _warnings(result: "PretrainResult") -> Iterator[str]:
     """What speaks against using the model, said plainly."""
-    facts = result.model.facts
-    words = facts["corpus"]["words"]
+    metadata = result.model.metadata
+    words = metadata["corpus"]["words"]
     if words < _FEW_WORDS and not result.is_continued:
         yield (
             f"The corpus has {words:,} words. That is too little to learn a language from: expect "
             f"vectors that mean little. From about {_FEW_WORDS:,} words on they begin to be useful."
         )
-    unigram = facts.get("unigram_perplexity", {})
+    unigram = metadata.get("unigram_perplexity", {})
     worse = [
-        part for part, found in facts["perplexity"].items() if found >= unigram.get(part, 1e99)
+        part for part, found in metadata["perplexity"].items() if found >= unigram.get(part, 1e99)
     ]
     if worse:
         yield (
@@ -81,5 +85,5 @@ def _warnings(result: "Pretrained") -> Iterator[str]:
             "knows only how frequent each word is: it has learned nothing of use. Train longer "
             "(--hours, --epochs), or on more text."
         )
-    if not facts["perplexity"]:
+    if not metadata["perplexity"]:
         yield "Nothing was held out, so nobody knows how good this is: see prepare --held-out."

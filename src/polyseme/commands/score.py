@@ -41,22 +41,22 @@ class ScoreConfig(Settings):
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreResult:
     """Sentences with their scores, in the order given."""
 
     scores: "list[Score]"
     as_json: bool
 
 
-def run(config: ScoreConfig, progress: Progress | None = None) -> Scored:
+def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     """Score every sentence of every text."""
     from polyseme.pretraining.scores import score_texts
 
     del progress
-    return Scored(score_texts(config.model, config.inputs), config.json_)
+    return ScoreResult(score_texts(config.model, config.inputs), config.json_)
 
 
-def show(result: Scored) -> RenderableType:
+def show(result: ScoreResult) -> RenderableType:
     """Each sentence, likeliest first, with its words coloured by how expected they were."""
     if result.as_json:
         lines = [json.dumps(score.as_json(), ensure_ascii=False) for score in result.scores]
@@ -67,17 +67,17 @@ def show(result: Scored) -> RenderableType:
 
 def _table(score: "Score") -> RenderableType:
     """A word a row: a sentence may have more words than a screen has columns."""
-    told = score.as_json()  # in bits
+    in_bits = score.as_json()
     table = Table("word", show_edge=False, pad_edge=False)
     for part in score.parts:
         table.add_column(part, justify="right")
-    parts = [told[part] for part in score.parts]
+    parts = [in_bits[part] for part in score.parts]
     for word, *values in zip(score.words, *(part["words"] for part in parts), strict=True):
         table.add_row(PrintableText(word, overflow="fold"), *map(_coloured, values))
     # The sentence's end is predicted too; it has no row, but is in the sum.
     table.add_section()
     table.add_row("sum", *(f"{part['total']:.1f}" for part in parts))
-    return titled(f"{told['total']:.1f} bits: {' '.join(score.words)}", table)
+    return titled(f"{in_bits['total']:.1f} bits: {' '.join(score.words)}", table)
 
 
 _LEGEND = PrintableText.assemble(

@@ -1,7 +1,7 @@
-"""Train a tagger, a classifier or a reader of pairs on labelled data, fed by a model.
+r"""Train a tagger, a classifier or a pair classifier on labelled data, with a model's vectors.
 
-The task is described in a TOML file: its data, what feeds it, its network. Several seeds tell how
-much is chance. Stop it whenever you like (Ctrl-C): the same command goes on where it was.
+The task is described in a TOML file: its data, embeddings and network. Several seeds tell how much
+is chance. Stop it whenever you like (Ctrl-C): the same command goes on where it was.
 
 Examples:
 
@@ -9,7 +9,8 @@ Examples:
 
   polyseme train ner.toml --out tasks/ner --seeds 1,2,3
 
-  polyseme train ner.toml --out tasks/quick --set training.epochs=3 --set data.share=0.1
+  polyseme train ner.toml --out tasks/quick \
+      --set training.epochs=3 --set data.share=0.1
 """
 
 from dataclasses import dataclass
@@ -22,14 +23,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.files import canonical_json, disk_faults_explained, write_text
-from polyseme.folders import SEED_PREFIX
 from polyseme.progress import NullProgress, Progress, duration
+from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
+from polyseme.storage.folders import SEED_PREFIX
 
 if TYPE_CHECKING:
-    from polyseme.tasks.seeds import Spread
+    from polyseme.tasks.seeds import MeanStd
     from polyseme.tasks.settings import TaskConfig
+
+_READS_NO_TEXT = (
+    "Nothing says how words are found in running text, so polyseme predict will read none with "
+    "this task. If it should, name a model, a corpus or a language in data.tokenizer_from."
+)
 
 
 class TaskFileConfig(Settings):
@@ -43,10 +50,10 @@ class TaskFileConfig(Settings):
     """Random seeds; a task is trained for each."""
     data: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the file's, as `--set data.share=0.1`."""
-    feed: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set feed.place=both`."""
+    embeddings: dict[str, Any] = Field(default_factory=dict)
+    """Settings that differ from the file's, as `--set embeddings.insert_at=both`."""
     network: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set network.context.layers=2`."""
+    """Settings that differ from the file's, as `--set network.context.num_layers=2`."""
     training: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the file's, as `--set training.epochs=5`."""
 
@@ -54,7 +61,7 @@ class TaskFileConfig(Settings):
         """The settings in the file, with some changed."""
         from polyseme.tasks.settings import read_task
 
-        parts = self.model_dump(include={"data", "feed", "network", "training"})
+        parts = self.model_dump(include={"data", "embeddings", "network", "training"})
         return read_task(self.task, {name: part for name, part in parts.items() if part})
 
 
@@ -66,21 +73,34 @@ class TrainConfig(TaskFileConfig):
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainResult:
     """What came of it, seed by seed."""
 
     config: TrainConfig
-    facts: list[dict[str, Any]]
-    spread: "Spread"
+    metadata: list[dict[str, Any]]
+    score: "MeanStd"
     notes: list[str]
 
+    def __repr__(self) -> str:
+        measure, seeds = self.metadata[0]["measure"], len(self.metadata)
+        over = f"{seeds} seeds" if seeds > 1 else ""
+        told = f"{measure} {self.score} on the development data"
+        return summary(f"TrainResult {self.config.out}", told, over)
 
-def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(told["seed"]), 100 * told["dev"], told["best_epoch"]) for told in self.metadata
+        ]
+        header = ("seed", self.metadata[0]["measure"], "best epoch")
+        return html_table(f"{self.config.out}: {self.score}", rows, header)
+
+
+def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     """Train for each seed."""
-    from polyseme.tasks.learning import Material, learn
     from polyseme.tasks.report import write_report
-    from polyseme.tasks.seeds import Spread, seed_folder
+    from polyseme.tasks.seeds import MeanStd, seed_folder
     from polyseme.tasks.task import include_model
+    from polyseme.tasks.training import Splits, train_task
     from polyseme.training.memory import keep_freed_memory
     from polyseme.training.processes import num_processes
 
@@ -90,43 +110,47 @@ def run(config: TrainConfig, progress: Progress | None = None) -> Trained:
     task_config = config.read_task()
     keep_freed_memory()
     with disk_faults_explained(config.out):
-        material = Material.read(task_config)
-        notes = [f"{name}: {account.summary()}" for name, account in material.accounts.items()]
-        facts = []
+        splits = Splits.read(task_config)
+        notes = [f"{name}: {stats.summary()}" for name, stats in splits.stats.items()]
+        metadata = []
+        if not task_config.reads_text:
+            progress.log(_READS_NO_TEXT)
         if config.include_model:
             include_model(task_config, config.out)
         for seed in config.seeds:
-            progress.log(f"Seed {seed}: {len(material.train):,} training examples.")
+            progress.log(f"Seed {seed}: {len(splits.train):,} training examples.")
             folder = seed_folder(config.out, seed)
-            task = learn(task_config, material, folder, seed=seed, progress=progress)
+            task = train_task(task_config, splits, folder, seed=seed, progress=progress)
             try:
-                notes += write_report(task, folder, material.dev)
+                notes += write_report(task, folder, splits.dev)
             except MissingExtraError as error:
                 notes.append(f"No pictures: {error}")
-            facts.append({name: told for name, told in task.facts.items() if name != "made_from"})
-        spread = Spread.of([told["dev"] for told in facts])
-        summary = {"measure": task_config.measured_by, **spread._asdict(), "seeds": facts}
+            metadata.append(
+                {name: told for name, told in task.metadata.items() if name != "made_from"}
+            )
+        score = MeanStd.of([told["dev"] for told in metadata])
+        summary = {"measure": task_config.measured_by, **score._asdict(), "seeds": metadata}
         write_text(config.out / "metrics.json", canonical_json(summary))
-    return Trained(config, facts, spread, list(dict.fromkeys(notes)))
+    return TrainResult(config, metadata, score, list(dict.fromkeys(notes)))
 
 
-def show(result: Trained) -> RenderableType:
+def show(result: TrainResult) -> RenderableType:
     """A row for each seed, and all of them together."""
-    measure = result.facts[0]["measure"]
+    measure = result.metadata[0]["measure"]
     table = Table(title=f"{measure} on the development data", title_justify="left")
     for name in ("seed", measure, "best epoch", "epochs", "time", "layers"):
         table.add_column(name, justify="left" if name == "layers" else "right")
-    for told in result.facts:
+    for told in result.metadata:
         table.add_row(
             str(told["seed"]),
             f"{100 * told['dev']:.2f}",
             f"{told['best_epoch']:.0f}",
             f"{told['epochs']:.0f}",
             duration(told["seconds"]),
-            mixes_told(told["mixes"]),
+            mix_summary(told["mixes"]),
         )
-    if len(result.facts) > 1:
-        table.add_row("all", str(result.spread))
+    if len(result.metadata) > 1:
+        table.add_row("all", str(result.score))
     out = result.config.out
     quoted = quote(str(out))
     return Group(
@@ -137,10 +161,10 @@ def show(result: Trained) -> RenderableType:
     )
 
 
-def mixes_told(mixes: dict[str, Any]) -> str:
-    """What the mixes have learned, in a few words."""
+def mix_summary(mixes: dict[str, Any]) -> str:
+    """What the mixes have learned, in a few words: where each is inserted, its weights, gamma."""
     parts = []
-    for place, told in mixes.items():
-        shares = " ".join(f"{share:.2f}" for share in told["layers"])
-        parts.append(f"{place} {shares} x {told['scale']:.2f}")
+    for place, mix in mixes.items():
+        weights = " ".join(f"{weight:.2f}" for weight in mix["weights"])
+        parts.append(f"{place} {weights} x {mix['gamma']:.2f}")
     return "; ".join(parts)

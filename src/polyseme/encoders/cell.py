@@ -1,9 +1,9 @@
 """One step of an LSTM cell, forward and backward: by torch anywhere, or compiled on a processor.
 
-    in   gate_inputs, hidden, weight   (S, B, 4H), (S, B, P), (S, P, 4H): together what gates read,
-                                       with a bias (S, 4H) that is the same at every step
-    out  Step                          gates and cells, for the backward pass
-         cell_output                   (S, B, H)   output gate times tanh(cell), not yet projected
+    in   gate_inputs, hidden, weight_hh  (S, B, 4H), (S, B, P), (S, P, 4H): what gates are made of,
+                                         with a bias (S, 4H) that is the same at every step
+    out  Step                            gates and cells, for the backward pass
+         cell_output                     (S, B, H)  output gate times tanh(cell), not projected yet
 
 Gates are ordered input, forget, output, candidate (i, f, o, g). The compiled cell goes through
 memory once where torch goes a dozen times. Both work in float32 between reading and writing,
@@ -16,33 +16,38 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from polyseme.encoders import compiled
-from polyseme.encoders.signatures import GatesShape, StridedArray
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.loader import GatesShape, StridedArray
 
 
 class Step(NamedTuple):
-    """What a step reads besides its inputs, and what it leaves for the way back."""
+    """What a step reads besides its inputs, and what it leaves for the backward pass."""
 
-    active: Tensor  # (S, B, 4H) the gates
-    before: Tensor  # (S, B, H) the cells it starts from, float32
-    now: Tensor  # (S, B, H) the cells it leaves, float32
+    gates: Tensor  # (S, B, 4H)
+    cell_before: Tensor  # (S, B, H) float32
+    cell_after: Tensor  # (S, B, H) float32
 
 
 class Cell(Protocol):
     """Two ways to do one thing; all results are written into tensors that are passed in."""
 
-    kept: torch.dtype
-    """In which gates are kept."""
+    gates_dtype: torch.dtype
+    """Of the gates that are kept for the backward pass."""
 
     def forward(
-        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
+        self,
+        gate_inputs: Tensor,
+        hidden: Tensor,
+        weight_hh: Tensor,
+        step: Step,
+        cell_output: Tensor,
     ) -> None:
         """Fill `step` from its cells before, and `cell_output`."""
 
     def backward(
-        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+        self, step: Step, grad_cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
     ) -> None:
-        """From the gradient of `cell_output`: `grad_gates`, of what drove the gates, (S, B, 4H).
+        """Fill `grad_gates`, the gradient of what the gates were made of, (S, B, 4H).
 
         `grad_cell` is the gradient of the cells after the step and becomes that of those before.
         """
@@ -52,10 +57,10 @@ def choose_cell(gate_inputs: Tensor, bias: Tensor, clip: float | None) -> Cell:
     """The compiled cell where it is built and can be used."""
     if (
         gate_inputs.device.type == "cpu"
-        and gate_inputs.dtype in _KEPT
+        and gate_inputs.dtype in _GATES_DTYPES
         and gate_inputs.is_contiguous()
     ):
-        library = compiled.load()
+        library = loader.load()
         if library is not None:
             return CompiledCell(library, gate_inputs, bias, clip)
     return EagerCell(bias, clip)
@@ -64,48 +69,53 @@ def choose_cell(gate_inputs: Tensor, bias: Tensor, clip: float | None) -> Cell:
 class EagerCell:
     """The cell by torch, on any device."""
 
-    kept = torch.float32
+    gates_dtype = torch.float32
 
     def __init__(self, bias: Tensor, clip: float | None) -> None:
         self.bias = bias[:, None]
         self.clip = clip
 
     def forward(
-        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
+        self,
+        gate_inputs: Tensor,
+        hidden: Tensor,
+        weight_hh: Tensor,
+        step: Step,
+        cell_output: Tensor,
     ) -> None:
         """As `Cell` has it."""
-        gate, now = step.active, step.now
-        gate.copy_(torch.baddbmm(gate_inputs, hidden, weight))
+        gate, cell = step.gates, step.cell_after
+        gate.copy_(torch.baddbmm(gate_inputs, hidden, weight_hh))
         gate += self.bias
-        cells = now.shape[-1]
-        gate[..., : 3 * cells].sigmoid_()
-        gate[..., 3 * cells :].tanh_()
+        size = cell.shape[-1]
+        gate[..., : 3 * size].sigmoid_()
+        gate[..., 3 * size :].tanh_()
         input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
-        torch.mul(forget_gate, step.before, out=now)
-        now.addcmul_(input_gate, candidate)
+        torch.mul(forget_gate, step.cell_before, out=cell)
+        cell.addcmul_(input_gate, candidate)
         if self.clip is not None:
-            now.clamp_(-self.clip, self.clip)
-        cell_output.copy_(output_gate * now.tanh())
+            cell.clamp_(-self.clip, self.clip)
+        cell_output.copy_(output_gate * cell.tanh())
 
     def backward(
-        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+        self, step: Step, grad_cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
     ) -> None:
         """As `Cell` has it."""
-        emitted_grad, cell_tanh, gate = cell_output.float(), step.now.tanh(), step.active
+        grad, cell_tanh, gate = grad_cell_output.float(), step.cell_after.tanh(), step.gates
         input_gate, forget_gate, output_gate, candidate = gate.chunk(4, dim=-1)
         is_wide = grad_gates.dtype == torch.float32
         work = grad_gates if is_wide else torch.empty_like(grad_gates, dtype=torch.float32)
         grad_input, grad_forget, grad_output, grad_candidate = work.chunk(4, dim=-1)
-        torch.mul(emitted_grad, cell_tanh, out=grad_output)
-        grad_cell += torch.ops.aten.tanh_backward(emitted_grad * output_gate, cell_tanh)
-        stop_at_clip(grad_cell, step.now, self.clip)
+        torch.mul(grad, cell_tanh, out=grad_output)
+        grad_cell += torch.ops.aten.tanh_backward(grad * output_gate, cell_tanh)
+        stop_at_clip(grad_cell, step.cell_after, self.clip)
         torch.mul(grad_cell, candidate, out=grad_input)
-        torch.mul(grad_cell, step.before, out=grad_forget)
+        torch.mul(grad_cell, step.cell_before, out=grad_forget)
         torch.mul(grad_cell, input_gate, out=grad_candidate)
-        cells = grad_cell.shape[-1]
-        sigmoids, tanhs = work[..., : 3 * cells], work[..., 3 * cells :]
+        size = grad_cell.shape[-1]
+        sigmoids, tanhs = work[..., : 3 * size], work[..., 3 * size :]
         torch.ops.aten.sigmoid_backward.grad_input(
-            sigmoids, gate[..., : 3 * cells], grad_input=sigmoids
+            sigmoids, gate[..., : 3 * size], grad_input=sigmoids
         )
         torch.ops.aten.tanh_backward.grad_input(tanhs, candidate, grad_input=tanhs)
         if not is_wide:
@@ -121,18 +131,18 @@ def stop_at_clip(gradient: Tensor, clipped: Tensor, bound: float | None) -> None
         )
 
 
-_KEPT = {torch.float32: torch.float32, torch.bfloat16: torch.int16}  # int16: fixed point
+_GATES_DTYPES = {torch.float32: torch.float32, torch.bfloat16: torch.int16}  # int16: fixed point
 
 
 class CompiledCell:
-    """The cell by `gates.c`, for one shape of inputs. Only stacks may lie apart in its tensors."""
+    """The cell by `gates.c`, for one shape of inputs. All but the stacks must be contiguous."""
 
     def __init__(
         self, library: ctypes.CDLL, gate_inputs: Tensor, bias: Tensor, clip: float | None
     ) -> None:
         stacks, _, rows, gates = gate_inputs.shape
         name = str(gate_inputs.dtype).removeprefix("torch.")
-        self.kept = _KEPT[gate_inputs.dtype]
+        self.gates_dtype = _GATES_DTYPES[gate_inputs.dtype]
         self._forward = getattr(library, f"forward_{name}")
         self._backward = getattr(library, f"backward_{name}")
         bound = torch.finfo(torch.float32).max if clip is None else clip
@@ -141,20 +151,32 @@ class CompiledCell:
         self._bias = bias.detach().float().contiguous()
 
     def forward(
-        self, gate_inputs: Tensor, hidden: Tensor, weight: Tensor, step: Step, cell_output: Tensor
+        self,
+        gate_inputs: Tensor,
+        hidden: Tensor,
+        weight_hh: Tensor,
+        step: Step,
+        cell_output: Tensor,
     ) -> None:
         """As `Cell` has it."""
         # Added in the kernel: a multiplication that adds would first copy `gate_inputs`.
-        torch.bmm(hidden, weight, out=self._product)
-        kept = (step.before, step.active, step.now)
+        torch.bmm(hidden, weight_hh, out=self._product)
+        kept = (step.cell_before, step.gates, step.cell_after)
         arrays = arrays_of(gate_inputs, self._product, *kept, cell_output, self._bias)
         self._forward(ctypes.byref(self._shape), arrays)
 
     def backward(
-        self, step: Step, cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
+        self, step: Step, grad_cell_output: Tensor, grad_cell: Tensor, grad_gates: Tensor
     ) -> None:
         """As `Cell` has it."""
-        arrays = arrays_of(step.active, step.before, step.now, cell_output, grad_cell, grad_gates)
+        arrays = arrays_of(
+            step.gates,
+            step.cell_before,
+            step.cell_after,
+            grad_cell_output,
+            grad_cell,
+            grad_gates,
+        )
         self._backward(ctypes.byref(self._shape), arrays)
 
 

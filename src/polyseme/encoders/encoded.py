@@ -12,7 +12,7 @@ class Encoded:
 
     each: tuple[Tensor, ...]  # L times (B, T, D)
     mask: Tensor  # (B, T), True at words, False at padding
-    is_apart: bool
+    is_separate: bool
     """Whether the first half of D read only what came before, the second only what came after."""
 
     @property

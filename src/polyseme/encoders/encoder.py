@@ -1,39 +1,24 @@
 """Layer 0 and the layers with context, as one module that gives `Encoded`."""
 
-from typing import Annotated, Literal
-
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyseme.batches.batch import Batch
 from polyseme.config import Settings
+from polyseme.data.batch import Batch
+from polyseme.encoders.contextualizer import ContextualizerConfig, build_contextualizer
 from polyseme.encoders.directions import Direction
 from polyseme.encoders.encoded import Encoded
 from polyseme.encoders.inputs import (
     CharacterInputConfig,
-    FusedInputConfig,
     InputConfig,
     Inputs,
-    LookupInputConfig,
+    WordCharacterInputConfig,
+    WordInputConfig,
 )
 from polyseme.encoders.lstm import Lstm, LstmConfig
-from polyseme.encoders.reading import FEWEST_WORDS, read
-from polyseme.encoders.transformer import Transformer, TransformerConfig
-
-
-class NoContextConfig(Settings):
-    """No layer above the word itself: static vectors, as word2vec's."""
-
-    kind: Literal["none"] = "none"
-    width: int = Field(300, ge=1, le=65_536)
-    """Dimension."""
-
-
-ContextConfig = Annotated[
-    LstmConfig | TransformerConfig | NoContextConfig, Field(discriminator="kind")
-]
+from polyseme.encoders.packed_lstm import MIN_WORDS, run_packed
 
 
 class EncoderConfig(Settings):
@@ -41,33 +26,35 @@ class EncoderConfig(Settings):
 
     input: InputConfig
     """Where a word's own vector, layer 0, comes from."""
-    context: ContextConfig
+    contextualizer: ContextualizerConfig
     """The layers that see the sentence."""
-    direction: Direction = "apart"
-    """Which way they read."""
+    direction: Direction = "separate"
+    """Which words they see: those before (forward: causal, as GPT), those before and those after in
+    two stacks (separate: a biLM, as ELMo), or both sides in every layer (joint: bidirectional, as
+    BERT)."""
     segments: bool = False
-    """Whether the first and second sentence of a pair are told apart by a learned vector."""
+    """Whether the first and second sentence of a pair are distinguished by a learned vector."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on layer 0 in training."""
 
     @model_validator(mode="after")
     def _halves_fit(self) -> "EncoderConfig":
-        is_halved = self.direction == "together" and isinstance(self.context, LstmConfig)
-        if is_halved and self.context.width % 2:
+        is_halved = self.direction == "joint" and isinstance(self.contextualizer, LstmConfig)
+        if is_halved and self.contextualizer.dim % 2:
             raise ValueError(
-                "an LSTM that reads 'together' gives half its width each way, and "
-                f"{self.context.width} is odd"
+                "an LSTM with direction 'joint' gives half of proj_size each way, and "
+                f"{self.contextualizer.dim} is odd"
             )
         return self
 
     @property
-    def table_width(self) -> int:
-        """Dimension of the input's embedding table; 0 without one."""
+    def word_dim(self) -> int:
+        """Dimension of the input's word embeddings; 0 without any."""
         match self.input:
-            case LookupInputConfig():
-                return self.input.width
-            case FusedInputConfig():
-                return self.input.lookup
+            case WordInputConfig():
+                return self.input.dim
+            case WordCharacterInputConfig():
+                return self.input.word_dim
             case CharacterInputConfig():
                 return 0
 
@@ -75,9 +62,9 @@ class EncoderConfig(Settings):
     def widest_filter(self) -> int:
         """Characters that must be there to be read at a time; 0 where none are read."""
         match self.input:
-            case LookupInputConfig():
+            case WordInputConfig():
                 return 0
-            case FusedInputConfig():
+            case WordCharacterInputConfig():
                 return self.input.characters.widest
             case CharacterInputConfig():
                 return self.input.widest
@@ -85,67 +72,66 @@ class EncoderConfig(Settings):
     @property
     def num_layers(self) -> int:
         """Vectors for each word that come out: layer 0 and those with context."""
-        return 1 if isinstance(self.context, NoContextConfig) else 1 + self.context.layers
+        return 1 + self.contextualizer.num_layers
 
     @property
-    def output_width(self) -> int:
+    def output_dim(self) -> int:
         """Output dimension of each layer."""
-        return self.context.width * (2 if self.direction == "apart" else 1)
+        return self.contextualizer.dim * (2 if self.direction == "separate" else 1)
 
 
 class Encoder(nn.Module):
     """A batch in, `Encoded` out. The same module trains, embeds and serves."""
 
-    def __init__(self, config: EncoderConfig, *, vocabulary: int, alphabet: int) -> None:
+    def __init__(self, config: EncoderConfig, *, vocab_size: int, num_chars: int) -> None:
         super().__init__()
         self.config = config
-        width = config.context.width
-        self.inputs = Inputs(config.input, vocabulary=vocabulary, alphabet=alphabet, width=width)
-        self.segments = nn.Embedding(2, width) if config.segments else None
+        dim = config.contextualizer.dim
+        self.inputs = Inputs(config.input, vocab_size=vocab_size, num_chars=num_chars, dim=dim)
+        self.segment_embedding = nn.Embedding(2, dim) if config.segments else None
         self.dropout = nn.Dropout(config.dropout)
-        self.context: nn.Module | None
-        match config.context:
-            case LstmConfig():
-                self.context = Lstm(config.context, config.direction)
-            case TransformerConfig():
-                self.context = Transformer(config.context, config.direction)
-            case NoContextConfig():
-                self.context = None
+        self.contextualizer = build_contextualizer(config.contextualizer, config.direction)
+
+    def layer_of(self, parameter: str) -> int:
+        """The layer that a parameter makes, by its name: 0 for those of a word's own vector."""
+        part, _, rest = parameter.partition(".")
+        if self.contextualizer is None or part != "contextualizer":
+            return 0
+        return self.contextualizer.layer_of(rest)
 
     def forward(self, batch: Batch) -> Encoded:
         """Layer 0 and every layer above it."""
-        distinct = self.inputs(batch.ids, batch.characters)  # (U, D)
-        return self.in_context(distinct, batch)
+        distinct = self.inputs(batch.ids, batch.char_ids)  # (U, D)
+        return self.contextualize(distinct, batch)
 
-    def in_context(
-        self, distinct: Tensor, batch: Batch, *, exact: bool = False, marks: bool = True
+    def contextualize(
+        self, distinct: Tensor, batch: Batch, *, special_tokens: bool = True
     ) -> Encoded:
         """From layer 0 of the batch's distinct words (U, D), wherever it comes from.
 
-        `exact`: among batches of one number of rows, a row's bits depend on that row alone, if
-        those of `distinct` do (`inputs` has `exact` too). Without `marks`, nothing is promised of
-        the vectors at the first and last place of a sentence, which must be marks.
+        Without `special_tokens`, nothing is promised of the vectors at the first and last position
+        of a sentence: BOS and EOS.
         """
         words = self.dropout(functional.embedding(batch.words, distinct))  # (B, T, D)
         above: tuple[Tensor, ...] = ()
-        if isinstance(self.context, Lstm) and not exact and self._is_only_read(batch):
-            above = read(self.context, distinct, batch.words, batch.lengths, marks=marks)
-        elif self.context is not None:
+        if isinstance(self.contextualizer, Lstm) and self._is_only_read(batch):
+            read = (distinct, batch.words, batch.lengths)
+            above = run_packed(self.contextualizer, *read, special_tokens=special_tokens)
+        elif self.contextualizer is not None:
             vectors = words
-            if self.segments is not None:
+            if self.segment_embedding is not None:
                 # A sentence alone is a first sentence, as it was in training.
                 alone = batch.segments is None
                 which = torch.zeros_like(batch.words) if alone else batch.segments
-                vectors = words + self.segments(which)
-            told = {"exact": True} if exact else {}
-            above = self.context(vectors, batch.lengths, **told)
-        is_apart = self.config.direction == "apart"
+                vectors = words + self.segment_embedding(which)
+            above = self.contextualizer(vectors, batch.lengths)
+        is_separate = self.config.direction == "separate"
         # Both halves begin with the same word, as in the published models.
-        layer_0 = torch.cat([words, words], dim=-1) if is_apart else words
-        return Encoded((layer_0, *above), batch.mask, is_apart)
+        layer_0 = torch.cat([words, words], dim=-1) if is_separate else words
+        return Encoded((layer_0, *above), batch.mask, is_separate)
 
     def _is_only_read(self, batch: Batch) -> bool:
         """Whether nothing is learnt, and there is enough to read."""
-        if self.training or torch.is_grad_enabled() or self.segments is not None:
+        if self.training or torch.is_grad_enabled() or self.segment_embedding is not None:
             return False
-        return batch.words.device.type == "cpu" and batch.words.numel() >= FEWEST_WORDS
+        return batch.words.device.type == "cpu" and batch.words.numel() >= MIN_WORDS

@@ -8,8 +8,8 @@ mixed, and a result tells which it is.
 import torch
 
 from polyseme import __version__
-from polyseme.encoders import compiled
-from polyseme.encoders.processor import describe_processor
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.instructions import describe_processor
 
 Environment = dict[str, str | int]
 """Names and values that are shown to users, and hashed where a hash is wanted."""
@@ -44,6 +44,5 @@ def _describe_device(device: str) -> str:
 
 
 def _describe_kernel(precision: str) -> str:
-    """Which of its ways is taken, and which build of it: compilers differ, too."""
-    kernel = compiled.load()
-    return "none" if kernel is None else f"{kernel.way(precision)}, {kernel.digest[:16]}"
+    kernel = loader.load()
+    return "none" if kernel is None else kernel.describe(precision)

@@ -1,9 +1,9 @@
 """Layer 0: a vector for each distinct word of a batch, from its id, its characters, or both.
 
-    in   ids (U,), characters (U, C)   distinct words
+    in   ids (U,), char_ids (U, C)   distinct words
     out  vectors (U, D)
 
-A word that occurs a hundred times is looked up and spelt out once.
+A word that occurs a hundred times is looked up, and built from its characters, once.
 """
 
 from typing import Annotated, Literal
@@ -12,72 +12,71 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from polyseme.batches.marks import PADDING
 from polyseme.config import Settings
-from polyseme.encoders import exact as exactly
+from polyseme.data.special_tokens import PAD
 from polyseme.encoders.characters import CharacterEncoder, CharactersConfig
 
 
-class LookupInputConfig(Settings):
+class WordInputConfig(Settings):
     """One learned vector for each word of the vocabulary; all others share one."""
 
-    kind: Literal["lookup"] = "lookup"
-    width: int = Field(300, ge=1, le=65_536)
-    """Dimension of the embedding table."""
+    kind: Literal["word"] = "word"
+    dim: int = Field(300, ge=1, le=65_536)
+    """Dimension of the word embeddings."""
 
 
 class CharacterInputConfig(CharactersConfig):
-    """Words from their characters alone, so that every spelling has a vector of its own."""
+    """Words from their characters alone, so that every word has a vector of its own."""
 
     kind: Literal["characters"] = "characters"
 
 
-class FusedInputConfig(Settings):
-    """The table's vector and the characters' vector, one after the other."""
+class WordCharacterInputConfig(Settings):
+    """The word's own embedding and the vector of its characters, concatenated."""
 
-    kind: Literal["fused"] = "fused"
-    lookup: int = Field(200, ge=1, le=65_536)
-    """Dimension of the embedding table."""
-    characters: CharactersConfig = CharactersConfig(width=100)
+    kind: Literal["word+characters"] = "word+characters"
+    word_dim: int = Field(200, ge=1, le=65_536)
+    """Dimension of the word embeddings."""
+    characters: CharactersConfig = CharactersConfig(dim=100)
     """The part from characters."""
 
 
 InputConfig = Annotated[
-    LookupInputConfig | CharacterInputConfig | FusedInputConfig, Field(discriminator="kind")
+    WordInputConfig | CharacterInputConfig | WordCharacterInputConfig, Field(discriminator="kind")
 ]
 
 
 class Inputs(nn.Module):
-    """Distinct words in, layer 0 out. Projects to the encoder's width if need be."""
+    """Distinct words in, layer 0 out, projected to `dim` where it has another size."""
 
-    def __init__(self, config: InputConfig, *, vocabulary: int, alphabet: int, width: int) -> None:
+    def __init__(self, config: InputConfig, *, vocab_size: int, num_chars: int, dim: int) -> None:
         super().__init__()
         characters: CharactersConfig | None
         match config:
-            case LookupInputConfig():
-                lookup, characters = config.width, None
+            case WordInputConfig():
+                word_dim, characters = config.dim, None
             case CharacterInputConfig():
-                lookup, characters = 0, config
-            case FusedInputConfig():
-                lookup, characters = config.lookup, config.characters
-        self.table = nn.Embedding(vocabulary, lookup, padding_idx=PADDING) if lookup else None
-        self.characters = CharacterEncoder(characters, alphabet=alphabet) if characters else None
-        if self.table is not None:
-            nn.init.normal_(self.table.weight, std=lookup**-0.5)
-        found = lookup + (characters.width if characters else 0)
-        self.projection = nn.Linear(found, width) if found != width else None
+                word_dim, characters = 0, config
+            case WordCharacterInputConfig():
+                word_dim, characters = config.word_dim, config.characters
+        self.word_embedding = (
+            nn.Embedding(vocab_size, word_dim, padding_idx=PAD) if word_dim else None
+        )
+        self.characters = CharacterEncoder(characters, num_chars=num_chars) if characters else None
+        if self.word_embedding is not None:
+            nn.init.normal_(self.word_embedding.weight, std=word_dim**-0.5)
+        total = word_dim + (characters.dim if characters else 0)
+        self.projection = nn.Linear(total, dim) if total != dim else None
 
-    def forward(self, ids: Tensor, characters: Tensor, *, exact: bool = False) -> Tensor:
-        """Distinct words, ids (U,) and characters (U, C) -> (U, D)."""
+    def forward(self, ids: Tensor, char_ids: Tensor) -> Tensor:
+        """Distinct words, ids (U,) and char_ids (U, C) -> (U, D)."""
         parts = []
-        if self.table is not None:
-            parts.append(self.table(ids))
+        if self.word_embedding is not None:
+            parts.append(self.word_embedding(ids))
         if self.characters is not None:
-            parts.append(self.characters(characters, exact=exact))
+            parts.append(self.characters(char_ids))
         vectors = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
         if self.projection is None:
             return vectors
-        if exact:
-            return exactly.linear(vectors, self.projection.weight, self.projection.bias)
         projected: Tensor = self.projection(vectors)
         return projected

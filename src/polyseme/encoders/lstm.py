@@ -1,10 +1,11 @@
-"""Layers of LSTM cells, each output projected back to the layer's width.
+"""Layers of LSTM cells, each output projected back to `proj_size`.
 
     in   vectors   (B, T, D)        layer 0, and the length of each sentence
-    out  L times   (B, T, D)        one for each layer; forward half first when apart
+    out  L times   (B, T, D)        one for each layer; forward half first when separate
 
 As published by Peters et al. (2018): projection, clipped cell and output, and from the second layer
-on each layer's input added to its output.
+on each layer's input added to its output. Sizes and weights are named as in `nn.LSTM`, but weights
+are transposed, and gates are ordered input, forget, output, candidate.
 """
 
 import math
@@ -15,7 +16,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from polyseme.config import Settings
-from polyseme.encoders import exact as exactly
 from polyseme.encoders.directions import Direction, reverse_sequences
 from polyseme.encoders.recurrence import Clips, LayerWeights, State, recur
 
@@ -23,15 +23,15 @@ _FORGET_BIAS = 1.0
 
 
 class LstmConfig(Settings):
-    """Layers of LSTM cells, each output projected back to `width`."""
+    """Layers of LSTM cells, each output projected back to `proj_size`."""
 
     kind: Literal["lstm"] = "lstm"
-    layers: int = Field(2, ge=1, le=256)
+    num_layers: int = Field(2, ge=1, le=256)
     """How many layers have context; layer 0, the word itself, is not counted."""
-    width: int = Field(512, ge=1, le=65_536)
-    """Output dimension of one direction (of both when directions are 'together')."""
-    cells: int | None = Field(None, ge=1, le=262_144)
-    """Memory cells in each layer and direction; without it as many as outputs, not projected."""
+    proj_size: int = Field(512, ge=1, le=65_536)
+    """Output dimension of one direction (of both when the direction is 'joint')."""
+    hidden_size: int | None = Field(None, ge=1, le=262_144)
+    """Memory cells in each layer and direction; without it `proj_size`, not projected."""
     cell_clip: float | None = Field(None, gt=0)
     """Largest value in a cell, either sign; without it there is no limit."""
     output_clip: float | None = Field(None, gt=0)
@@ -41,51 +41,61 @@ class LstmConfig(Settings):
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on each layer's inputs and on the last outputs in training."""
 
+    @property
+    def dim(self) -> int:
+        """Output dimension, as every contextualizer has it."""
+        return self.proj_size
+
+    @property
+    def max_length(self) -> None:
+        """A sentence may have any length."""
+        return
+
 
 class Lstm(nn.Module):
     """The layers with context. Directions are stacks computed side by side."""
 
     def __init__(
-        self, config: LstmConfig, direction: Direction, *, read: int | None = None
+        self, config: LstmConfig, direction: Direction, *, input_size: int | None = None
     ) -> None:
-        """`read`: dimension of what the first layer reads, if not as many as it gives."""
+        """`input_size`: what the first layer reads, if not `proj_size`."""
         super().__init__()
         self.config = config
         self.direction = direction
         stacks = 1 if direction == "forward" else 2
-        # Together, each way gives half the width, and the next layer reads both halves.
-        width = config.width // 2 if direction == "together" else config.width
+        # When joint, each way gives half of the output, and the next layer reads both halves.
+        proj_size = config.proj_size // 2 if direction == "joint" else config.proj_size
+        sizes = [input_size or config.proj_size, *[config.proj_size] * (config.num_layers - 1)]
         self.layers = nn.ModuleList(
-            _Layer(
-                config, stacks=stacks, read=read if read and not n else config.width, width=width
-            )
-            for n in range(config.layers)
+            _Layer(config, stacks=stacks, input_size=size, proj_size=proj_size) for size in sizes
         )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(
-        self, vectors: Tensor, lengths: Tensor, *, exact: bool = False
-    ) -> tuple[Tensor, ...]:
+    def layer_of(self, parameter: str) -> int:
+        """The layer with context, from 1, that a parameter belongs to, by its name in here."""
+        return 1 + int(parameter.split(".")[1])  # layers.0.bias
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
         """(B, T, D) -> L times (B, T, D), from a state of zeros."""
-        outputs, _ = self.run(vectors, lengths, None, exact=exact)
+        outputs, _ = self.run(vectors, lengths, None)
         return outputs
 
     def run(
-        self, vectors: Tensor, lengths: Tensor, states: list[State] | None, *, exact: bool = False
+        self, vectors: Tensor, lengths: Tensor, states: list[State] | None
     ) -> tuple[tuple[Tensor, ...], list[State]]:
         """As `forward`, from these states (one for each layer) and with the states after."""
         match self.direction:
             case "forward":
                 inputs = vectors.transpose(0, 1)[None]  # (1, T, B, D)
-            case "apart":
+            case "separate":
                 both = torch.stack([vectors, reverse_sequences(vectors, lengths)])
                 inputs = both.transpose(1, 2)  # (2, T, B, D)
-            case "together":
-                return self._run_together(vectors, lengths, states, exact=exact)
+            case "joint":
+                return self._run_joint(vectors, lengths, states)
         outputs, after = [], []
         for number, layer in enumerate(self.layers):
             state = states[number] if states else None
-            outcome, state = layer(self.dropout(inputs), state, exact=exact)
+            outcome, state = layer(self.dropout(inputs), state)
             inputs = outcome + inputs if self._is_residual(number) else outcome
             outputs.append(self._words_first(inputs, lengths))
             after.append(state)
@@ -100,20 +110,20 @@ class Lstm(nn.Module):
         return self.config.residual and number > 0
 
     def _words_first(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """(S, T, B, D) -> (B, T, S * D), the backward stack turned to stand at its words again."""
+        """(S, T, B, D) -> (B, T, S * D), the backward stack's words in order again."""
         rows = inputs.transpose(1, 2)
         if self.direction == "forward":
             return rows[0]
         return torch.cat([rows[0], reverse_sequences(rows[1], lengths)], dim=-1)
 
-    def _run_together(
-        self, vectors: Tensor, lengths: Tensor, states: list[State] | None, *, exact: bool
+    def _run_joint(
+        self, vectors: Tensor, lengths: Tensor, states: list[State] | None
     ) -> tuple[tuple[Tensor, ...], list[State]]:
         outputs, after = [], []
         for number, layer in enumerate(self.layers):
-            read = self.dropout(vectors)
-            inputs = torch.stack([read, reverse_sequences(read, lengths)]).transpose(1, 2)
-            outcome, state = layer(inputs, states[number] if states else None, exact=exact)
+            dropped = self.dropout(vectors)
+            both = torch.stack([dropped, reverse_sequences(dropped, lengths)])
+            outcome, state = layer(both.transpose(1, 2), states[number] if states else None)
             outcome = self._words_first(outcome, lengths)
             vectors = outcome + vectors if self._is_residual(number) else outcome
             outputs.append(vectors)
@@ -125,45 +135,43 @@ class Lstm(nn.Module):
 class _Layer(nn.Module):
     """One layer of one or two stacks that share nothing but the clock."""
 
-    def __init__(self, config: LstmConfig, *, stacks: int, read: int, width: int) -> None:
+    def __init__(self, config: LstmConfig, *, stacks: int, input_size: int, proj_size: int) -> None:
         super().__init__()
-        cells = config.cells or width
+        hidden_size = config.hidden_size or proj_size
         self.clips = Clips(config.cell_clip, config.output_clip)
-        self.input_weight = nn.Parameter(torch.empty(stacks, read, 4 * cells))
-        self.state_weight = nn.Parameter(torch.empty(stacks, width, 4 * cells))
-        self.bias = nn.Parameter(torch.zeros(stacks, 4 * cells))
-        self.projection = nn.Parameter(torch.empty(stacks, cells, width)) if config.cells else None
-        for weight in (self.input_weight, self.state_weight, self.projection):
+        self.weight_ih = nn.Parameter(torch.empty(stacks, input_size, 4 * hidden_size))
+        self.weight_hh = nn.Parameter(torch.empty(stacks, proj_size, 4 * hidden_size))
+        self.bias = nn.Parameter(torch.zeros(stacks, 4 * hidden_size))
+        self.weight_hr = (
+            nn.Parameter(torch.empty(stacks, hidden_size, proj_size))
+            if config.hidden_size
+            else None
+        )
+        for weight in (self.weight_ih, self.weight_hh, self.weight_hr):
             if weight is not None:
                 nn.init.normal_(weight, std=1 / math.sqrt(weight.shape[1]))
         with torch.no_grad():
             # Gates: input, forget, output, candidate.
-            self.bias[:, cells : 2 * cells] = _FORGET_BIAS
+            self.bias[:, hidden_size : 2 * hidden_size] = _FORGET_BIAS
 
-    def forward(
-        self, inputs: Tensor, state: State | None, *, exact: bool = False
-    ) -> tuple[Tensor, State]:
-        """(S, T, B, D) -> (S, T, B, W) and the state after the last step, padding included."""
-        stacks, steps, rows, read = inputs.shape
-        cells, width = self.bias.shape[-1] // 4, self.state_weight.shape[1]
+    def forward(self, inputs: Tensor, state: State | None) -> tuple[Tensor, State]:
+        """(S, T, B, D) -> (S, T, B, P) and the state after the last step, padding included."""
+        stacks, steps, rows, input_size = inputs.shape
+        hidden_size, proj_size = self.bias.shape[-1] // 4, self.weight_hh.shape[1]
         if state is None:
             zeros = self.bias.new_zeros
-            state = State(zeros(stacks, rows, width), zeros(stacks, rows, cells))
-        if exact:
-            return exactly.recur(inputs, self.weights(), state)
-        flat = inputs.reshape(stacks, steps * rows, read)
-        gate_inputs = torch.bmm(flat, self.input_weight).view(stacks, steps, rows, 4 * cells)
+            state = State(zeros(stacks, rows, proj_size), zeros(stacks, rows, hidden_size))
+        flat = inputs.reshape(stacks, steps * rows, input_size)
+        gate_inputs = torch.bmm(flat, self.weight_ih)
         return recur(
-            gate_inputs,
+            gate_inputs.view(stacks, steps, rows, 4 * hidden_size),
             self.bias,
-            self.state_weight,
-            projection=self.projection,
+            self.weight_hh,
+            weight_hr=self.weight_hr,
             state=state,
             clips=self.clips,
         )
 
     def weights(self) -> LayerWeights:
         """What was learnt, as a value."""
-        return LayerWeights(
-            self.input_weight, self.state_weight, self.bias, self.projection, self.clips
-        )
+        return LayerWeights(self.weight_ih, self.weight_hh, self.bias, self.weight_hr, self.clips)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polyseme.errors import ModelError
-from polyseme.files import scratch_for
+from polyseme.storage.files import scratch_for
 
 MAX_MEMBERS = 1_000
 LONGEST_INDEX = 1 << 20
@@ -99,6 +99,6 @@ def _names(opened: zipfile.ZipFile) -> str:
 
 def _refusal(archive: Path, why: str) -> ModelError:
     return ModelError(
-        f"{archive} was refused: {why}. Take it anew from where it was published, or unpack it "
+        f"{archive} was refused: {why}. Copy it again from where it was published, or unpack it "
         "yourself and name the files in it."
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.batches.lexicon import LexiconConfig
+from polyseme.data.vocabulary import VocabularyConfig
 from polyseme.legacy.contents import Floats
 from polyseme.legacy.layout import (
     EMBEDDING,
@@ -28,7 +28,7 @@ from polyseme.legacy.layout import (
     is_output_projected,
     shapes_of,
 )
-from polyseme.legacy.old import OldModel, lexicon_of, settings_of
+from polyseme.legacy.old import OldModel, settings_of, vocabulary_of
 from polyseme.legacy.options import BilmOptions, parse, unknown_keys
 from polyseme.legacy.tensors import TENSORFLOW_GATES, check_tensors, to_our_gates
 from polyseme.model import ModelConfig
@@ -39,7 +39,7 @@ FORGET_BIAS = np.float32(1.0)
 STORED_BIAS = "stored_forget_bias"
 """Fact of a model: forget biases as they were in the file, since adding 1 rounds them away."""
 CHARACTERS = "encoder.inputs.characters"
-LAYERS = "encoder.context.layers"
+LAYERS = "encoder.contextualizer.layers"
 
 
 def read_bilm(
@@ -54,21 +54,21 @@ def read_bilm(
     arrays = {name: array for name, array in arrays.items() if name not in heads}
     check_tensors(arrays, shapes_of(options, arrays), path)
     longest = options.char_cnn.max_characters_per_token
-    lexicon = lexicon_of(words or [], kind="bytes", max_characters=longest)
+    vocabulary = vocabulary_of(words or [], kind="bytes", max_characters=longest)
     weights = dict(_input_weights(options, arrays))
     stored = []
     for layer in range(options.lstm.n_layers):
-        cells = _layer_weights(arrays, layer)
-        stored.append(_forget(cells["bias"]).copy())
-        _forget(cells["bias"])[:] += FORGET_BIAS
-        weights |= {f"{LAYERS}.{layer}.{name}": array for name, array in cells.items()}
+        ours = _layer_weights(arrays, layer)
+        stored.append(_forget(ours["bias"]).copy())
+        _forget(ours["bias"])[:] += FORGET_BIAS
+        weights |= {f"{LAYERS}.{layer}.{name}": array for name, array in ours.items()}
     return OldModel(
         kind=KIND,
-        config=parse(ModelConfig, _settings(options, arrays, lexicon.config), path),
-        lexicon=lexicon,
+        config=parse(ModelConfig, _settings(options, arrays, vocabulary.config), path),
+        vocabulary=vocabulary,
         weights=weights,
         notes=tuple(_notes(options, heads, has_words=words is not None)),
-        facts={STORED_BIAS: pack(np.stack(stored))},
+        metadata={STORED_BIAS: pack(np.stack(stored))},
     )
 
 
@@ -84,28 +84,28 @@ def unpack(text: str) -> Floats:
 
 def _forget(bias: Floats) -> Floats:
     """(2, 4H) -> (2, H), a view: the forget gate's part."""
-    cells = bias.shape[-1] // 4
-    return bias[:, cells : 2 * cells]
+    hidden_size = bias.shape[-1] // 4
+    return bias[:, hidden_size : 2 * hidden_size]
 
 
 def _settings(
-    options: BilmOptions, arrays: Mapping[str, Floats], lexicon: LexiconConfig
+    options: BilmOptions, arrays: Mapping[str, Floats], vocabulary: VocabularyConfig
 ) -> dict[str, Any]:
     lstm, cnn = options.lstm, options.char_cnn
     characters = cnn.characters(
-        character_width=cnn.embedding.dim,
+        char_dim=cnn.embedding.dim,
         projected_to=lstm.projection_dim if is_input_projected(options, arrays) else None,
     )
-    context = lstm.context(
+    contextualizer = lstm.contextualizer(
         projected=is_output_projected(options, arrays), residual=lstm.use_skip_connections
     )
-    return settings_of(lexicon, {"kind": "characters", **characters}, context)
+    return settings_of(vocabulary, {"kind": "characters", **characters}, contextualizer)
 
 
 def _input_weights(
     options: BilmOptions, arrays: Mapping[str, Floats]
 ) -> Iterator[tuple[str, Floats]]:
-    yield f"{CHARACTERS}.characters.weight", arrays[EMBEDDING]
+    yield f"{CHARACTERS}.char_embedding.weight", arrays[EMBEDDING]
     for number in range(len(options.char_cnn.filters)):
         weight, bias = (arrays[name] for name in filter_names(number))
         yield f"{CHARACTERS}.filters.{number}.weight", _own(weight[0].transpose(2, 1, 0))
@@ -113,7 +113,7 @@ def _input_weights(
     for number in range(options.char_cnn.n_highway):
         weight, bias = (arrays[name] for name in highway_names(number, "transform"))
         gate, gate_bias = (-arrays[name] for name in highway_names(number, "carry"))
-        ours = f"{CHARACTERS}.highways.{number}.both"
+        ours = f"{CHARACTERS}.highways.{number}.linear"
         yield f"{ours}.weight", np.concatenate([weight.T, gate.T])
         yield f"{ours}.bias", np.concatenate([bias, gate_bias])
     if is_input_projected(options, arrays):
@@ -126,15 +126,15 @@ def _layer_weights(arrays: Mapping[str, Floats], layer: int) -> dict[str, Floats
     names = [cell_names(direction, layer) for direction in (0, 1)]
     weight = np.stack([to_our_gates(arrays[name], TENSORFLOW_GATES) for name, _, _ in names])
     bias = np.stack([to_our_gates(arrays[name], TENSORFLOW_GATES) for _, name, _ in names])
-    width = weight.shape[1] // 2
-    cells = {
-        "input_weight": _own(weight[:, :width]),  # rows: what is read first, then the state
-        "state_weight": _own(weight[:, width:]),
+    proj_size = weight.shape[1] // 2
+    ours = {
+        "weight_ih": _own(weight[:, :proj_size]),  # rows: inputs first, then the hidden state
+        "weight_hh": _own(weight[:, proj_size:]),
         "bias": bias,
     }
     if names[0][2] in arrays:
-        cells["projection"] = np.stack([arrays[name] for _, _, name in names])
-    return cells
+        ours["weight_hr"] = np.stack([arrays[name] for _, _, name in names])
+    return ours
 
 
 def _own(view: Floats) -> Floats:
@@ -145,7 +145,7 @@ def _notes(options: BilmOptions, heads: list[str], *, has_words: bool) -> Iterat
     told = "in the file but not used" if heads else "not in the file"
     yield f"The softmax is {told}: the model can embed, not predict."
     if not has_words:
-        yield "There is no list of words. None is needed: every spelling has a vector."
+        yield "There is no list of words. None is needed: all words have vectors."
     unknown = list(unknown_keys(options))
     if unknown:
         yield f"Options that nobody knows were passed over: {', '.join(unknown[:20])}."

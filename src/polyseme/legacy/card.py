@@ -14,36 +14,36 @@ _UNKNOWN = """## What is not known
 _STATE = """## Other numbers than from the program it was made for
 
 Here every sentence starts from zero, so that its vectors depend on it alone. The programs these
-weights were made for carry the state of the LSTMs from batch to batch. `embed_carrying` in
-`polyseme.vectors.carry` does the same, to repeat old results.
+weights were made for carry the state of the LSTMs from batch to batch. `embed_stateful` in
+`polyseme.embedding.stateful` does the same, to repeat old results.
 """
 
 
 def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str]) -> str:
     """The card as Markdown."""
-    facts, encoder = model.facts, model.config.encoder
+    metadata, encoder = model.metadata, model.config.encoder
     lines = [
         f"# {name}",
         "",
-        f"{facts['about']} Made from old weights by `polyseme convert`; not trained any further.",
+        f"{metadata['about']} Made from old weights by `polyseme convert`, not trained further.",
         "",
         "## Where it comes from",
         "",
-        f"- Kind of the old files: {facts['kind']}.",
+        f"- Kind of the old files: {metadata['kind']}.",
         *(
             f"- `{old}`, {told['bytes']:,} bytes, SHA-256 `{told['sha256']}`."
             for old, told in files.items()
         ),
-        f"- Licence: {facts['licence'] or 'not stated in such files; ask where you got them'}.",
+        f"- Licence: {metadata['licence'] or 'not stated in such files; ask where you got them'}.",
         "",
         "## What it is",
         "",
         (
             f"- {count_parameters(model.network):,} parameters; layer 0 and "
             f"{encoder.num_layers - 1} layers with context, "
-            f"{encoder.output_width} dimensions in each."
+            f"{encoder.output_dim} dimensions in each."
         ),
-        f"- {len(model.lexicon.words):,} words listed; reads {_reads(model)}.",
+        f"- {len(model.vocabulary.words):,} words listed; reads {_reads(model)}.",
         *(f"- {note}" for note in notes),
         "",
         _UNKNOWN,
@@ -53,6 +53,6 @@ def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str
 
 
 def _reads(model: Model) -> str:
-    kinds = {"bytes": "every spelling, byte by byte", "none": "listed words only"}
-    known = f"spellings, in {model.lexicon.num_characters:,} character ids"
-    return kinds.get(model.config.lexicon.characters, known)
+    kinds = {"bytes": "every word, byte by byte", "none": "listed words only"}
+    known = f"words, in {model.vocabulary.num_characters:,} character ids"
+    return kinds.get(model.config.vocabulary.characters, known)

@@ -1,7 +1,7 @@
 """The process in which an untrusted file is parsed: it locks itself in, looks, tells, and ends.
 
     in   arguments: which format, the descriptor of the open file, its size
-    out  one JSON object on standard output: {"places": [...]}, {"refused": why} or
+    out  one JSON object on standard output: {"arrays": [...]}, {"refused": why} or
          {"no_sandbox": why}
 
 Started by `reading.py` and by nobody else. All that is needed is imported before the lock falls.
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import BinaryIO, NoReturn
 
 from polyseme.legacy import hdf5, sandbox, torch_files
-from polyseme.legacy.contents import Place, RefusedError
+from polyseme.legacy.contents import ArraySpec, RefusedError
 
-FORMATS: dict[str, tuple[Callable[[], None], Callable[[BinaryIO, int], list[Place]]]] = {
+FORMATS: dict[str, tuple[Callable[[], None], Callable[[BinaryIO, int], list[ArraySpec]]]] = {
     "hdf5": (hdf5.warm_up, hdf5.find_arrays),
     "torch": (torch_files.warm_up, torch_files.find_tensors),
 }
@@ -33,8 +33,8 @@ def main(arguments: list[str]) -> None:
     except sandbox.SandboxError as error:
         _tell({"no_sandbox": error.reason})
     try:
-        places = find(stream, size)
-        _tell({"places": [place.to_json() for place in places]})
+        specs = find(stream, size)
+        _tell({"arrays": [spec.to_json() for spec in specs]})
     except RefusedError as error:
         _tell({"refused": str(error)[:500]})
     except MemoryError:

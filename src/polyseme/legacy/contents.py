@@ -1,9 +1,9 @@
 """Where the numbers lie in an untrusted file, and how they are fetched once that is known.
 
-    in   places    told by the sandboxed child: name, shape, type and offset of each array
+    in   specs     told by the sandboxed child: name, shape, type and offset of each array
     out  arrays    float32, read by us from those offsets
 
-The child sends no numbers, only this table, and the table is believed in nothing: every place must
+The child sends no numbers, only this table, and the table is believed in nothing: every array must
 lie inside the file, none may overlap another, and all together may not be larger than the file.
 Hence nothing that a file claims can make us allocate more than it holds.
 """
@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 
 SIZES = {"<f2": 2, "<f4": 4, "<f8": 8}
 """Bytes of a number of each type that is read; all of them become float32."""
-MAX_PLACES = 10_000
+MAX_ARRAYS = 10_000
 MAX_NAME = 1_000
 MAX_RANK = 8
 _MOST = 1 << 62  # beyond any file; keeps sums of what a liar tells within 64 bits
@@ -32,8 +32,8 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
-    """One array's place in a file. Strides are in numbers, not bytes; `offset` is in bytes."""
+class ArraySpec:
+    """Where one array lies in a file. Strides are in numbers, not bytes; `offset` is in bytes."""
 
     name: str
     shape: tuple[int, ...]
@@ -62,15 +62,15 @@ def row_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def places_from_json(told: Any) -> list[Place]:
-    """Places as sent by a child, who may lie about everything, types of values included."""
-    if not isinstance(told, list) or len(told) > MAX_PLACES:
-        raise RefusedError(f"it should hold a list of at most {MAX_PLACES:,} arrays")
-    return [_place_from_json(one) for one in told]
+def specs_from_json(told: Any) -> list[ArraySpec]:
+    """Specs as sent by a child, who may lie about everything, types of values included."""
+    if not isinstance(told, list) or len(told) > MAX_ARRAYS:
+        raise RefusedError(f"it should hold a list of at most {MAX_ARRAYS:,} arrays")
+    return [_spec_from_json(one) for one in told]
 
 
-def _place_from_json(told: Any) -> Place:
-    fields = Place.__dataclass_fields__.keys()
+def _spec_from_json(told: Any) -> ArraySpec:
+    fields = ArraySpec.__dataclass_fields__.keys()
     if not isinstance(told, dict) or told.keys() != fields:
         raise RefusedError("an array is told of in an unknown way")
     name, dtype, offset = told["name"], told["dtype"], told["offset"]
@@ -86,46 +86,46 @@ def _place_from_json(told: Any) -> Place:
         raise RefusedError(f"{name} has an impossible shape")
     if min(shape, default=1) < 1:
         raise RefusedError(f"{name} is empty")
-    return Place(name, tuple(shape), tuple(strides), dtype, offset)
+    return ArraySpec(name, tuple(shape), tuple(strides), dtype, offset)
 
 
 def _is_size(value: Any) -> bool:
     return type(value) is int and 0 <= value < _MOST
 
 
-def check_places(places: Sequence[Place], file_bytes: int) -> None:
-    """Refuse places outside the file, over one another, or larger than the file can be."""
-    if len({place.name for place in places}) < len(places):
+def check_specs(specs: Sequence[ArraySpec], file_bytes: int) -> None:
+    """Refuse arrays outside the file, over one another, or larger than the file can be."""
+    if len({spec.name for spec in specs}) < len(specs):
         raise RefusedError("two arrays have the same name")
     end, last = 0, "the start of the file"
-    for place in sorted(places, key=lambda place: place.offset):
-        if place.offset < end:
-            raise RefusedError(f"{place.name} lies over {last}")
-        end, last = place.offset + place.num_bytes, place.name
+    for spec in sorted(specs, key=lambda spec: spec.offset):
+        if spec.offset < end:
+            raise RefusedError(f"{spec.name} lies over {last}")
+        end, last = spec.offset + spec.num_bytes, spec.name
         if end > file_bytes:
-            raise RefusedError(f"{place.name} {list(place.shape)} is larger than the file")
-        if place.numbers * SIZES[place.dtype] > place.num_bytes:
-            raise RefusedError(f"{place.name} repeats its own numbers")
+            raise RefusedError(f"{spec.name} {list(spec.shape)} is larger than the file")
+        if spec.numbers * SIZES[spec.dtype] > spec.num_bytes:
+            raise RefusedError(f"{spec.name} repeats its own numbers")
 
 
-def fetch(descriptor: int, places: Sequence[Place]) -> dict[str, Floats]:
-    """The arrays at these checked places; each is allocated only when it is read."""
-    return {place.name: _fetch_one(descriptor, place) for place in places}
+def fetch(descriptor: int, specs: Sequence[ArraySpec]) -> dict[str, Floats]:
+    """The arrays with these checked specs; each is allocated only when it is read."""
+    return {spec.name: _fetch_one(descriptor, spec) for spec in specs}
 
 
-def _fetch_one(descriptor: int, place: Place) -> Floats:
-    raw = bytearray(place.num_bytes)
+def _fetch_one(descriptor: int, spec: ArraySpec) -> Floats:
+    raw = bytearray(spec.num_bytes)
     view, read = memoryview(raw), 0
     while read < len(raw):
-        more = os.preadv(descriptor, [view[read : read + (1 << 26)]], place.offset + read)
+        more = os.preadv(descriptor, [view[read : read + (1 << 26)]], spec.offset + read)
         if not more:
-            raise RefusedError(f"{place.name} is cut off")
+            raise RefusedError(f"{spec.name} is cut off")
         read += more
-    strides = [stride * SIZES[place.dtype] for stride in place.strides]
+    strides = [stride * SIZES[spec.dtype] for stride in spec.strides]
     # numpy itself checks once more that the strides stay within the buffer.
-    array: NDArray[Any] = np.ndarray(place.shape, place.dtype, buffer=raw, strides=strides)
+    array: NDArray[Any] = np.ndarray(spec.shape, spec.dtype, buffer=raw, strides=strides)
     with np.errstate(over="ignore"):  # a double too large for a float becomes infinite: refused
-        floats = np.ascontiguousarray(array, dtype=np.float32).reshape(place.shape)
+        floats = np.ascontiguousarray(array, dtype=np.float32).reshape(spec.shape)
     if not np.isfinite(floats).all():
-        raise RefusedError(f"{place.name} holds values that are not finite numbers")
+        raise RefusedError(f"{spec.name} holds values that are not finite numbers")
     return floats

@@ -7,7 +7,7 @@ lie. What is not on the list cannot be described, and what cannot be described i
 from dataclasses import dataclass
 from typing import Any
 
-from polyseme.legacy.contents import MAX_RANK, SIZES, Place, RefusedError
+from polyseme.legacy.contents import MAX_RANK, SIZES, ArraySpec, RefusedError
 
 _STORAGES = {"FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2"}
 _TENSORS = {"_rebuild_tensor": (4, 4), "_rebuild_tensor_v2": (6, 7)}
@@ -57,14 +57,14 @@ class Tensor:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def place(self, name: str, storage_offset: int) -> Place:
+    def spec(self, name: str, storage_offset: int) -> ArraySpec:
         """Where it lies in a file in which its storage lies at `storage_offset`."""
         dtype = self.storage.dtype
         before = self.start * SIZES[dtype]
-        place = Place(name, self.shape, self.strides, dtype, storage_offset + before)
-        if before + place.num_bytes > self.storage.num_bytes:
+        spec = ArraySpec(name, self.shape, self.strides, dtype, storage_offset + before)
+        if before + spec.num_bytes > self.storage.num_bytes:
             raise RefusedError(f"{name!r} is larger than its storage")
-        return place
+        return spec
 
 
 def describe_call(name: Name, arguments: tuple[Any, ...]) -> Mapping | Tensor:

@@ -29,7 +29,7 @@ from polyseme.legacy.layout import (
 from polyseme.legacy.tensors import TENSORFLOW_GATES, from_our_gates
 from polyseme.model import Model
 
-_MARKS = ("<S>", "</S>", "<UNK>")  # bilm-tf wants them in its list, and first
+_SPECIAL_TOKENS = ("<S>", "</S>", "<UNK>")  # bilm-tf wants them in its list, and first
 
 
 @dataclass(frozen=True)
@@ -47,82 +47,82 @@ def export_bilm(model: Model) -> Exported:
     config = model.config
     for misfit in _misfits(model):
         raise ModelError(f"This model cannot be written as bilm-hdf5: {misfit}.")
-    reading, context = config.encoder.input, config.encoder.context
-    assert isinstance(reading, CharacterInputConfig)
-    assert isinstance(context, LstmConfig)
+    input_config, lstm = config.encoder.input, config.encoder.contextualizer
+    assert isinstance(input_config, CharacterInputConfig)
+    assert isinstance(lstm, LstmConfig)
     weights = {name: each.cpu().numpy() for name, each in model.network.state_dict().items()}
-    arrays = dict(_input_arrays(reading, weights))
+    arrays = dict(_input_arrays(input_config, weights))
     change = 0.0
-    for layer in range(context.layers):
+    for layer in range(lstm.num_layers):
         bias = weights[f"{LAYERS}.{layer}.bias"]
         stored = _stored(model, layer, bias.shape[1] // 4)
         forget = _without_forget_bias(bias, stored)
         change = max(change, float(np.abs(forget + FORGET_BIAS - _forget_part(bias)).max()))
         arrays |= _layer_arrays(weights, layer, forget)
     return Exported(
-        _options(model, reading, context),
+        _options(model, input_config, lstm),
         {name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()},
-        [*_MARKS, *model.lexicon.words.to_pylist()],
+        [*_SPECIAL_TOKENS, *model.vocabulary.words.to_pylist()],
         tuple(_notes(model, change)),
     )
 
 
 def _misfits(model: Model) -> Iterator[str]:
     """What their files have no word for."""
-    encoder, lexicon = model.config.encoder, model.config.lexicon
-    reading, context = encoder.input, encoder.context
-    if not isinstance(reading, CharacterInputConfig):
-        yield f"its input is '{reading.kind}', and theirs is characters alone"
+    encoder, vocabulary = model.config.encoder, model.config.vocabulary
+    input_config, lstm = encoder.input, encoder.contextualizer
+    if not isinstance(input_config, CharacterInputConfig):
+        yield f"its input is '{input_config.kind}', and theirs is characters alone"
         return
-    if lexicon.characters != "bytes":
-        yield f"its characters are '{lexicon.characters}', and theirs are bytes"
-    if not isinstance(context, LstmConfig):
-        yield f"its context is '{context.kind}', and theirs is an LSTM"
+    if vocabulary.characters != "bytes":
+        yield f"its characters are '{vocabulary.characters}', and theirs are bytes"
+    if not isinstance(lstm, LstmConfig):
+        yield f"its contextualizer is '{lstm.kind}', and theirs is an LSTM"
         return
-    if encoder.direction != "apart":
-        yield f"it reads '{encoder.direction}', and theirs reads each way apart"
+    if encoder.direction != "separate":
+        yield f"its direction is '{encoder.direction}', and theirs is 'separate'"
     if encoder.segments:
-        yield "it tells two sentences apart, and theirs reads one"
-    if reading.projected and reading.width != context.width:
+        yield "it has segments for two sentences, and theirs reads one"
+    if input_config.projected and input_config.dim != lstm.proj_size:
         yield (
-            f"its characters give {reading.width} dimensions, which are projected once more "
-            f"to {context.width}; theirs has one projection"
+            f"its characters give {input_config.dim} dimensions, which are projected once more "
+            f"to {lstm.proj_size}; theirs has one projection"
         )
-    if context.cells is None and context.output_clip is not None:
+    if lstm.hidden_size is None and lstm.output_clip is not None:
         yield "its outputs are clipped without being projected, and theirs are clipped only then"
 
 
-def _options(model: Model, reading: CharacterInputConfig, context: LstmConfig) -> dict[str, Any]:
+def _options(model: Model, input_config: CharacterInputConfig, lstm: LstmConfig) -> dict[str, Any]:
     return {
         "lstm": {
-            "cell_clip": context.cell_clip,
-            "dim": context.cells or context.width,
-            "n_layers": context.layers,
-            "proj_clip": context.output_clip,
-            "projection_dim": context.width,
-            "use_skip_connections": context.residual,
+            "cell_clip": lstm.cell_clip,
+            "dim": lstm.hidden_size or lstm.proj_size,
+            "n_layers": lstm.num_layers,
+            "proj_clip": lstm.output_clip,
+            "projection_dim": lstm.proj_size,
+            "use_skip_connections": lstm.residual,
         },
         "char_cnn": {
-            "activation": reading.activation,
-            "embedding": {"dim": reading.character_width},
-            "filters": [[filters.width, filters.number] for filters in reading.filters],
-            "max_characters_per_token": model.config.lexicon.max_characters,
+            "activation": input_config.activation,
+            "embedding": {"dim": input_config.char_dim},
+            "filters": [[filters.width, filters.num_filters] for filters in input_config.filters],
+            "max_characters_per_token": model.config.vocabulary.max_characters,
             "n_characters": 262,  # what loaders ask for; training programs say 261
-            "n_highway": reading.highways,
+            "n_highway": input_config.num_highway_layers,
         },
     }
 
 
 def _input_arrays(
-    reading: CharacterInputConfig, weights: dict[str, Floats]
+    input_config: CharacterInputConfig, weights: dict[str, Floats]
 ) -> Iterator[tuple[str, Floats]]:
-    yield EMBEDDING, weights[f"{CHARACTERS}.characters.weight"]
-    for number in range(len(reading.filters)):
+    yield EMBEDDING, weights[f"{CHARACTERS}.char_embedding.weight"]
+    for number in range(len(input_config.filters)):
         weight, bias = filter_names(number)
         yield weight, weights[f"{CHARACTERS}.filters.{number}.weight"].transpose(2, 1, 0)[None]
         yield bias, weights[f"{CHARACTERS}.filters.{number}.bias"]
-    for number in range(reading.highways):
-        ours = f"{CHARACTERS}.highways.{number}.both"
+    for number in range(input_config.num_highway_layers):
+        ours = f"{CHARACTERS}.highways.{number}.linear"
         changed, gate = np.split(weights[f"{ours}.weight"], 2)
         changed_bias, gate_bias = np.split(weights[f"{ours}.bias"], 2)
         weight, bias = highway_names(number, "transform")
@@ -138,24 +138,24 @@ def _input_arrays(
 def _layer_arrays(weights: dict[str, Floats], layer: int, forget: Floats) -> dict[str, Floats]:
     ours = f"{LAYERS}.{layer}"
     bias = weights[f"{ours}.bias"].copy()
-    cells = bias.shape[1] // 4
-    bias[:, cells : 2 * cells] = forget
-    both = [weights[f"{ours}.{part}_weight"] for part in ("input", "state")]
+    hidden_size = bias.shape[1] // 4
+    bias[:, hidden_size : 2 * hidden_size] = forget
+    both = [weights[f"{ours}.{part}"] for part in ("weight_ih", "weight_hh")]
     kernel = from_our_gates(np.concatenate(both, axis=1), TENSORFLOW_GATES)
     arrays = {}
     for direction in (0, 1):
         names = cell_names(direction, layer)
         arrays[names[0]] = kernel[direction]
         arrays[names[1]] = from_our_gates(bias, TENSORFLOW_GATES)[direction]
-        if f"{ours}.projection" in weights:
-            arrays[names[2]] = weights[f"{ours}.projection"][direction]
+        if f"{ours}.weight_hr" in weights:
+            arrays[names[2]] = weights[f"{ours}.weight_hr"][direction]
     return arrays
 
 
-def _stored(model: Model, layer: int, cells: int) -> Floats | None:
+def _stored(model: Model, layer: int, hidden_size: int) -> Floats | None:
     """(2, H) the forget biases of the file that the model was read from, if it tells them."""
     try:
-        stored: Floats = unpack(model.facts[STORED_BIAS]).reshape(-1, 2, cells)[layer]
+        stored: Floats = unpack(model.metadata[STORED_BIAS]).reshape(-1, 2, hidden_size)[layer]
     except (KeyError, TypeError, ValueError, IndexError):
         return None  # facts may be edited by hand; nothing is lost but the last bit
     return stored
@@ -174,20 +174,20 @@ def _without_forget_bias(bias: Floats, stored: Floats | None) -> Floats:
 
 
 def _notes(model: Model, change: float) -> Iterator[str]:
-    reading, context = model.config.encoder.input, model.config.encoder.context
-    assert isinstance(reading, CharacterInputConfig)
-    assert isinstance(context, LstmConfig)
-    longest = model.config.lexicon.max_characters
-    is_needed = reading.features != context.width
-    if model.config.objective.kind != "nothing":
-        yield "What it predicts with (the softmax) has no place in such a file and is left out."
+    input_config, lstm = model.config.encoder.input, model.config.encoder.contextualizer
+    assert isinstance(input_config, CharacterInputConfig)
+    assert isinstance(lstm, LstmConfig)
+    longest = model.config.vocabulary.max_characters
+    is_needed = input_config.features != lstm.proj_size
+    if model.config.objective.kind != "encoder_only":
+        yield "What it predicts with (the softmax) is not part of such a file and is left out."
     if change:
         yield f"Forget biases are rounded, by up to {change:.1e}: they are stored less 1."
-    if context.cells is None or not (reading.projected or is_needed):
+    if lstm.hidden_size is None or not (input_config.projected or is_needed):
         yield "AllenNLP cannot read it: it always wants both projections."
-    if (context.cells or context.width + 1) <= context.width or (
-        reading.projected and not is_needed
+    if (lstm.hidden_size or lstm.proj_size + 1) <= lstm.proj_size or (
+        input_config.projected and not is_needed
     ):
         yield "bilm-tf cannot read it: it wants no projection where nothing gets narrower."
     if longest != 50:
-        yield f"AllenNLP reads 50 bytes of every word, marks counted; this model reads {longest}."
+        yield f"AllenNLP reads 50 bytes of a word, its begin and end counted; this model {longest}."

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from polyseme.errors import MissingExtraError
-from polyseme.files import scratch_for
-from polyseme.legacy.contents import MAX_NAME, MAX_PLACES, Floats, Place, RefusedError, row_strides
+from polyseme.legacy.contents import (
+    MAX_ARRAYS,
+    MAX_NAME,
+    ArraySpec,
+    Floats,
+    RefusedError,
+    row_strides,
+)
+from polyseme.storage.files import scratch_for
 
 if TYPE_CHECKING:
     import h5py  # type: ignore[import-untyped, unused-ignore]
@@ -26,7 +33,7 @@ MAX_DEPTH = 16
 _NO_VALUES = 2  # H5S_NULL
 
 
-def find_arrays(stream: BinaryIO, size: int) -> list[Place]:
+def find_arrays(stream: BinaryIO, size: int) -> list[ArraySpec]:
     """The arrays of an HDF5 file of `size` bytes."""
     import h5py
 
@@ -44,22 +51,22 @@ class _Audit:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._places: list[Place] = []
+        self._specs: list[ArraySpec] = []
         self._seen: set[int] = set()
 
-    def walk(self, root: "h5py.h5g.GroupID") -> list[Place]:
+    def walk(self, root: "h5py.h5g.GroupID") -> list[ArraySpec]:
         """Every array under this group."""
         from h5py import h5o
 
         self._seen.add(h5o.get_info(root).addr)  # a link back to the root is a circle too
         self._enter(root, "", 0)
-        return self._places
+        return self._specs
 
     def _enter(self, group: "h5py.h5g.GroupID", prefix: str, depth: int) -> None:
         from h5py import h5l, h5o
 
-        if depth > MAX_DEPTH or len(self._seen) + group.get_num_objs() > MAX_PLACES:
-            raise RefusedError(f"more than {MAX_DEPTH} levels or {MAX_PLACES:,} objects")
+        if depth > MAX_DEPTH or len(self._seen) + group.get_num_objs() > MAX_ARRAYS:
+            raise RefusedError(f"more than {MAX_DEPTH} levels or {MAX_ARRAYS:,} objects")
         for raw in list(group):
             name = prefix + raw.decode("utf-8")
             if len(name) > MAX_NAME or raw in (b"", b".", b"..") or b"/" in raw:
@@ -78,11 +85,11 @@ class _Audit:
         if isinstance(found, h5g.GroupID):
             self._enter(found, name + "/", depth + 1)
         elif isinstance(found, h5d.DatasetID):
-            self._places.append(self._place(found, name))
+            self._specs.append(self._spec(found, name))
         else:
             raise RefusedError(f"{name!r} is neither a group nor an array")
 
-    def _place(self, found: "h5py.h5d.DatasetID", name: str) -> Place:
+    def _spec(self, found: "h5py.h5d.DatasetID", name: str) -> ArraySpec:
         from h5py import h5d, h5t
 
         plan, kind = found.get_create_plist(), found.get_type()
@@ -99,10 +106,10 @@ class _Audit:
         shape, offset = tuple(int(size) for size in found.shape), found.get_offset()
         if offset is None:
             raise RefusedError(f"{name!r} was never written")
-        place = Place(name, shape, row_strides(shape), dtype, int(offset))
-        if found.get_storage_size() != place.num_bytes or offset + place.num_bytes > self._size:
+        spec = ArraySpec(name, shape, row_strides(shape), dtype, int(offset))
+        if found.get_storage_size() != spec.num_bytes or offset + spec.num_bytes > self._size:
             raise RefusedError(f"{name!r} {list(shape)} is larger than the file")
-        return place
+        return spec
 
 
 def write_hdf5(path: Path, arrays: Mapping[str, Floats]) -> None:

@@ -1,6 +1,7 @@
 """Which arrays `lm_weights.hdf5` of bilm-tf and AllenNLP holds: their names and shapes.
 
-P below is `lstm.projection_dim`, H `lstm.dim`, F the number of filters, E numbers per character.
+P below is `lstm.projection_dim`, H `lstm.dim`, F the number of filters, E the dimension of a
+character's vector.
 """
 
 from collections.abc import Collection
@@ -9,7 +10,7 @@ from polyseme.legacy.options import BilmOptions
 from polyseme.legacy.tensors import Shapes
 
 NUM_CHARACTERS = 261
-"""256 bytes and five marks. `n_characters` may say 262: in use there is one more, all zeros."""
+"""256 bytes and five special ids. `n_characters` may say 262: in use there is one more, all 0."""
 EMBEDDING = "char_embed"
 PROJECTION, PROJECTION_BIAS = "CNN_proj/W_proj", "CNN_proj/b_proj"
 
@@ -47,7 +48,7 @@ def is_output_projected(options: BilmOptions, names: Collection[str] = ()) -> bo
 
 def shapes_of(options: BilmOptions, names: Collection[str] = ()) -> Shapes:
     """Every array of a file with these options, and with these `names` in it, if they are known."""
-    cnn, width, cells = options.char_cnn, options.lstm.projection_dim, options.lstm.dim
+    cnn, proj_size, hidden_size = options.char_cnn, options.lstm.projection_dim, options.lstm.dim
     shapes: Shapes = {EMBEDDING: (NUM_CHARACTERS, cnn.embedding.dim)}
     for number, (reach, filters) in enumerate(cnn.filters):
         weight, bias = filter_names(number)
@@ -57,11 +58,11 @@ def shapes_of(options: BilmOptions, names: Collection[str] = ()) -> Shapes:
             weight, bias = highway_names(number, part)
             shapes |= {weight: (cnn.features, cnn.features), bias: (cnn.features,)}
     if is_input_projected(options, names):
-        shapes |= {PROJECTION: (cnn.features, width), PROJECTION_BIAS: (width,)}
+        shapes |= {PROJECTION: (cnn.features, proj_size), PROJECTION_BIAS: (proj_size,)}
     for direction in (0, 1):
         for layer in range(options.lstm.n_layers):
             weight, bias, projection = cell_names(direction, layer)
-            shapes |= {weight: (2 * width, 4 * cells), bias: (4 * cells,)}
+            shapes |= {weight: (2 * proj_size, 4 * hidden_size), bias: (4 * hidden_size,)}
             if is_output_projected(options, names):
-                shapes[projection] = (cells, width)
+                shapes[projection] = (hidden_size, proj_size)
     return shapes

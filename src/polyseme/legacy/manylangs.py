@@ -8,8 +8,9 @@ Its ids are not ours, so rows of both tables are put in our order. In that progr
 with the id of `<eow>` and ends with that of `<bow>`: a slip, kept because all its models were
 trained so. Here the row our begin reads is therefore the one it calls `<eow>`, and the other way.
 
-Not the same is only a text that itself holds the marks' names (`<bos>` and the like), or a word of
-more characters than are read: that program looks up its beginning among the words, we the word.
+Not the same is only a text that itself holds the names of special tokens (`<bos>` and the like), or
+a word of more characters than are read: that program looks up its beginning among the words, we the
+word.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.batches.lexicon import Lexicon
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.errors import ModelError
 from polyseme.legacy.contents import Floats
 from polyseme.legacy.manylangs_files import Dictionary
-from polyseme.legacy.old import OldModel, lexicon_of, settings_of
+from polyseme.legacy.old import OldModel, settings_of, vocabulary_of
 from polyseme.legacy.options import ManyLangsOptions, parse, unknown_keys
 from polyseme.legacy.tensors import TORCH_GATES, Shapes, check_tensors, to_our_gates
 from polyseme.model import ModelConfig
@@ -44,7 +45,7 @@ def read_manylangs(
     words, characters = dictionaries.get("word"), dictionaries.get("char")
     check_tensors(embedder, embedder_shapes(options, words, characters), folder)
     check_tensors(encoder, encoder_shapes(options), folder)
-    lexicon = lexicon_of(
+    vocabulary = vocabulary_of(
         words.entries if words else [],
         kind="unicode" if characters else "none",
         max_characters=options.token_embedder.max_characters_per_token,
@@ -55,8 +56,8 @@ def read_manylangs(
         weights |= _layer_weights(encoder, layer)
     return OldModel(
         kind=KIND,
-        config=parse(ModelConfig, _settings(options, lexicon), folder),
-        lexicon=lexicon,
+        config=parse(ModelConfig, _settings(options, vocabulary), folder),
+        vocabulary=vocabulary,
         weights=weights,
         notes=tuple(_notes(options)),
     )
@@ -75,40 +76,44 @@ def _check_kind(options: ManyLangsOptions, folder: Path) -> None:
             "over characters, as all released models have them."
         )
     if not embedder.char_dim and not embedder.word_dim:
-        raise ModelError(f"{folder} reads neither words nor characters: both widths are 0.")
-    if embedder.word_dim and _read_width(options) == encoder.projection_dim:
+        raise ModelError(f"{folder} reads neither words nor characters: both dimensions are 0.")
+    if embedder.word_dim and _input_dim(options) == encoder.projection_dim:
         raise ModelError(
-            f"{folder} projects {_read_width(options)} dimensions to as many, for which "
-            "our models have no place: there, equal widths need no projection."
+            f"{folder} projects {_input_dim(options)} dimensions to as many, which "
+            "our models cannot: there, equal dimensions need no projection."
         )
 
 
-def _read_width(options: ManyLangsOptions) -> int:
+def _input_dim(options: ManyLangsOptions) -> int:
     embedder = options.token_embedder
     return embedder.word_dim + (embedder.features if embedder.char_dim else 0)
 
 
-def _settings(options: ManyLangsOptions, lexicon: Lexicon) -> dict[str, Any]:
-    embedder, width = options.token_embedder, options.encoder.projection_dim
-    reading: dict[str, Any]
+def _settings(options: ManyLangsOptions, vocabulary: Vocabulary) -> dict[str, Any]:
+    embedder, proj_size = options.token_embedder, options.encoder.projection_dim
+    input_config: dict[str, Any]
     if not embedder.char_dim:
-        reading = {"kind": "lookup", "width": embedder.word_dim}
+        input_config = {"kind": "word", "dim": embedder.word_dim}
     elif not embedder.word_dim:
-        alone = embedder.characters(character_width=embedder.char_dim, projected_to=width)
-        reading = {"kind": "characters", **alone}
+        alone = embedder.characters(char_dim=embedder.char_dim, projected_to=proj_size)
+        input_config = {"kind": "characters", **alone}
     else:
         # The projection is over both parts, so it stands after them, not within the characters.
-        beside = embedder.characters(character_width=embedder.char_dim, projected_to=None)
-        reading = {"kind": "fused", "lookup": embedder.word_dim, "characters": beside}
-    context = options.encoder.context(projected=True, residual=True)
-    return settings_of(lexicon.config, reading, context)
+        beside = embedder.characters(char_dim=embedder.char_dim, projected_to=None)
+        input_config = {
+            "kind": "word+characters",
+            "word_dim": embedder.word_dim,
+            "characters": beside,
+        }
+    contextualizer = options.encoder.contextualizer(projected=True, residual=True)
+    return settings_of(vocabulary.config, input_config, contextualizer)
 
 
 def embedder_shapes(
     options: ManyLangsOptions, words: Dictionary | None, characters: Dictionary | None
 ) -> Shapes:
     """What `token_embedder.pkl` holds."""
-    embedder, width = options.token_embedder, options.encoder.projection_dim
+    embedder, proj_size = options.token_embedder, options.encoder.projection_dim
     shapes: Shapes = {}
     if words:
         shapes["word_emb_layer.embedding.weight"] = (words.size, embedder.word_dim)
@@ -122,22 +127,22 @@ def embedder_shapes(
             shapes[f"highways._layers.{number}.weight"] = (2 * features, features)
             shapes[f"highways._layers.{number}.bias"] = (2 * features,)
     return shapes | {
-        "projection.weight": (width, _read_width(options)),
-        "projection.bias": (width,),
+        "projection.weight": (proj_size, _input_dim(options)),
+        "projection.bias": (proj_size,),
     }
 
 
 def encoder_shapes(options: ManyLangsOptions) -> Shapes:
     """What `encoder.pkl` holds."""
-    width, cells = options.encoder.projection_dim, options.encoder.dim
+    proj_size, hidden_size = options.encoder.projection_dim, options.encoder.dim
     shapes: Shapes = {}
     for layer in range(options.encoder.n_layers):
         for direction in _DIRECTIONS:
             name = f"{direction}_layer_{layer}"
-            shapes[f"{name}.input_linearity.weight"] = (4 * cells, width)
-            shapes[f"{name}.state_linearity.weight"] = (4 * cells, width)
-            shapes[f"{name}.state_linearity.bias"] = (4 * cells,)
-            shapes[f"{name}.state_projection.weight"] = (width, cells)
+            shapes[f"{name}.input_linearity.weight"] = (4 * hidden_size, proj_size)
+            shapes[f"{name}.state_linearity.weight"] = (4 * hidden_size, proj_size)
+            shapes[f"{name}.state_linearity.bias"] = (4 * hidden_size,)
+            shapes[f"{name}.state_projection.weight"] = (proj_size, hidden_size)
     return shapes
 
 
@@ -152,32 +157,33 @@ def _input_weights(
     for part in ("weight", "bias"):
         yield f"{projection}.{part}", tensors[f"projection.{part}"]
     if words:
-        yield f"{ours}.table.weight", tensors["word_emb_layer.embedding.weight"][words.rows]
+        embedding = tensors["word_emb_layer.embedding.weight"][words.rows]
+        yield f"{ours}.word_embedding.weight", embedding
     if not characters:
         return
     embedding = tensors["char_emb_layer.embedding.weight"][characters.rows]
-    yield f"{ours}.characters.characters.weight", embedding
+    yield f"{ours}.characters.char_embedding.weight", embedding
     for part in ("weight", "bias"):
         for number in range(len(options.token_embedder.filters)):
             theirs = tensors[f"convolutions.{number}.{part}"]
             yield f"{ours}.characters.filters.{number}.{part}", theirs
         for number in range(options.token_embedder.n_highway):
             theirs = tensors[f"highways._layers.{number}.{part}"]
-            yield f"{ours}.characters.highways.{number}.both.{part}", theirs
+            yield f"{ours}.characters.highways.{number}.linear.{part}", theirs
 
 
 def _layer_weights(tensors: Mapping[str, Floats], layer: int) -> dict[str, Floats]:
-    """Both directions stacked. Theirs are turned, and their forget bias is in the bias already."""
+    """Both directions stacked. Theirs are transposed; their forget bias is in the bias already."""
 
     def both(part: str) -> Floats:
         each = [tensors[f"{direction}_layer_{layer}.{part}"].T for direction in _DIRECTIONS]
         return np.ascontiguousarray(np.stack(each))
 
-    ours = f"encoder.context.layers.{layer}"
-    gated = {"input_weight": "input_linearity.weight", "state_weight": "state_linearity.weight"}
+    ours = f"encoder.contextualizer.layers.{layer}"
+    gated = {"weight_ih": "input_linearity.weight", "weight_hh": "state_linearity.weight"}
     gated["bias"] = "state_linearity.bias"
     weights = {f"{ours}.{to}": to_our_gates(both(name), TORCH_GATES) for to, name in gated.items()}
-    weights[f"{ours}.projection"] = both("state_projection.weight")
+    weights[f"{ours}.weight_hr"] = both("state_projection.weight")
     return weights
 
 

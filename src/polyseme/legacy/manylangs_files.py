@@ -8,10 +8,10 @@ from polyseme.legacy.options import ManyLangsOptions, parse, read_json
 from polyseme.limits import read_text
 
 CONFIG = "config.json"
-CHARACTER_MARKS = ("<pad>", "<eow>", "<bow>", "<bos>", "<eos>", "<oov>", "<oov>")
-"""The characters whose rows our padding, begin, end, <S>, </S>, hidden and unknown read."""
-WORD_MARKS = ("<pad>", "<bos>", "<eos>", "<oov>", "<oov>")
-"""The words whose rows our padding, <S>, </S>, unknown and hidden word read."""
+CHARACTER_TOKENS = ("<pad>", "<eow>", "<bow>", "<bos>", "<eos>", "<oov>", "<oov>")
+"""The characters whose rows our padding, begin, end, BOS, EOS, MASK and UNK read."""
+WORD_TOKENS = ("<pad>", "<bos>", "<eos>", "<oov>", "<oov>")
+"""The words whose rows our PAD, BOS, EOS, UNK and MASK read."""
 _IDEOGRAPHIC_SPACE = "\u3000"
 LARGEST_DICTIONARY = 32 << 20
 """Bytes of word.dic and char.dic; those of published models have up to 12 MB."""
@@ -46,9 +46,9 @@ class Dictionary:
     """What has a row in a table of theirs."""
 
     entries: list[str]
-    """All but the marks, in the order of their rows."""
+    """All but the special tokens, in the order of their rows."""
     rows: list[int]
-    """Row of each mark of ours, then of each entry: their table put in our order."""
+    """Row of each special token of ours, then of each entry: their table put in our order."""
     size: int
     """How many rows their table has."""
 
@@ -82,18 +82,19 @@ def read_architecture(folder: Path) -> ManyLangsOptions:
     )
 
 
-def read_dictionary(path: Path, marks: tuple[str, ...], *, single: bool) -> Dictionary:
-    """A `.dic` file: what it numbers, with `marks` first. If `single`, characters only."""
+def read_dictionary(path: Path, special_tokens: tuple[str, ...], *, single: bool) -> Dictionary:
+    """A `.dic` file: what it numbers, with `special_tokens` first. If `single`, characters only."""
     ids = _numbered(path)
-    missing = set(marks) - ids.keys()
+    missing = set(special_tokens) - ids.keys()
     if missing:
-        raise ModelError(f"{path} lacks {', '.join(sorted(missing))}. Take the folder anew.")
+        raise ModelError(f"{path} lacks {', '.join(sorted(missing))}. Copy the folder again.")
     if min(ids.values()) < 0 or len(set(ids.values())) < len(ids):
-        raise ModelError(f"{path} gives a number twice or one below 0. Take the folder anew.")
-    by_row = sorted(ids.keys() - set(marks), key=ids.__getitem__)
+        raise ModelError(f"{path} gives a number twice or one below 0. Copy the folder again.")
+    by_row = sorted(ids.keys() - set(special_tokens), key=ids.__getitem__)
     # An entry of several characters is never met where one is looked up.
     entries = [entry for entry in by_row if len(entry) == 1] if single else by_row
-    return Dictionary(entries, [ids[name] for name in (*marks, *entries)], 1 + max(ids.values()))
+    rows = [ids[name] for name in (*special_tokens, *entries)]
+    return Dictionary(entries, rows, 1 + max(ids.values()))
 
 
 def _numbered(path: Path) -> dict[str, int]:
@@ -108,5 +109,5 @@ def _numbered(path: Path) -> dict[str, int]:
             entry, number = fields if len(fields) > 1 else (_IDEOGRAPHIC_SPACE, fields[0])
             ids[entry] = int(number)
     except ValueError as error:
-        raise ModelError(f"{path} is damaged: {error}. Take the folder anew.") from error
+        raise ModelError(f"{path} is damaged: {error}. Copy the folder again.") from error
     return ids

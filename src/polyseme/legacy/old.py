@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from polyseme.batches.lexicon import Lexicon, LexiconConfig
-from polyseme.batches.marks import FIRST_WORD
+from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.legacy.contents import Floats
 from polyseme.model import Model, ModelConfig, build_network
+from polyseme.text.preprocessing import Preparation
 
 
 @dataclass(frozen=True)
@@ -21,39 +22,43 @@ class OldModel:
     kind: str
     """Which programs wrote and read such files."""
     config: ModelConfig
-    lexicon: Lexicon
+    vocabulary: Vocabulary
     weights: dict[str, Floats]
     notes: tuple[str, ...] = ()
     """What a user should know: what is missing, what was passed over."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     """What is needed to write the same files again."""
 
-    def model(self, preparation: Mapping[str, Any], facts: Mapping[str, Any]) -> Model:
+    def model(self, preparation: Preparation | None, metadata: Mapping[str, Any]) -> Model:
         """As a model that can embed."""
         with torch.device("meta"):  # nothing is drawn at random only to be overwritten
-            network = build_network(self.config, self.lexicon)
+            network = build_network(self.config, self.vocabulary)
         tensors = {name: torch.from_numpy(array) for name, array in self.weights.items()}
         network.load_state_dict(tensors, assign=True)
-        told = {**self.facts, **facts}
-        return Model(self.config, self.lexicon, network.eval(), preparation, told)
+        told = {**self.metadata, **metadata}
+        return Model(self.config, self.vocabulary, network.eval(), preparation, told)
 
 
 def settings_of(
-    lexicon: LexiconConfig, reading: dict[str, Any], context: dict[str, Any]
+    vocabulary: VocabularyConfig, input_config: dict[str, Any], contextualizer: dict[str, Any]
 ) -> dict[str, Any]:
     """The settings of a model whose weights came without a softmax, not yet checked."""
     return {
-        "lexicon": lexicon,
-        "encoder": {"input": reading, "context": context, "direction": "apart"},
-        "objective": {"kind": "nothing"},
+        "vocabulary": vocabulary,
+        "encoder": {
+            "input": input_config,
+            "contextualizer": contextualizer,
+            "direction": "separate",
+        },
+        "objective": {"kind": "encoder_only"},
     }
 
 
-def lexicon_of(
+def vocabulary_of(
     words: list[str], *, kind: str, max_characters: int, characters: str = ""
-) -> Lexicon:
+) -> Vocabulary:
     """These words, perhaps none, whose counts nobody knows."""
-    config = LexiconConfig.model_validate(
+    config = VocabularyConfig.model_validate(
         {
             "size": FIRST_WORD + max(1, len(words)),
             "min_count": 1,
@@ -63,4 +68,4 @@ def lexicon_of(
         }
     )
     counts = np.zeros(len(words), np.int64)
-    return Lexicon(config, pa.array(words, pa.string()), counts, characters)
+    return Vocabulary(config, pa.array(words, pa.string()), counts, characters)

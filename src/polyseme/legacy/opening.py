@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ModelError
-from polyseme.files import describe_file, scratch_folder
 from polyseme.legacy.bilm import read_bilm
 from polyseme.legacy.manylangs import read_manylangs
 from polyseme.legacy.manylangs_files import (
-    CHARACTER_MARKS,
+    CHARACTER_TOKENS,
     CONFIG,
-    WORD_MARKS,
+    WORD_TOKENS,
     architecture_file,
     read_architecture,
     read_dictionary,
@@ -28,6 +27,7 @@ from polyseme.legacy.old import OldModel
 from polyseme.legacy.options import BilmOptions, parse, read_json
 from polyseme.legacy.reading import extract_member, read_hdf5, read_state_dict
 from polyseme.limits import read_text
+from polyseme.storage.files import describe_file, scratch_folder
 
 OPTIONS, WEIGHTS, WORDS = "options.json", "model.hdf5", "vocab.txt"
 """The files of a bilm model as simple_elmo names them."""
@@ -106,7 +106,7 @@ def _read_bilm(weights: Path, options: Path) -> tuple[OldModel, Described]:
 
 
 def _read_words(path: Path) -> list[str]:
-    """A list of words, one a line, each once and without marks."""
+    """A list of words, one a line, each once and without special tokens."""
     try:
         lines = read_text(path, LARGEST_LIST).split("\n")
     except ValueError as error:
@@ -121,10 +121,10 @@ def _read_manylangs(folder: Path) -> tuple[OldModel, Described]:
     dictionaries = {}
     if options.token_embedder.word_dim:
         used.append(folder / _WORDS_DIC)
-        dictionaries["word"] = read_dictionary(used[-1], WORD_MARKS, single=False)
+        dictionaries["word"] = read_dictionary(used[-1], WORD_TOKENS, single=False)
     if options.token_embedder.char_dim:
         used.append(folder / _CHARACTERS_DIC)
-        dictionaries["char"] = read_dictionary(used[-1], CHARACTER_MARKS, single=True)
+        dictionaries["char"] = read_dictionary(used[-1], CHARACTER_TOKENS, single=True)
     architecture, _ = architecture_file(folder)
     used += [architecture] if architecture.is_file() else []
     old = read_manylangs(

@@ -20,7 +20,7 @@ from polyseme.limits import parse_json, read_text
 
 LARGEST_FILE = 1 << 20
 """Bytes of options.json or an architecture file."""
-_MANY = 64  # layers, highways or kinds of filters: far beyond any model there is
+_MANY = 64  # layers, highway layers or kinds of filters: far beyond any model there is
 _WIDE = 1 << 16
 _TRAINING_KEYS = {
     *("bidirectional", "dropout", "all_clip_norm_val", "n_epochs", "n_train_tokens", "batch_size"),
@@ -57,13 +57,13 @@ class LstmOptions(_Part):
     use_skip_connections: bool = False
     """Whether each layer's input is added to its output, from the second on."""
 
-    def context(self, *, projected: bool, residual: bool) -> dict[str, Any]:
+    def contextualizer(self, *, projected: bool, residual: bool) -> dict[str, Any]:
         """As settings of ours. Only what is projected is clipped, as TensorFlow's cell has it."""
         return {
             "kind": "lstm",
-            "layers": self.n_layers,
-            "width": self.projection_dim,
-            "cells": self.dim if projected else None,
+            "num_layers": self.n_layers,
+            "proj_size": self.projection_dim,
+            "hidden_size": self.dim if projected else None,
             "cell_clip": self.cell_clip,
             "output_clip": self.proj_clip if projected else None,
             "residual": residual,
@@ -71,7 +71,7 @@ class LstmOptions(_Part):
 
 
 class FilterOptions(_Part):
-    """Filters over characters, and the highways above them."""
+    """Filters over characters, and the highway layers above them."""
 
     activation: Literal["relu", "tanh"]
     """Activation function after max-pooling."""
@@ -80,21 +80,21 @@ class FilterOptions(_Part):
     n_highway: int = Field(default=0, ge=0, le=_MANY)
     """Highway layers."""
     max_characters_per_token: int = Field(default=50, ge=4, le=1000)
-    """Longest spelling that is read, both word marks counted."""
+    """Characters of a word that are read, begin and end of word counted."""
 
     @property
     def features(self) -> int:
         """Filters of all widths."""
         return sum(number for _, number in self.filters)
 
-    def characters(self, *, character_width: int, projected_to: int | None) -> dict[str, Any]:
-        """As settings of ours, with a projection to this width or without any."""
+    def characters(self, *, char_dim: int, projected_to: int | None) -> dict[str, Any]:
+        """As settings of ours, with a projection to this dimension or without any."""
         return {
-            "character_width": character_width,
-            "filters": [{"width": width, "number": number} for width, number in self.filters],
+            "char_dim": char_dim,
+            "filters": [{"width": width, "num_filters": number} for width, number in self.filters],
             "activation": self.activation,
-            "highways": self.n_highway,
-            "width": projected_to or self.features,
+            "num_highway_layers": self.n_highway,
+            "dim": projected_to or self.features,
             "projected": projected_to is not None,
         }
 
@@ -107,10 +107,10 @@ class EmbeddingOptions(_Part):
 
 
 class ByteOptions(FilterOptions):
-    """`char_cnn` of bilm-tf: words from the bytes of their spelling."""
+    """`char_cnn` of bilm-tf: words from their bytes."""
 
     embedding: EmbeddingOptions
-    """The table of bytes and marks."""
+    """The table of bytes and special characters."""
     n_characters: Literal[261, 262] = 262
     """261 in training, 262 in use; the tensors are the same."""
 
@@ -121,7 +121,7 @@ class BilmOptions(_Part):
     lstm: LstmOptions
     """The layers with context."""
     char_cnn: ByteOptions
-    """From spelling to layer 0."""
+    """From bytes to layer 0."""
 
 
 class NamedLstmOptions(LstmOptions):
@@ -139,7 +139,7 @@ class WordOptions(FilterOptions):
     word_dim: int = Field(ge=0, le=_WIDE)
     """Dimension of the embedding table; 0 without one."""
     char_dim: int = Field(ge=0, le=_WIDE)
-    """Numbers per character; 0 where none are read."""
+    """Dimension of a character's vector; 0 where none are read."""
 
 
 class ManyLangsOptions(_Part):
@@ -158,7 +158,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         values = parse_json(read_text(path, LARGEST_FILE))
     except ValueError as error:
-        raise ModelError(f"{path} is not JSON: {error}. Take it anew.") from error
+        raise ModelError(f"{path} is not JSON: {error}. Copy it again.") from error
     if not isinstance(values, dict):
         raise ModelError(f"{path} holds no options but a {type(values).__name__}.")
     return values

@@ -24,7 +24,7 @@ _MARK = object()
 
 
 class Reader:
-    """A pile of values, a memory, and a place in `data`. Instructions are functions of it."""
+    """A pile of values, a memory, and a position in `data`. Instructions are functions of it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -21,7 +21,7 @@ from typing import Any
 from polyseme.errors import MissingExtraError, ModelError
 from polyseme.legacy import sandbox
 from polyseme.legacy.archives import extract_member, read_member
-from polyseme.legacy.contents import Floats, RefusedError, check_places, fetch, places_from_json
+from polyseme.legacy.contents import Floats, RefusedError, check_specs, fetch, specs_from_json
 from polyseme.legacy.hdf5 import write_hdf5
 
 __all__ = ["extract_member", "read_hdf5", "read_member", "read_state_dict", "write_hdf5"]
@@ -55,9 +55,9 @@ def _read(path: Path, kind: str) -> dict[str, Floats]:
         with path.open("rb", buffering=0) as stream:
             size = os.fstat(stream.fileno()).st_size
             answer = _ask_child(kind, stream.fileno(), size)
-            places = places_from_json(answer)
-            check_places(places, size)
-            return fetch(stream.fileno(), places)
+            specs = specs_from_json(answer)
+            check_specs(specs, size)
+            return fetch(stream.fileno(), specs)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}.") from error
     except sandbox.SandboxError as error:
@@ -65,7 +65,7 @@ def _read(path: Path, kind: str) -> dict[str, Floats]:
     except RefusedError as error:
         raise ModelError(
             f"{path} was refused: {error}. Published weights are not like that; take the file "
-            "anew from where it was published, and compare its SHA-256 if one is given there."
+            "again from where it was published, and compare its SHA-256 if one is given there."
         ) from error
 
 
@@ -80,9 +80,9 @@ def _ask_child(kind: str, descriptor: int, size: int) -> Any:
         raise RefusedError("parsing it gave an answer that is none")
     if "no_sandbox" in answer:
         raise sandbox.SandboxError(_plain(answer["no_sandbox"]))
-    if "places" not in answer:
+    if "arrays" not in answer:
         raise RefusedError(_plain(answer.get("refused", "parsing it gave an answer that is none")))
-    return answer["places"]
+    return answer["arrays"]
 
 
 def _run_child(arguments: list[str], descriptor: int) -> bytes:

@@ -1,7 +1,7 @@
-"""What the tensors of all old programs have in common: checks, gates and highways.
+"""What the tensors of all old programs have in common: checks, gates and highway layers.
 
-Our gates are ordered input, forget, output, new. A highway of ours is one matrix, what changes
-above what carries on; an open gate carries on.
+Our gates are ordered input, forget, output, candidate. A highway layer of ours is one matrix, what
+changes above what carries on; an open gate carries on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,8 @@ from polyseme.legacy.contents import Floats
 Shapes = dict[str, tuple[int, ...]]
 
 # Where in the others' order each of our gates is.
-TENSORFLOW_GATES = (0, 2, 3, 1)  # theirs: input, new, forget, output
-TORCH_GATES = (0, 1, 3, 2)  # theirs: input, forget, new, output
+TENSORFLOW_GATES = (0, 2, 3, 1)  # theirs: input, candidate, forget, output
+TORCH_GATES = (0, 1, 3, 2)  # theirs: input, forget, candidate, output
 
 
 def check_tensors(found: Mapping[str, Floats], expected: Shapes, path: Path) -> None:
@@ -26,7 +26,7 @@ def check_tensors(found: Mapping[str, Floats], expected: Shapes, path: Path) -> 
     for name in expected:
         # Not isfinite over all of it, which would take a quarter of the memory again.
         if not np.isfinite([found[name].min(), found[name].max()]).all():
-            raise ModelError(f"{path}: {name} holds numbers that are not finite. Take it anew.")
+            raise ModelError(f"{path}: {name} holds numbers that are not finite. Copy it again.")
 
 
 def _faults(found: Mapping[str, Floats], expected: Shapes) -> Iterator[str]:

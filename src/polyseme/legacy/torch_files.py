@@ -13,7 +13,7 @@ import struct
 import zipfile
 from typing import Any, BinaryIO
 
-from polyseme.legacy.contents import MAX_PLACES, Place, RefusedError
+from polyseme.legacy.contents import MAX_ARRAYS, ArraySpec, RefusedError
 from polyseme.legacy.descriptions import Mapping, Storage, Tensor
 from polyseme.legacy.pickles import MAX_BYTES, Reader
 
@@ -21,7 +21,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 
 
-def find_tensors(stream: BinaryIO, size: int) -> list[Place]:
+def find_tensors(stream: BinaryIO, size: int) -> list[ArraySpec]:
     """The tensors of a torch file of `size` bytes that holds a state dict."""
     is_zip = stream.read(4) == b"PK\x03\x04"
     stream.seek(0)
@@ -38,13 +38,13 @@ def warm_up() -> None:
         archive.infolist()
 
 
-def _in_zip(stream: BinaryIO) -> list[Place]:
+def _in_zip(stream: BinaryIO) -> list[ArraySpec]:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, UnicodeError) as error:
         raise RefusedError(f"it is a broken zip: {error}") from error
-    if len(members) > MAX_PLACES or len({one.filename for one in members}) < len(members):
+    if len(members) > MAX_ARRAYS or len({one.filename for one in members}) < len(members):
         raise RefusedError("its zip has very many members, or two with one name")
     by_name = {one.filename: one for one in members}
     pickles = [name for name in by_name if name.endswith("/data.pkl") and name.count("/") == 1]
@@ -55,13 +55,13 @@ def _in_zip(stream: BinaryIO) -> list[Place]:
     if order is not None and _member(stream, order) != b"little":
         raise RefusedError("its numbers are big-endian")
     tensors = _state_dict(Reader(_member(stream, by_name[pickles[0]])).read())
-    places = []
+    specs = []
     for name, tensor in tensors.items():
         member = by_name.get(f"{folder}data/{tensor.storage.key}")
         if member is None or member.file_size != tensor.storage.num_bytes:
             raise RefusedError(f"{name!r} has no storage of its size")
-        places.append(tensor.place(name, _data_offset(stream, member)))
-    return places
+        specs.append(tensor.spec(name, _data_offset(stream, member)))
+    return specs
 
 
 def _member(stream: BinaryIO, member: zipfile.ZipInfo) -> bytes:
@@ -84,7 +84,7 @@ def _data_offset(stream: BinaryIO, member: zipfile.ZipInfo) -> int:
     return int(member.header_offset + 30 + name + extra)
 
 
-def _in_old_container(stream: BinaryIO, size: int) -> list[Place]:
+def _in_old_container(stream: BinaryIO, size: int) -> list[ArraySpec]:
     reader = Reader(stream.read(MAX_BYTES))
     if reader.read() != _MAGIC or reader.read() != _PROTOCOL:
         raise RefusedError("it is no file that torch wrote")
@@ -106,7 +106,7 @@ def _in_old_container(stream: BinaryIO, size: int) -> list[Place]:
         position += 8 + storages[key].num_bytes
     if position > size:
         raise RefusedError("it is cut off")
-    return [tensor.place(name, offsets[tensor.storage.key]) for name, tensor in tensors.items()]
+    return [tensor.spec(name, offsets[tensor.storage.key]) for name, tensor in tensors.items()]
 
 
 def _state_dict(value: Any) -> dict[str, Tensor]:

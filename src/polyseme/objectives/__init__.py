@@ -1,1 +1,1 @@
-"""AXIS 2: what pretraining predicts. Batches become questions; encoded batches, losses."""
+"""AXIS 2: what pretraining predicts. Batches become targets; encoded batches, losses."""

@@ -8,22 +8,20 @@ from typing import ClassVar, Literal
 import numpy as np
 from torch import nn
 
-from polyseme.batches.batch import Batch
-from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
-from polyseme.encoders.encoded import Encoded
-from polyseme.objectives.guess import Guess
-from polyseme.objectives.places import following, preceding
-from polyseme.objectives.question import Question
+from polyseme.objectives.prediction import Encode, Prediction
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.targets import TrainingTargets, next_words, previous_words
 
 
 class BidirectionalConfig(Settings):
     """A forward and a backward language model, trained together."""
 
-    needs: ClassVar[Direction] = "apart"
-    because: ClassVar[str] = "each half must predict a word that it has not seen"
+    direction: ClassVar[Direction] = "separate"
+    reason: ClassVar[str] = "each half must predict a word that it has not seen"
 
     kind: Literal["bidirectional"] = "bidirectional"
     softmax: SoftmaxConfig = SampledSoftmaxConfig()
@@ -35,20 +33,24 @@ class Bidirectional(nn.Module):
 
     pairs = False
 
-    def __init__(self, config: BidirectionalConfig, *, vocabulary: int, width: int) -> None:
+    def __init__(self, config: BidirectionalConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
-        self.softmax = build_softmax(config.softmax, vocabulary=vocabulary, width=width)
+        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
 
-    def ask(self, batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:  # noqa: ARG002
+    def make_targets(
+        self,
+        batch: Batch,
+        vocabulary: Vocabulary,  # noqa: ARG002
+        random: np.random.Generator,
+    ) -> TrainingTargets:
         """Every word but the first from the left, every word but the last from the right."""
-        asked = {"forward": following(batch), "backward": preceding(batch)}
-        return Question(batch, asked, self.softmax.draw(random))
+        parts = {"forward": next_words(batch), "backward": previous_words(batch)}
+        return TrainingTargets(batch, parts, self.softmax.sample_negatives(random))
 
-    def guess(self, encoded: Encoded, question: Question) -> dict[str, Guess]:
+    def predict(self, encode: Encode, targets: TrainingTargets) -> dict[str, Prediction]:
         """Each direction from its own half of the top layer."""
-        forward, backward = encoded.halves
-        ahead, behind = question.asked["forward"], question.asked["backward"]
+        forward, backward = encode(targets.batch).halves
         return {
-            "forward": Guess(self.softmax, forward[ahead.rows, ahead.columns]),
-            "backward": Guess(self.softmax, backward[behind.rows, behind.columns]),
+            "forward": Prediction.at(self.softmax, forward, targets.parts["forward"]),
+            "backward": Prediction.at(self.softmax, backward, targets.parts["backward"]),
         }

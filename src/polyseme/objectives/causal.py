@@ -5,22 +5,20 @@ from typing import ClassVar, Literal
 import numpy as np
 from torch import nn
 
-from polyseme.batches.batch import Batch
-from polyseme.batches.lexicon import Lexicon
 from polyseme.config import Settings
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
-from polyseme.encoders.encoded import Encoded
-from polyseme.objectives.guess import Guess
-from polyseme.objectives.places import following
-from polyseme.objectives.question import Question
+from polyseme.objectives.prediction import Encode, Prediction
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.targets import TrainingTargets, next_words
 
 
 class CausalConfig(Settings):
     """A language model that reads forward only."""
 
-    needs: ClassVar[Direction] = "forward"
-    because: ClassVar[str] = "a word that is to be predicted must not have been seen"
+    direction: ClassVar[Direction] = "forward"
+    reason: ClassVar[str] = "a word that is to be predicted must not have been seen"
 
     kind: Literal["causal"] = "causal"
     softmax: SoftmaxConfig = SampledSoftmaxConfig()
@@ -32,15 +30,21 @@ class Causal(nn.Module):
 
     pairs = False
 
-    def __init__(self, config: CausalConfig, *, vocabulary: int, width: int) -> None:
+    def __init__(self, config: CausalConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
-        self.softmax = build_softmax(config.softmax, vocabulary=vocabulary, width=width)
+        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
 
-    def ask(self, batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:  # noqa: ARG002
+    def make_targets(
+        self,
+        batch: Batch,
+        vocabulary: Vocabulary,  # noqa: ARG002
+        random: np.random.Generator,
+    ) -> TrainingTargets:
         """Every word but the first, from those before it."""
-        return Question(batch, {"forward": following(batch)}, self.softmax.draw(random))
+        negatives = self.softmax.sample_negatives(random)
+        return TrainingTargets(batch, {"forward": next_words(batch)}, negatives)
 
-    def guess(self, encoded: Encoded, question: Question) -> dict[str, Guess]:
+    def predict(self, encode: Encode, targets: TrainingTargets) -> dict[str, Prediction]:
         """From the top layer at the word before."""
-        asked = question.asked["forward"]
-        return {"forward": Guess(self.softmax, encoded.top[asked.rows, asked.columns])}
+        top = encode(targets.batch).top
+        return {"forward": Prediction.at(self.softmax, top, targets.parts["forward"])}

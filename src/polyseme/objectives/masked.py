@@ -1,7 +1,7 @@
-"""BERT's objective: hidden words from both sides, and whether one sentence follows another.
+"""BERT's objective: masked words from both sides, and whether one sentence follows another.
 
-Of the words asked for, most are hidden, some replaced and some left (Devlin et al., 2019), so that
-the encoder cannot know which words of a sentence to trust.
+Of the words to be predicted, most are masked, some replaced and some left (Devlin et al., 2019), so
+that the encoder cannot know which words of a sentence to trust.
 """
 
 from dataclasses import replace
@@ -13,124 +13,142 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyseme.batches.batch import Batch
-from polyseme.batches.lexicon import Lexicon
-from polyseme.batches.marks import FIRST_WORD, HIDDEN
 from polyseme.config import Settings
+from polyseme.data.batch import Batch
+from polyseme.data.special_tokens import FIRST_WORD, MASK
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
-from polyseme.encoders.encoded import Encoded
-from polyseme.objectives.guess import Guess
-from polyseme.objectives.places import answers_of, chosen, real_words
-from polyseme.objectives.question import Asked, Candidates, Question
+from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.targets import Negatives, Targets, TrainingTargets, all_words
 
-NEXT = "next"
-"""The part of the loss that is no word: whether the second sentence follows the first."""
+WORDS = "masked"
+"""The part of the loss that is about words."""
+NEXT_SENTENCE = "next_sentence"
+"""The part that is not: whether the second sentence follows the first."""
 
 
 class MaskedConfig(Settings):
-    """Hidden words, and whether a sentence follows."""
+    """Masked words, and whether a sentence follows."""
 
-    needs: ClassVar[Direction] = "together"
-    because: ClassVar[str] = "a hidden word is to be told from both its sides"
+    direction: ClassVar[Direction] = "joint"
+    reason: ClassVar[str] = "a masked word is to be predicted from both its sides"
 
     kind: Literal["masked"] = "masked"
-    share: float = Field(0.15, gt=0, lt=1)
-    """Share of words asked for."""
-    hidden: float = Field(0.8, ge=0, le=1)
-    """Share of these that are hidden."""
-    replaced: float = Field(0.1, ge=0, le=1)
-    """Share of these that stand replaced by another word of the batch; the rest stay."""
+    mask_probability: float = Field(0.15, gt=0, lt=1)
+    """Share of words that are to be predicted."""
+    mask_token_share: float = Field(0.8, ge=0, le=1)
+    """Share of these in whose place the mask token stands."""
+    random_token_share: float = Field(0.1, ge=0, le=1)
+    """Share of these in whose place a random word of the batch stands; the rest stay."""
     next_sentence: bool = True
-    """Whether sentences come in pairs and the second is to be told from a random one."""
+    """Whether sentences come in pairs, and whether the second follows is to be predicted."""
     softmax: SoftmaxConfig = SampledSoftmaxConfig()
     """How words are predicted."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> "MaskedConfig":
-        if self.hidden + self.replaced > 1 + 1e-9:
-            raise ValueError(f"hidden {self.hidden} and replaced {self.replaced} are more than all")
+        if self.mask_token_share + self.random_token_share > 1 + 1e-9:
+            raise ValueError(
+                f"mask_token_share {self.mask_token_share} and random_token_share "
+                f"{self.random_token_share} add up to more than 1"
+            )
         return self
 
 
 class Masked(nn.Module):
-    """What the hidden words were."""
+    """What the masked words were."""
 
-    def __init__(self, config: MaskedConfig, *, vocabulary: int, width: int) -> None:
+    def __init__(self, config: MaskedConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
         self.config = config
         self.pairs = config.next_sentence
-        self.softmax = build_softmax(config.softmax, vocabulary=vocabulary, width=width)
-        self.next = _Follows(width, 2) if config.next_sentence else None
+        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
+        self.next_sentence = ClassificationHead(dim, 2) if config.next_sentence else None
 
-    def ask(self, batch: Batch, lexicon: Lexicon, random: np.random.Generator) -> Question:
-        """Some words of the batch, and what stands in their place."""
-        ids = answers_of(batch)
-        rows, columns = real_words(batch)
-        number = max(1, round(self.config.share * len(rows)))
-        which = torch.from_numpy(random.permutation(len(rows))[:number])
-        asked = {"masked": chosen(rows, columns, which, ids)}
-        if self.next is not None and batch.follows is not None:
+    def make_targets(
+        self, batch: Batch, vocabulary: Vocabulary, random: np.random.Generator
+    ) -> TrainingTargets:
+        """Some words of the batch, masked in it; and whether the second sentence follows."""
+        words = all_words(batch)
+        number = max(1, round(self.config.mask_probability * len(words.ids)))
+        chosen = torch.from_numpy(random.permutation(len(words.ids))[:number])
+        masked = Targets(words.rows[chosen], words.columns[chosen], words.ids[chosen])
+        parts = {WORDS: masked}
+        if self.next_sentence is not None and batch.follows is not None:
             sentences = torch.arange(len(batch.lengths))
-            asked[NEXT] = Asked(sentences, torch.zeros_like(sentences), batch.follows)
-        changed = self._disguise(batch, asked["masked"], lexicon, random)
-        return Question(changed, asked, self.softmax.draw(random))
+            parts[NEXT_SENTENCE] = Targets(sentences, torch.zeros_like(sentences), batch.follows)
+        batch = self._mask(batch, masked, vocabulary, random)
+        return TrainingTargets(batch, parts, self.softmax.sample_negatives(random))
 
-    def _disguise(
-        self, batch: Batch, asked: Asked, lexicon: Lexicon, random: np.random.Generator
+    def _mask(
+        self, batch: Batch, targets: Targets, vocabulary: Vocabulary, random: np.random.Generator
     ) -> Batch:
-        """The batch with the words asked for hidden, replaced, or left."""
-        batch, veil = _with_veil(batch, lexicon)
-        fate = torch.from_numpy(random.random(len(asked.rows)))
-        is_hidden = fate < self.config.hidden
-        is_replaced = ~is_hidden & (fate < self.config.hidden + self.config.replaced)
-        candidates = (batch.ids >= FIRST_WORD).nonzero().squeeze(1)
+        """The batch with the words to be predicted masked, replaced at random, or left."""
+        batch, mask_index = _with_mask_token(batch, vocabulary)
+        drawn = torch.from_numpy(random.random(len(targets.rows)))
+        masked = self.config.mask_token_share
+        is_masked = drawn < masked
+        is_random = ~is_masked & (drawn < masked + self.config.random_token_share)
+        known = (batch.ids >= FIRST_WORD).nonzero().squeeze(1)
         words = batch.words.clone()
-        words[asked.rows[is_hidden], asked.columns[is_hidden]] = veil
-        if len(candidates):
-            drawn = random.integers(0, len(candidates), int(is_replaced.sum()))
-            words[asked.rows[is_replaced], asked.columns[is_replaced]] = candidates[drawn]
+        words[targets.rows[is_masked], targets.columns[is_masked]] = mask_index
+        if len(known):
+            others = known[random.integers(0, len(known), int(is_random.sum()))]
+            words[targets.rows[is_random], targets.columns[is_random]] = others
         return replace(batch, words=words)
 
-    def guess(self, encoded: Encoded, question: Question) -> dict[str, Guess]:
-        """Hidden words from the top layer in their place, pairs from it at the first mark."""
-        asked = question.asked["masked"]
-        guesses = {"masked": Guess(self.softmax, encoded.top[asked.rows, asked.columns])}
-        if self.next is not None and NEXT in question.asked:
-            asked = question.asked[NEXT]
-            guesses[NEXT] = Guess(self.next, encoded.top[asked.rows, asked.columns])
-        return guesses
+    def predict(self, encode: Encode, targets: TrainingTargets) -> dict[str, Prediction]:
+        """Masked words from the top layer in their place, pairs from it at the first BOS."""
+        top, parts = encode(targets.batch).top, targets.parts
+        found = {WORDS: Prediction.at(self.softmax, top, parts[WORDS])}
+        if self.next_sentence is not None and NEXT_SENTENCE in parts:
+            found[NEXT_SENTENCE] = Prediction.at(self.next_sentence, top, parts[NEXT_SENTENCE])
+        return found
 
 
-class _Follows(nn.Linear):
-    """Whether the second sentence follows the first: yes or no, no words."""
+class ClassificationHead(nn.Linear):
+    """One of a few classes, no words: 1 where the second sentence follows the first, else 0."""
+
+    measure: HeldOutMeasure = "accuracy"
 
     def loss(
         self,
         vectors: Tensor,
-        answers: Tensor,
+        targets: Tensor,
         *,
         table: Tensor | None,
-        drawn: Candidates | None,  # noqa: ARG002
+        negatives: Negatives | None,  # noqa: ARG002
     ) -> Tensor:
         """What training lowers, summed over (B, D) vectors."""
-        return -self.log_probabilities(vectors, answers, table=table).sum()
+        return -self.log_probabilities(vectors, targets, table=table).sum()
 
     def log_probabilities(
         self,
         vectors: Tensor,
-        answers: Tensor,
+        targets: Tensor,
         *,
         table: Tensor | None,  # noqa: ARG002
     ) -> Tensor:
-        """(B,) natural log of each right answer's probability."""
-        return -functional.cross_entropy(self(vectors).float(), answers, reduction="none")
+        """(B,) natural log of each target's probability."""
+        return -functional.cross_entropy(self(vectors).float(), targets, reduction="none")
+
+    def top_k(
+        self,
+        vectors: Tensor,
+        k: int,
+        *,
+        table: Tensor | None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """(B, k) natural logs of the highest probabilities, falling; and (B, k) which they are."""
+        log_probs, ids = self(vectors).float().log_softmax(dim=-1).topk(k, dim=-1)
+        return log_probs, ids
 
 
-def _with_veil(batch: Batch, lexicon: Lexicon) -> tuple[Batch, int]:
-    """The batch with the word that hides others among its distinct words, and its place."""
-    spelling = torch.from_numpy(lexicon.mark_characters[HIDDEN].astype(np.int64))
-    width = batch.characters.shape[1]
-    characters = torch.cat([batch.characters, spelling[None, :width]])
-    ids = torch.cat([batch.ids, batch.ids.new_tensor([HIDDEN])])
-    return replace(batch, ids=ids, characters=characters), len(batch.ids)
+def _with_mask_token(batch: Batch, vocabulary: Vocabulary) -> tuple[Batch, int]:
+    """The batch with the mask token among its distinct words, and its index there."""
+    char_ids = torch.from_numpy(vocabulary.special_token_chars[MASK].astype(np.int64))
+    width = batch.char_ids.shape[1]
+    characters = torch.cat([batch.char_ids, char_ids[None, :width]])
+    ids = torch.cat([batch.ids, batch.ids.new_tensor([MASK])])
+    return replace(batch, ids=ids, char_ids=characters), len(batch.ids)

@@ -6,27 +6,27 @@ from pydantic import Field
 
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.objectives.encoder_only import EncoderOnly, EncoderOnlyConfig
 from polyseme.objectives.masked import Masked, MaskedConfig
-from polyseme.objectives.neighbours import Neighbours, NeighboursConfig
-from polyseme.objectives.nothing import Nothing, NothingConfig
+from polyseme.objectives.word2vec import Word2Vec, Word2VecConfig
 
 ObjectiveConfig = Annotated[
-    BidirectionalConfig | CausalConfig | MaskedConfig | NeighboursConfig | NothingConfig,
+    BidirectionalConfig | CausalConfig | MaskedConfig | Word2VecConfig | EncoderOnlyConfig,
     Field(discriminator="kind"),
 ]
-Objective = Bidirectional | Causal | Masked | Neighbours | Nothing
+Objective = Bidirectional | Causal | Masked | Word2Vec | EncoderOnly
 
 
-def build_objective(config: ObjectiveConfig, *, vocabulary: int, width: int) -> Objective:
-    """The objective these settings ask for; `width` is one direction's."""
+def build_objective(config: ObjectiveConfig, *, vocab_size: int, dim: int) -> Objective:
+    """The objective these settings ask for; `dim` is one direction's."""
     match config:
         case BidirectionalConfig():
-            return Bidirectional(config, vocabulary=vocabulary, width=width)
+            return Bidirectional(config, vocab_size=vocab_size, dim=dim)
         case CausalConfig():
-            return Causal(config, vocabulary=vocabulary, width=width)
+            return Causal(config, vocab_size=vocab_size, dim=dim)
         case MaskedConfig():
-            return Masked(config, vocabulary=vocabulary, width=width)
-        case NeighboursConfig():
-            return Neighbours(config, vocabulary=vocabulary, width=width)
-        case NothingConfig():
-            return Nothing()
+            return Masked(config, vocab_size=vocab_size, dim=dim)
+        case Word2VecConfig():
+            return Word2Vec(config, vocab_size=vocab_size, dim=dim)
+        case EncoderOnlyConfig():
+            return EncoderOnly()

@@ -11,11 +11,17 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from polyseme.batches.marks import PADDING
 from polyseme.config import Settings
+from polyseme.data.special_tokens import PAD
 from polyseme.errors import ConfigError
-from polyseme.objectives.crossentropy import log_probabilities, summed_cross_entropy
-from polyseme.objectives.question import Candidates
+from polyseme.objectives.crossentropy import (
+    log_probabilities,
+    row_chunks,
+    summed_cross_entropy,
+    top_k,
+)
+from polyseme.objectives.prediction import HeldOutMeasure
+from polyseme.objectives.targets import Negatives
 
 
 class FullSoftmaxConfig(Settings):
@@ -27,23 +33,23 @@ class FullSoftmaxConfig(Settings):
 
 
 class SampledSoftmaxConfig(Settings):
-    """The right word competes with some drawn by frequency, the same for the whole batch."""
+    """The target competes with negatives sampled by frequency, the same for the whole batch."""
 
     kind: Literal["sampled"] = "sampled"
-    samples: int = Field(8192, ge=1, le=10_000_000)
-    """How many words are drawn at each step."""
+    num_samples: int = Field(8192, ge=1, le=10_000_000)
+    """How many negatives are sampled at each step."""
     tied: bool = False
     """Whether words are predicted with the very vectors they are read with."""
 
 
 class AdaptiveSoftmaxConfig(Settings):
-    """Frequent words directly, rare ones by way of their group, in fewer numbers."""
+    """Frequent words directly, rare ones by way of their cluster, in fewer dimensions."""
 
     kind: Literal["adaptive"] = "adaptive"
     cutoffs: tuple[int, ...] = (4_000, 20_000)
-    """Ids at which a group ends, rising; the last group ends with the vocabulary."""
-    shrink: float = Field(4.0, gt=1)
-    """How many times narrower each group's vectors are than the one's before."""
+    """Ids at which a cluster ends, rising; the last cluster ends with the vocabulary."""
+    div_value: float = Field(4.0, gt=1)
+    """How many times fewer dimensions each cluster's vectors have than the one's before."""
 
     @model_validator(mode="after")
     def _cutoffs_rise(self) -> "AdaptiveSoftmaxConfig":
@@ -58,52 +64,63 @@ SoftmaxConfig = Annotated[
 
 
 def build_softmax(
-    config: SoftmaxConfig, *, vocabulary: int, width: int
+    config: SoftmaxConfig, *, vocab_size: int, dim: int
 ) -> "WordSoftmax | AdaptiveSoftmax":
     """The head these settings ask for."""
     match config:
         case AdaptiveSoftmaxConfig():
-            return AdaptiveSoftmax(config, vocabulary=vocabulary, width=width)
+            return AdaptiveSoftmax(config, vocab_size=vocab_size, dim=dim)
         case FullSoftmaxConfig() | SampledSoftmaxConfig():
-            return WordSoftmax(config, vocabulary=vocabulary, width=width)
+            return WordSoftmax(config, vocab_size=vocab_size, dim=dim)
 
 
 class WordSoftmax(nn.Module):
-    """One vector and one number for each word. Tied, the vectors are the input's."""
+    """A vector and a bias for each word. Tied, the vectors are the input's."""
+
+    measure: HeldOutMeasure = "perplexity"
 
     def __init__(
-        self, config: FullSoftmaxConfig | SampledSoftmaxConfig, *, vocabulary: int, width: int
+        self, config: FullSoftmaxConfig | SampledSoftmaxConfig, *, vocab_size: int, dim: int
     ) -> None:
         super().__init__()
         self.config = config
         self.weight = None
         if not config.tied:
-            self.weight = nn.Parameter(torch.randn(vocabulary, width) * width**-0.5)
-        self.bias = nn.Parameter(torch.zeros(vocabulary))
+            self.weight = nn.Parameter(torch.randn(vocab_size, dim) * dim**-0.5)
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
 
-    def draw(self, random: np.random.Generator) -> Candidates | None:
-        """The words that will compete in one step."""
+    def sample_negatives(self, random: np.random.Generator) -> Negatives | None:
+        """The words that will compete with the targets in one step."""
         if not isinstance(self.config, SampledSoftmaxConfig):
             return None
-        return draw_candidates(self.config.samples, len(self.bias), random)
+        return sample_negatives(self.config.num_samples, len(self.bias), random)
 
     def loss(
-        self, vectors: Tensor, answers: Tensor, *, table: Tensor | None, drawn: Candidates | None
+        self,
+        vectors: Tensor,
+        targets: Tensor,
+        *,
+        table: Tensor | None,
+        negatives: Negatives | None,
     ) -> Tensor:
         """What training lowers, summed over (N, D) vectors."""
-        weight, bias = self._weight(table), self.bias
-        if drawn is None:
-            return summed_cross_entropy(vectors, weight, bias, answers)
-        # A word drawn often competes often; taking its expected number of appearances off its
-        # score makes the sampled softmax, on average, the full one (Jean et al., 2015).
-        shift = log_expected(len(bias), drawn.tries, vectors.device)
-        return summed_cross_entropy(vectors, weight, bias - shift, answers, drawn.ids)
+        weight = self._weight(table)
+        if negatives is None:
+            return summed_cross_entropy(vectors, weight, self.bias, targets)
+        # A word sampled often competes often; subtracting the log of how likely it is to be
+        # sampled makes the sampled softmax, on average, the full one (Jean et al., 2015).
+        bias = self.bias - log_q(len(self.bias), negatives.num_tries, vectors.device)
+        return summed_cross_entropy(vectors, weight, bias, targets, negatives.ids)
 
     def log_probabilities(
-        self, vectors: Tensor, answers: Tensor, *, table: Tensor | None
+        self, vectors: Tensor, targets: Tensor, *, table: Tensor | None
     ) -> Tensor:
-        """(N,) natural log of each answer's probability among all words."""
-        return log_probabilities(vectors, self._weight(table), self.bias, answers)
+        """(N,) natural log of each target's probability among all words."""
+        return log_probabilities(vectors, self._weight(table), self.bias, targets)
+
+    def top_k(self, vectors: Tensor, k: int, *, table: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(N, k) natural logs of the highest probabilities, falling; and (N, k) their words."""
+        return top_k(vectors, self._weight(table), self.bias, k)
 
     def _weight(self, table: Tensor | None) -> Tensor:
         if self.weight is not None:
@@ -115,71 +132,88 @@ class WordSoftmax(nn.Module):
 class AdaptiveSoftmax(nn.Module):
     """Grave et al. (2017), as PyTorch has it."""
 
-    def __init__(self, config: AdaptiveSoftmaxConfig, *, vocabulary: int, width: int) -> None:
+    measure: HeldOutMeasure = "perplexity"
+
+    def __init__(self, config: AdaptiveSoftmaxConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
-        cutoffs = [cutoff for cutoff in config.cutoffs if cutoff < vocabulary - 1]
-        if width < config.shrink ** max(1, len(cutoffs)):
+        cutoffs = [cutoff for cutoff in config.cutoffs if cutoff < vocab_size - 1]
+        if dim < config.div_value ** max(1, len(cutoffs)):
             raise ConfigError(
-                f"An adaptive softmax of {len(cutoffs)} cutoffs, each group {config.shrink} times "
-                f"narrower, leaves its last group nothing of the encoder's width {width}. Set "
-                "objective.softmax.shrink lower, or give fewer cutoffs."
+                f"An adaptive softmax of {len(cutoffs)} cutoffs, each cluster with "
+                f"{config.div_value} times fewer dimensions, leaves its last cluster none of the "
+                f"encoder's {dim}. Set objective.softmax.div_value lower, or give fewer cutoffs."
             )
-        self.groups: Any = nn.AdaptiveLogSoftmaxWithLoss(
-            width, vocabulary, cutoffs or [max(1, vocabulary // 2)], div_value=config.shrink
+        self.clusters: Any = nn.AdaptiveLogSoftmaxWithLoss(
+            dim, vocab_size, cutoffs or [max(1, vocab_size // 2)], div_value=config.div_value
         )
 
-    def draw(self, random: np.random.Generator) -> Candidates | None:  # noqa: ARG002
-        """Nothing is drawn."""
+    def sample_negatives(self, random: np.random.Generator) -> Negatives | None:  # noqa: ARG002
+        """None: all words compete."""
         return None
 
     def loss(
         self,
         vectors: Tensor,
-        answers: Tensor,
+        targets: Tensor,
         *,
         table: Tensor | None,
-        drawn: Candidates | None,  # noqa: ARG002
+        negatives: Negatives | None,  # noqa: ARG002
     ) -> Tensor:
         """What training lowers, summed over (N, D) vectors."""
-        return -self.log_probabilities(vectors, answers, table=table).sum()
+        return -self.log_probabilities(vectors, targets, table=table).sum()
 
     def log_probabilities(
         self,
         vectors: Tensor,
-        answers: Tensor,
+        targets: Tensor,
         *,
         table: Tensor | None,  # noqa: ARG002
     ) -> Tensor:
-        """(N,) natural log of each answer's probability among all words."""
-        found: Tensor = self.groups(vectors.float(), answers).output
+        """(N,) natural log of each target's probability among all words."""
+        found: Tensor = self.clusters(vectors.float(), targets).output
         return found
 
+    def top_k(
+        self,
+        vectors: Tensor,
+        k: int,
+        *,
+        table: Tensor | None,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """(N, k) natural logs of the highest probabilities, falling; and (N, k) their words."""
+        log_probs = vectors.new_empty(len(vectors), k, dtype=torch.float32)
+        ids = torch.empty(len(vectors), k, dtype=torch.long, device=vectors.device)
+        for rows in row_chunks(len(vectors), self.clusters.n_classes):
+            all_words = self.clusters.log_prob(vectors[rows].float())
+            log_probs[rows], ids[rows] = all_words.topk(k, dim=-1)
+        return log_probs, ids
 
-def draw_candidates(number: int, vocabulary: int, random: np.random.Generator) -> Candidates:
+
+def sample_negatives(number: int, vocab_size: int, random: np.random.Generator) -> Negatives:
     """So many different ids, low ones (frequent words) more often: log-uniform over ranks.
 
-    PADDING is never drawn. With `number` at or above all there are, all are taken.
+    Padding is never sampled. With `number` at or above all there are, all are taken.
     """
-    ranks = vocabulary - 1
+    ranks = vocab_size - 1
     if number >= ranks:
-        return Candidates(torch.arange(1, vocabulary), tries=0)
+        return Negatives(torch.arange(1, vocab_size), num_tries=0)
     seen = np.empty(0, np.int64)
     while True:
         uniform = random.random(4 * number)
-        more = np.minimum(np.exp(uniform * np.log(ranks + 1)).astype(np.int64), ranks) + PADDING
+        more = np.minimum(np.exp(uniform * np.log(ranks + 1)).astype(np.int64), ranks) + PAD
         seen = np.concatenate([seen, more])
         distinct, first = np.unique(seen, return_index=True)
         if len(distinct) >= number:
             break
     # The draw that brought the last one wanted; later ones never happened.
-    tries = int(np.sort(first)[number - 1]) + 1
-    return Candidates(torch.from_numpy(distinct[first < tries]), tries)
+    num_tries = int(np.sort(first)[number - 1]) + 1
+    return Negatives(torch.from_numpy(distinct[first < num_tries]), num_tries)
 
 
-def log_expected(vocabulary: int, tries: int, device: torch.device) -> Tensor:
-    """(V,) log of the chance that each id is among the candidates after so many draws."""
-    if tries == 0:
-        return torch.zeros(vocabulary, device=device)
-    rank = torch.arange(vocabulary, device=device, dtype=torch.float64).clamp(min=1)
-    chance = torch.log1p(1 / rank) / np.log(vocabulary)
-    return (-torch.expm1(tries * torch.log1p(-chance))).log().float()
+def log_q(vocab_size: int, num_tries: int, device: torch.device) -> Tensor:
+    """(V,) log of the probability that each id is among the negatives after so many draws."""
+    if num_tries == 0:
+        return torch.zeros(vocab_size, device=device)
+    rank = torch.arange(vocab_size, device=device, dtype=torch.float64).clamp(min=1)
+    probability = torch.log1p(1 / rank) / np.log(vocab_size)
+    return (-torch.expm1(num_tries * torch.log1p(-probability))).log().float()

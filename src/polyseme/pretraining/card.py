@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from polyseme.files import canonical_json
 from polyseme.model import Model, count_parameters
-from polyseme.pretraining.measure import Tally
+from polyseme.pretraining.evaluation import Evaluation
+from polyseme.storage.files import canonical_json
 from polyseme.text.corpus import Corpus
 from polyseme.training.state import Outcome
 
@@ -22,9 +22,9 @@ _LIMITS = """## What it is not good for
 """
 
 
-def facts_of(corpus: Corpus, outcome: Outcome, found: Tally) -> dict[str, Any]:
+def run_metadata(corpus: Corpus, outcome: Outcome, found: Evaluation) -> dict[str, Any]:
     """What the manifest and the card tell of a finished run."""
-    counts = corpus.accounting
+    counts = corpus.read_stats
     digest = hashlib.sha256(canonical_json(corpus.manifest["files"]).encode()).hexdigest()
     return {
         "corpus": {
@@ -37,19 +37,20 @@ def facts_of(corpus: Corpus, outcome: Outcome, found: Tally) -> dict[str, Any]:
         "steps": outcome.steps,
         "words": outcome.words,
         "hours": outcome.seconds / 3600,
-        "perplexity": found.perplexities,
-        "held_out_predictions": sum(found.counts.values()),
+        "perplexity": found.values("perplexity"),
+        "accuracy": found.values("accuracy"),
+        "held_out_predictions": sum(part.count for part in found.parts.values()),
     }
 
 
 def write_card(model: Model, name: str) -> str:
     """The card as Markdown, from what the model itself knows."""
-    facts = model.facts
-    corpus = facts["corpus"]
+    told = model.metadata
+    corpus, preparation = told["corpus"], model.preparation
     lines = [
         f"# {name}",
         "",
-        f"{facts['about']} Trained with Polyseme.",
+        f"{told['about']} Trained with Polyseme.",
         "",
         "## Data",
         "",
@@ -57,28 +58,27 @@ def write_card(model: Model, name: str) -> str:
             f"- {corpus['words']:,} words in {corpus['sentences']:,} sentences of "
             f"{corpus['documents']:,} documents; language `{corpus['language']}`."
         ),
-        f"- Words found by {_told(model.preparation['preparation']['segmenter'])}.",
-        f"- Licence of the text: {facts['licence'] or 'not stated; ask whoever trained it'}.",
+        f"- Words found by {_told(preparation.segmenter if preparation else {})}.",
+        f"- Licence of the text: {told['licence'] or 'not stated; ask whoever trained it'}.",
         f"- SHA-256 of the corpus's list of files: `{corpus['sha256']}`.",
         "",
         "## Training",
         "",
         (
-            f"- {count_parameters(model.network):,} parameters; {model.lexicon.size:,} words can "
-            f"be predicted, {model.lexicon.num_characters:,} character ids read."
+            f"- {count_parameters(model.network):,} parameters; {model.vocabulary.size:,} words "
+            f"can be predicted, {model.vocabulary.num_characters:,} character ids read."
         ),
-        f"- {facts['steps']:,} steps, {facts['words']:,} words read, {facts['hours']:.2f} hours.",
+        f"- {told['steps']:,} steps, {told['words']:,} words read, {told['hours']:.2f} hours.",
         "- Settings of the model: `config.toml`. Of the run, and all hashes: `manifest.json`.",
         "",
         "## Held-out perplexity",
         "",
         (
-            f"Over {facts['held_out_predictions']:,} predictions in documents never trained on, "
+            f"Over {told['held_out_predictions']:,} predictions in documents never trained on, "
             "among all words it can predict, the unknown word and the sentence end included."
         ),
         "",
-        *_table(facts["perplexity"], facts.get("unigram_perplexity", {})),
-        "",
+        *_measures(told),
         _LIMITS,
     ]
     return "\n".join(lines)
@@ -88,9 +88,12 @@ def _told(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
 
 
-def _table(perplexities: Mapping[str, float], unigram: Mapping[str, float]) -> list[str]:
+def _measures(told: Mapping[str, Any]) -> list[str]:
+    unigram = told.get("unigram_perplexity", {})
     rows = [
         f"| {part} | {value:,.2f} | {f'{unigram[part]:,.2f}' if part in unigram else ''} |"
-        for part, value in perplexities.items()
+        for part, value in told["perplexity"].items()
     ]
-    return ["| part | perplexity | of a unigram model |", "|---|---:|---:|", *rows]
+    accuracies = told.get("accuracy", {}).items()
+    others = [f"\nAccuracy of {part}: {value:.2%}." for part, value in accuracies]
+    return ["| part | perplexity | of a unigram model |", "|---|---:|---:|", *rows, *others, ""]

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from polyseme.batches.stream import BatchConfig
 from polyseme.config import Settings, build, merged
+from polyseme.data.stream import BatchConfig
 from polyseme.errors import ConfigError
 from polyseme.model import ModelConfig
 from polyseme.presets import PRESETS, Preset

@@ -11,18 +11,14 @@ from pathlib import Path
 
 import torch
 
-from polyseme.batches.lexicon import Lexicon
 from polyseme.config import build, read_toml, to_toml
-from polyseme.engines import hold_folder
+from polyseme.data.vocabulary import Vocabulary
+from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.files import disk_faults_explained, make_output, write_text
-from polyseme.folders import MANIFEST
-from polyseme.model import CONFIG, Model, ModelConfig
+from polyseme.model import Model, ModelConfig
 from polyseme.presets import Preset
-from polyseme.pretraining.card import facts_of, write_card
-from polyseme.pretraining.curve import draw_curve
-from polyseme.pretraining.measure import measure, unigram_perplexities
-from polyseme.pretraining.pace import time_measuring, time_steps, without_denormals
+from polyseme.pretraining.card import run_metadata, write_card
+from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
 from polyseme.pretraining.plan import (
     Plan,
     preset_named,
@@ -31,11 +27,19 @@ from polyseme.pretraining.plan import (
     resolve_training,
 )
 from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining.throughput import (
+    measure_throughput,
+    time_evaluation,
+    without_denormals,
+)
 from polyseme.pretraining.train_module import Pretraining
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import disk_faults_explained, make_output, write_text
+from polyseme.storage.folders import CONFIG, MANIFEST
+from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
-from polyseme.text.running import text_settings
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
+from polyseme.training.curve import draw_curve
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes
@@ -49,7 +53,7 @@ _OTHER_SETTINGS = "{} holds a finished model of other settings. Choose another -
 
 
 @dataclass(frozen=True)
-class Pretrained:
+class PretrainResult:
     """The finished model and how the run went."""
 
     folder: Path
@@ -59,15 +63,35 @@ class Pretrained:
     is_continued: bool
     """Whether it began with the weights of another model."""
 
+    def __repr__(self) -> str:
+        perplexity = self.model.metadata["perplexity"]
+        told = ", ".join(f"{part} {value:,.1f}" for part, value in perplexity.items())
+        return summary(
+            f"PretrainResult {self.folder}",
+            f"held-out perplexity {told}" if told else "nothing held out",
+            f"{self.outcome.steps:,} steps",
+            f"{self.outcome.words:,} words",
+            f"{self.outcome.seconds / 3600:.2f} hours",
+        )
 
-def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretrained | None:
+    def _repr_html_(self) -> str:
+        metadata = self.model.metadata
+        unigram = metadata.get("unigram_perplexity", {})
+        rows = [
+            (part, value, unigram.get(part, "")) for part, value in metadata["perplexity"].items()
+        ]
+        title = f"{self.folder}: {self.outcome.steps:,} steps"
+        return html_table(title, rows, ("part", "held-out perplexity", "unigram"))
+
+
+def pretrain(config: PretrainConfig, progress: Progress | None = None) -> PretrainResult | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     progress = progress if progress and is_main_process() else NullProgress()
     with disk_faults_explained(config.out), without_denormals():
         return _pretrain(config, progress)
 
 
-def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
+def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | None:
     corpus = Corpus.open(config.folder)
     keep_freed_memory()
     preset = preset_named(config.preset)
@@ -78,7 +102,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
     seed = config.training.seed
     held = config.held_out_words
     train_module = Pretraining(model, corpus, batches, seed=seed, held_out_words=held)
-    if not corpus.accounting["held_out_sentences"]:
+    if not corpus.read_stats["held_out_sentences"]:
         progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
     plan = _plan(config, preset, train_module, progress)
     with contextlib.ExitStack() as stack:
@@ -92,44 +116,43 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> Pretrained | None:
         return _finish(config, train_module, plan, outcome, progress)
 
 
-def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) -> Pretrained:
+def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) -> PretrainResult:
     """A model that is finished and whose checkpoints are gone: nothing is left to do."""
     model = Model.load(config.out)
-    facts = model.facts
+    metadata = model.metadata
     steps = config.training.steps
     if model.config != wanted.config:
         raise ModelError(_OTHER_SETTINGS.format(config.out))
-    if (steps or facts["steps"]) != facts["steps"]:
+    if (steps or metadata["steps"]) != metadata["steps"]:
         raise ModelError(
-            f"{config.out} holds a finished model of {facts['steps']:,} steps, and its checkpoints "
-            "are gone. To train it further: polyseme pretrain CORPUS --from "
+            f"{config.out} holds a finished model of {metadata['steps']:,} steps, and its "
+            "checkpoints are gone. To train it further: polyseme pretrain CORPUS --from "
             f"{shlex.quote(str(config.out))} --out NEW"
         )
     progress.log(f"{config.out} is finished.")
     outcome = Outcome(
-        steps=facts["steps"],
-        seconds=3600 * facts["hours"],
-        words=facts["words"],
+        steps=metadata["steps"],
+        seconds=3600 * metadata["hours"],
+        words=metadata["words"],
         measures={},
         stopped_early=False,
         best_step=0,
         skipped=0,
         refused=0,
     )
-    return Pretrained(config.out, model, outcome, [], config.from_ is not None)
+    return PretrainResult(config.out, model, outcome, [], config.from_ is not None)
 
 
 def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Model:
     """An untrained model of the preset, or a trained one to go on with."""
-    settings = text_settings(corpus)
     torch.manual_seed(config.training.seed)
     if config.from_ is None:
         wanted = resolve_model(preset, config.model)
-        return Model.new(wanted, Lexicon.of(corpus, wanted.lexicon), settings)
+        return Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     if config.model:
         raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
     model = Model.load(config.from_)
-    model.check_same_words(corpus)
+    corpus.check_same_words(model.preparation)
     return model
 
 
@@ -162,11 +185,11 @@ def _steps_in(
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
     progress.log("Timing a few steps ...")
     training = resolve_training(config.training, preset, 1000)
-    pace = time_steps(train_module, training)
-    measuring = time_measuring(train_module)
+    throughput = measure_throughput(train_module, training)
+    measuring = time_evaluation(train_module)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
-    steps = max(1, int(left / (pace.seconds + measuring / training.evaluate_every)))
-    speed, hours = f"{pace.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
+    steps = max(1, int(left / (throughput.seconds + measuring / training.evaluate_every)))
+    speed, hours = f"{throughput.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
     progress.log(f"{speed}: {steps:,} steps in {hours}, measuring included.")
     return steps
 
@@ -191,19 +214,21 @@ def _finish(
     plan: Plan,
     outcome: Outcome,
     progress: Progress,
-) -> Pretrained:
+) -> PretrainResult:
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
-    found = measure(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
+    found = evaluate(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
     about = preset_named(config.preset).about if config.from_ is None else "A model trained on."
     told = {
         "about": about,
         "licence": config.licence,
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
-    unigram = unigram_perplexities(found, train_module.model.lexicon, train_module.corpus)
-    facts = told | facts_of(train_module.corpus, outcome, found) | {"unigram_perplexity": unigram}
-    model = replace(train_module.model, facts=facts)
+    unigram = unigram_perplexities(found, train_module.model.vocabulary, train_module.corpus)
+    metadata = (
+        told | run_metadata(train_module.corpus, outcome, found) | {"unigram_perplexity": unigram}
+    )
+    model = replace(train_module.model, metadata=metadata)
     model.save(
         config.out, card=write_card(model, config.out.name), dtype=getattr(torch, config.weights)
     )
@@ -213,6 +238,6 @@ def _finish(
         notes.append(f"Learning curve: {config.out / _CURVE}")
     except MissingExtraError as error:
         notes.append(f"No learning curve: {error}")
-    if not config.keep_checkpoints:
+    if not config.keep_training_state:
         Checkpoints(config.out, keep=1).remove_all()
-    return Pretrained(config.out, model, outcome, notes, config.from_ is not None)
+    return PretrainResult(config.out, model, outcome, notes, config.from_ is not None)

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, ModelError
 from polyseme.model import Model
-from polyseme.text.running import RunningText
+from polyseme.text.preprocessing import TextPreprocessor
 
 _BATCH = 64
 
 
 @dataclass(frozen=True)
-class Part:
+class DirectionScore:
     """One direction: natural logarithms."""
 
     words: tuple[float, ...]
@@ -31,12 +32,25 @@ class Score:
     """A sentence and how likely it is."""
 
     words: tuple[str, ...]
-    parts: dict[str, Part]
+    parts: dict[str, DirectionScore]
 
     @property
     def total(self) -> float:
         """The mean over directions of the sentence's log-probability."""
         return sum(part.total for part in self.parts.values()) / len(self.parts)
+
+    def __repr__(self) -> str:
+        return summary("Score", f"{in_bits(self.total):.1f} bits", sentence(self.words))
+
+    def _repr_html_(self) -> str:
+        """A word a row; the sentence's end has no row, but is in the sum."""
+        parts = self.as_json()
+        rows = [
+            (word, *(parts[name]["words"][place] for name in self.parts))
+            for place, word in enumerate(self.words)
+        ]
+        rows.append(("sum", *(parts[name]["total"] for name in self.parts)))
+        return html_table(f"{parts['total']:.1f} bits", rows, ("word", *self.parts))
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, in bits: what `polyseme score --json` prints."""
@@ -60,8 +74,8 @@ def score_texts(folder: Path, texts: Sequence[str]) -> list[Score]:
             f"{folder} predicts '{model.config.objective.kind}', which gives no probability "
             "of a sentence. Score with a bidirectional (ELMo) or causal (GPT) model."
         )
-    reader = RunningText(model.preparation)
-    sentences = [sentence for text in texts for sentence in reader.sentences(text)]
+    preprocess = TextPreprocessor.of_model(model.preparation)
+    sentences = [sentence.words for text in texts for sentence in preprocess(text).stored()]
     if not sentences:
         raise InputError("There is no word in what was given. Quote each sentence.")
     return list(score_sentences(model, sentences))
@@ -72,15 +86,16 @@ def score_sentences(model: Model, sentences: Sequence[Sequence[str]]) -> Iterato
     network = model.network.eval()
     for begin in range(0, len(sentences), _BATCH):
         some = sentences[begin : begin + _BATCH]
-        batch = model.lexicon.batch(some)
-        question = network.objective.ask(batch, model.lexicon, np.random.default_rng(0))
+        batch = model.vocabulary.batch(some)
+        random = np.random.default_rng(0)
+        targets = network.objective.make_targets(batch, model.vocabulary, random)
         with torch.no_grad():
-            found = network.log_probabilities(question)
+            found = network.log_probabilities(targets)
         for row, words in enumerate(some):
             parts = {}
-            for name, asked in question.asked.items():
-                values = found[name][asked.rows == row].tolist()
-                # Forward, the last place asks for the end; backward, the first asks for the start.
+            for name, part in targets.parts.items():
+                values = found[name][part.rows == row].tolist()
+                # Forward, the last target is EOS; backward, the first is BOS.
                 of_words = values[:-1] if name == "forward" else values[1:]
-                parts[name] = Part(tuple(of_words), sum(values))
+                parts[name] = DirectionScore(tuple(of_words), sum(values))
             yield Score(tuple(words), parts)

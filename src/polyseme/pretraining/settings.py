@@ -39,7 +39,7 @@ class PretrainConfig(Settings):
     held_out_words: int = Field(default=50_000, ge=1)
     """Held-out words read in each measurement on the way; the last one reads four times as
     many, `polyseme evaluate` all."""
-    keep_checkpoints: bool = False
+    keep_training_state: bool = False
     """Keep the checkpoints when the model is finished. They are some twelve bytes a parameter each,
     and are needed only to train further with more --steps."""
     weights: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -49,6 +49,6 @@ class PretrainConfig(Settings):
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's, as `--set model.encoder.context.layers=3`."""
+    """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the preset's, as `--set batches.words=8192`."""

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.batches.ahead import ahead
-from polyseme.batches.stream import BatchConfig, SentenceStream, held_out
+from polyseme.data.prefetch import prefetch
+from polyseme.data.stream import BatchConfig, SentenceStream, held_out
 from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
-from polyseme.objectives.question import Question
-from polyseme.pretraining.measure import fixed_questions, tally
+from polyseme.objectives.targets import TrainingTargets
+from polyseme.pretraining.evaluation import evaluate_targets, fixed_targets
 from polyseme.text.corpus import Corpus
 from polyseme.training.optimizer import ParamGroup
 from polyseme.training.train_module import Position
 
 
 class Pretraining:
-    """Reads a corpus, asks what the objective asks, measures on what was held out."""
+    """Reads a corpus, makes the objective's targets, evaluates on what was held out."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Pretraining:
         self.model, self.corpus, self.batch_config = model, corpus, batches
         self._seed, self._held_out_words = seed, held_out_words
         self.stream = SentenceStream(
-            corpus, model.lexicon, batches, seed=seed, pairs=self.module.objective.pairs
+            corpus, model.vocabulary, batches, seed=seed, pairs=self.module.objective.pairs
         )
 
     @property
@@ -40,36 +40,36 @@ class Pretraining:
         """Everything that is trained."""
         return self.model.network
 
-    def batches(self, position: Position) -> Iterator[tuple[Question, Position]]:
-        """Questions from a position on, without end, made ready while others are worked on."""
-        return ahead(self._questions(position))
+    def batches(self, position: Position) -> Iterator[tuple[TrainingTargets, Position]]:
+        """Targets from a position on, without end, made ready while others are worked on."""
+        return prefetch(self._targets(position))
 
-    def _questions(self, position: Position) -> Iterator[tuple[Question, Position]]:
+    def _targets(self, position: Position) -> Iterator[tuple[TrainingTargets, Position]]:
         for batch, after in self.stream(position):
-            # Chance grows from the place in the corpus: nothing to save, nothing to restore.
-            place = [self._seed, after["epoch"], after["window"], after["batch"]]
-            random = np.random.default_rng(place)
-            yield self.module.objective.ask(batch, self.model.lexicon, random), after
+            # The seed is the position in the corpus: nothing to save, nothing to restore.
+            seed = [self._seed, after["epoch"], after["window"], after["batch"]]
+            random = np.random.default_rng(seed)
+            yield self.module.objective.make_targets(batch, self.model.vocabulary, random), after
 
     def param_groups(self) -> dict[str, ParamGroup]:
         """All parameters are trained alike."""
         return {}
 
     def evaluate(self) -> dict[str, float]:
-        """Held-out perplexity among all words, for each direction."""
-        return tally(self.module, self.held_out_questions).perplexities
+        """Each part's measure on held-out text; the first part predicts words: perplexity."""
+        return evaluate_targets(self.module, self.held_out_targets).measures
 
     @cached_property
-    def held_out_questions(self) -> list[Question]:
-        """What is asked in each measurement on the way."""
+    def held_out_targets(self) -> list[TrainingTargets]:
+        """What is to be predicted in each evaluation on the way."""
         batches = held_out(
             self.corpus,
-            self.model.lexicon,
+            self.model.vocabulary,
             self.batch_config,
             limit_words=self._held_out_words,
             pairs=self.module.objective.pairs,
         )
-        return list(fixed_questions(self.module, self.model.lexicon, batches))
+        return list(fixed_targets(self.module, self.model.vocabulary, batches))
 
     def environment(self, *, device: str, precision: str) -> Environment:
         """Versions, threads, processor, kernel."""

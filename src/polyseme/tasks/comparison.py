@@ -1,127 +1,132 @@
-"""The same task fed in several ways, with the same budget: what does the model add?
+"""The variants of a task, each trained with the same budget: what does the model add?
 
-none       vectors of words learned in the task alone
-static     the task's static vectors, a word's vector being the same in every sentence
-frozen     these, and the layers of the model as it is
-finetuned  these, and the layers of the model trained along
+See `variants` for what they are.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from polyseme.config import build
 from polyseme.errors import ConfigError
-from polyseme.files import own_folder
 from polyseme.progress import Progress
-from polyseme.tasks.data import read_split, sentences_of
-from polyseme.tasks.examples import Example
-from polyseme.tasks.learning import Material, learn
-from polyseme.tasks.measures import Tally, combine
-from polyseme.tasks.seeds import Spread, seed_folder
+from polyseme.storage.files import own_folder
+from polyseme.tasks.data import read_split
+from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
+from polyseme.tasks.embeddings.finetuned import FineTunedConfig
+from polyseme.tasks.embeddings.frozen import FrozenConfig
+from polyseme.tasks.families.family import Example
+from polyseme.tasks.measures import ExampleScores
+from polyseme.tasks.seeds import MeanStd, seed_folder
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.significance import Comparison, compare
-from polyseme.transfer.feed import FeedConfig
-from polyseme.transfer.finetuned import FineTunedConfig
-from polyseme.transfer.frozen import FrozenConfig
-
-Way = Literal["none", "static", "frozen", "finetuned"]
+from polyseme.tasks.training import Splits, train_task
+from polyseme.tasks.variants import Variant
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way of feeding, over all seeds."""
+class VariantResult:
+    """One variant, over all seeds."""
 
-    way: Way
+    variant: Variant
     values: list[float]
     """The measure for each seed."""
-    facts: list[dict[str, Any]]
+    metadata: list[dict[str, Any]]
     """What is told of each seed's training."""
     against: Comparison | None
-    """Held against the first way; None for the first itself."""
+    """Compared with the first variant; None for the first itself."""
 
     @property
-    def spread(self) -> Spread:
+    def score(self) -> MeanStd:
         """The measure over seeds."""
-        return Spread.of(self.values)
+        return MeanStd.of(self.values)
 
-    def error_reduction(self, first: "Row") -> float:
-        """What part of the first way's errors is gone."""
-        return (self.spread.mean - first.spread.mean) / max(1e-9, 1 - first.spread.mean)
+    def error_reduction(self, first: "VariantResult") -> float:
+        """What part of the first variant's errors is gone."""
+        return (self.score.mean - first.score.mean) / max(1e-9, 1 - first.score.mean)
 
 
-def feed_in(config: TaskConfig, way: Way) -> TaskConfig:
-    """The task fed in this way, all else the same."""
-    feed = config.feed
-    model = feed.model.model if feed.model else None
+def as_variant(config: TaskConfig, variant: Variant) -> TaskConfig:
+    """The task with the embeddings of this variant, all else the same."""
+    embeddings = config.embeddings
+    model = embeddings.model.model if embeddings.model else None
     changes: dict[str, Any]
-    match way:
+    match variant:
         case "none":
-            words = feed.words.model_dump() if feed.words else {}
+            words = embeddings.words.model_dump() if embeddings.words else {}
             words |= {"vectors": {"kind": "new"}, "trained": True}
             # Characters that are labelled have new vectors as it is.
-            changes = {"words": None if feed.units else words, "model": None, "place": "input"}
+            changes = {
+                "words": None if embeddings.character_labels else words,
+                "model": None,
+                "insert_at": "input",
+            }
         case "static":
-            if feed.words is None:
-                raise ConfigError("The task has no static vectors: feed.words is not set.")
-            changes = {"model": None, "place": "input"}
+            if embeddings.words is None:
+                raise ConfigError("The task has no static vectors: embeddings.words is not set.")
+            changes = {"model": None, "insert_at": "input"}
         case "frozen" | "finetuned":
             if model is None:
-                raise ConfigError(f"The task names no model to be {way}: set feed.model.")
-            kind = FrozenConfig if way == "frozen" else FineTunedConfig
-            is_so = isinstance(feed.model, kind)
-            changes = {"model": feed.model if is_so else kind(model=model)}
-    changed = build(FeedConfig, {**feed.model_dump(), **_dumped(changes)})
-    # However fed, the same words are found.
-    data = config.data.model_copy(update={"words_like": config.words_like})
-    return config.model_copy(update={"feed": changed, "data": data})
+                raise ConfigError(f"The task names no model to be {variant}: set embeddings.model.")
+            kind = FrozenConfig if variant == "frozen" else FineTunedConfig
+            is_so = isinstance(embeddings.model, kind)
+            changes = {"model": embeddings.model if is_so else build(kind, {"model": model})}
+    changed = build(EmbeddingsConfig, {**embeddings.model_dump(), **_dumped(changes)})
+    # Whatever the variant, the same words are found.
+    data = config.data.model_copy(update={"tokenizer_from": config.tokenizer_from})
+    return config.model_copy(update={"embeddings": changed, "data": data})
 
 
 def _dumped(changes: dict[str, Any]) -> dict[str, Any]:
     return {name: getattr(v, "model_dump", lambda v=v: v)() for name, v in changes.items()}
 
 
-def compare_ways(
+def compare_variants(
     config: TaskConfig,
-    ways: Sequence[Way],
+    variants: Sequence[Variant],
     out: Path,
     *,
     seeds: Sequence[int],
     on_test: bool,
     progress: Progress,
-) -> list[Row]:
-    """Train every way with every seed, then measure all on the same examples."""
-    material = Material.read(config)
-    measured = _measured_on(config, material, on_test=on_test)
-    groups = [sentences_of(example) for example in measured]
-    rows: list[Row] = []
-    first: Tally | None = None
-    for way in ways:
-        fed = feed_in(config, way)
-        tallies, facts = [], []
+) -> list[VariantResult]:
+    """Train every variant with every seed, then measure all on the same examples."""
+    tasks = {variant: as_variant(config, variant) for variant in variants}  # or an error at once
+    splits = Splits.read(config)
+    measured = _measured_on(config, splits, on_test=on_test)
+    groups = [example.sentences for example in measured]
+    results: list[VariantResult] = []
+    first: ExampleScores | None = None
+    for variant, changed in tasks.items():
+        scores: list[ExampleScores] = []
+        metadata = []
         for seed in seeds:
-            progress.log(f"{way}, seed {seed}")
-            folder = seed_folder(own_folder(out / way), seed)
-            task = learn(fed, material, folder, seed=seed, progress=progress)
-            tallies.append(task.tally(task.data(measured, kept=True)))
-            facts.append({name: told for name, told in task.facts.items() if name != "made_from"})
-        whole, against = combine(tallies), None
+            progress.log(f"{variant}, seed {seed}")
+            folder = seed_folder(own_folder(out / variant), seed)
+            task = train_task(changed, splits, folder, seed=seed, progress=progress)
+            scores.append(task.evaluate(task.data(measured, use_cache=True)))
+            metadata.append(
+                {name: told for name, told in task.metadata.items() if name != "made_from"}
+            )
+        whole, against = scores[0].followed_by(scores[1:]), None
         if first is None:
             first = whole
         else:
             # All seeds of a sentence are drawn together: they rise and fall with it.
             every = groups * len(seeds)
             against = compare(first, whole, measure=config.measured_by, groups=every)
-        values = [tally.value(config.measured_by) for tally in tallies]
-        rows.append(Row(way, values, facts, against))
-    return rows
+        values = [each.value(config.measured_by) for each in scores]
+        results.append(VariantResult(variant, values, metadata, against))
+    return results
 
 
-def _measured_on(config: TaskConfig, material: Material, *, on_test: bool) -> list[Example]:
+def _measured_on(config: TaskConfig, splits: Splits, *, on_test: bool) -> list[Example]:
     if not on_test:
-        return material.dev
+        return splits.dev
     if config.data.test is None:
         raise ConfigError("The task names no test data: set data.test.")
-    data, words_like = config.data, config.words_like
-    return read_split(config.data.test, data.reader, config.network, words_like=words_like).examples
+    data, tokenizer_from = config.data, config.tokenizer_from
+    return read_split(
+        config.data.test, data.reader, config.network, tokenizer_from=tokenizer_from
+    ).examples

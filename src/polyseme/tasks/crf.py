@@ -3,7 +3,7 @@
     in    emissions  (B, T, K)   how well each label suits each word, from a network
           mask       (B, T)      True for words, False for padding, which comes after them
     out   losses     (B,)        -log p(labels) of each sentence
-          best       (B, T)      the most probable labels
+          decode     (B, T)      the most probable labels (Viterbi)
 
 p(labels) is proportional to exp of the sum of emissions and of a learned number for each pair of
 neighbouring labels, for the first and for the last. Forbidden transitions (an I- without its B-)
@@ -43,7 +43,7 @@ class Crf(nn.Module):
             forbidden = torch.zeros_like(self.get_parameter(name), dtype=torch.bool)
             if allowed is not None:
                 forbidden = ~torch.tensor(getattr(allowed, name))
-            # Made from the settings anew, so not part of what is saved.
+            # Made again from the settings, so not part of what is saved.
             self.register_buffer(f"no_{name}", forbidden, persistent=False)
 
     def forward(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
@@ -73,11 +73,11 @@ class Crf(nn.Module):
             return _score(real, labels, mask, self._scores(real)).to(_result_type(emissions))
 
     @torch.no_grad()
-    def best(self, emissions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def decode(self, emissions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, K), (B, T) -> (B, T), (B,): the best labels, 0 at padding, and their score."""
         with torch.autocast(emissions.device.type, enabled=False):
             real = _real(emissions, mask)
-            labels, values = _best(real, mask, self._scores(real))
+            labels, values = _viterbi(real, mask, self._scores(real))
             return labels, values.to(_result_type(emissions))
 
     def _scores(self, like: Tensor) -> _Scores:
@@ -125,7 +125,7 @@ def _score(emissions: Tensor, labels: Tensor, mask: Tensor, scores: _Scores) -> 
     return words + pairs.sum(dim=1) + scores.start[labels[:, 0]] + scores.stop[last]
 
 
-def _best(emissions: Tensor, mask: Tensor, scores: _Scores) -> tuple[Tensor, Tensor]:
+def _viterbi(emissions: Tensor, mask: Tensor, scores: _Scores) -> tuple[Tensor, Tensor]:
     num_words = emissions.shape[1]
     best = scores.start + emissions[:, 0]  # (B, K), as `total` above, with max for sum
     came_from = []  # for each word after the first: the label before, for each label (B, K)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from polyseme.errors import ConfigError
 from polyseme.progress import Progress
-from polyseme.tasks.account import Account
 from polyseme.tasks.data import read_split
-from polyseme.tasks.measures import Measure, Tally
-from polyseme.tasks.seeds import Spread, trained_in
+from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.folder import trained_in
+from polyseme.tasks.measures import ExampleScores
+from polyseme.tasks.seeds import MeanStd
 from polyseme.tasks.task import Task
 
 
@@ -19,14 +20,14 @@ class EvaluatedTask:
 
     folder: Path
     data: Path
-    measure: Measure
-    tallies: list[Tally]
-    account: Account
+    measure: str
+    scores: list[ExampleScores]
+    stats: ExampleStats
 
     @property
-    def spread(self) -> Spread:
+    def score(self) -> MeanStd:
         """The measure over seeds."""
-        return Spread.of([tally.value(self.measure) for tally in self.tallies])
+        return MeanStd.of([each.value(self.measure) for each in self.scores])
 
 
 def evaluate_task(
@@ -45,12 +46,12 @@ def evaluate_task(
         raise ConfigError(
             f"{folder} names no test data: name a file of examples, or data.test in the task."
         )
-    examples, account = read_split(
-        file, config.data.reader, config.network, words_like=config.words_like
+    examples, stats = read_split(
+        file, config.data.reader, config.network, tokenizer_from=config.tokenizer_from
     )
     progress.start("Measuring", len(folders))
-    tallies = []
+    scores = []
     for number, task in enumerate(chain([first], tasks), start=1):
-        tallies.append(task.tally(task.data(examples, kept=True)))
+        scores.append(task.evaluate(task.data(examples, use_cache=True)))
         progress.update(number)
-    return EvaluatedTask(folder, file, config.measured_by, tallies, account)
+    return EvaluatedTask(folder, file, config.measured_by, scores, stats)

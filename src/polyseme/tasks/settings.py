@@ -1,4 +1,4 @@
-"""What a task is: its data, what feeds it, its network, and how it is trained. A TOML file."""
+"""What a task is: its data, embeddings, network, and how it is trained. A TOML file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,14 +7,12 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from polyseme.config import Settings, build, merged, read_toml
+from polyseme.embedding.hf.folder import hf_name
 from polyseme.tasks.data import DataConfig
-from polyseme.tasks.measures import Measure
-from polyseme.tasks.networks import NetworkConfig
-from polyseme.tasks.networks.tagging import TaggingConfig
+from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
+from polyseme.tasks.embeddings.word_embedding import ModelVectorsConfig
+from polyseme.tasks.families import NetworkConfig, family_of
 from polyseme.training.settings import TrainingConfig
-from polyseme.transfer.feed import FeedConfig
-from polyseme.transfer.finetuned import FineTunedConfig
-from polyseme.transfer.known import ModelVectorsConfig
 
 
 class TaskTrainingConfig(Settings):
@@ -26,12 +24,12 @@ class TaskTrainingConfig(Settings):
     """Examples in each step."""
     learning_rate: float = Field(2e-3, gt=0)
     """The highest learning rate; it falls to zero over the epochs."""
-    warmup: float = Field(0.05, ge=0, le=1)
+    warmup_ratio: float = Field(0.05, ge=0, le=1)
     """Share of the steps in which the learning rate rises from near zero."""
     weight_decay: float = Field(0.01, ge=0)
     """Weight decay of matrices."""
-    clip_norm: float = Field(5.0, gt=0)
-    """Longest gradient allowed."""
+    max_grad_norm: float = Field(5.0, gt=0)
+    """Gradients of a larger norm are scaled down to this one."""
     measure_every: float = Field(1.0, gt=0, le=1_000_000)
     """Epochs between two measurements on the development data. Raise it where there is much of that
     and little to learn from, or measuring takes more time than learning."""
@@ -47,46 +45,52 @@ class TaskTrainingConfig(Settings):
 
 
 class TaskConfig(Settings):
-    """Everything about a task but chance."""
+    """Everything about a task but the seed."""
 
     data: DataConfig
     """Files of examples."""
-    feed: FeedConfig
-    """What the network reads."""
+    embeddings: EmbeddingsConfig
+    """The vectors the network reads."""
     network: NetworkConfig
-    """From vectors to labels."""
+    """The family of the task, and what is built from vectors to findings."""
     training: TaskTrainingConfig = TaskTrainingConfig()
     """How it is trained."""
-    measure: Measure | None = None
-    """What decides which epoch is best and is told first; by default f1 where labels mark spans
-    and accuracy elsewhere."""
+    measure: str | None = None
+    """What decides which epoch is best and is told first; for labels accuracy, precision, recall,
+    f1 or macro-f1. By default f1 where labels mark spans and accuracy elsewhere."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":
-        is_joined = self.network.kind == "joined"
-        if is_joined and (self.feed.words or not isinstance(self.feed.model, FineTunedConfig)):
+        family = family_of(self.network)
+        family.check(self.embeddings)
+        if self.measure is not None and self.measure not in family.measures:
+            known = ", ".join(sorted(set(family.measures)))
             raise ValueError(
-                "a network of kind 'joined' reads a fine-tuned model and nothing else: set "
-                "feed.model.kind = 'finetuned' and leave out feed.words"
+                f"measure = {self.measure!r} is none of those for a network of kind "
+                f"{self.network.kind!r}: {known}"
             )
         return self
 
     @property
-    def measured_by(self) -> Measure:
+    def measured_by(self) -> str:
         """The measure, resolved."""
-        marks_spans = isinstance(self.network, TaggingConfig) and self.network.scheme != "none"
-        return self.measure or ("f1" if marks_spans else "accuracy")
+        return self.measure or family_of(self.network).measures[0]
 
     @property
-    def words_like(self) -> Path | None:
-        """The model whose way of finding words is used for running text, if any is named."""
-        vectors = self.feed.words.vectors if self.feed.words else None
-        if self.data.words_like is not None:
-            return self.data.words_like
-        if self.feed.units is not None:
-            return self.feed.units.words_like
-        if self.feed.model is not None:
-            return self.feed.model.model
+    def reads_text(self) -> bool:
+        """Whether something says how words are found in running text."""
+        return self.tokenizer_from is not None and hf_name(self.tokenizer_from) is None
+
+    @property
+    def tokenizer_from(self) -> Path | None:
+        """The model whose tokenizer finds the words of running text, if any is named."""
+        vectors = self.embeddings.words.vectors if self.embeddings.words else None
+        if self.data.tokenizer_from is not None:
+            return self.data.tokenizer_from
+        if self.embeddings.character_labels is not None:
+            return self.embeddings.character_labels.tokenizer_from
+        if self.embeddings.model is not None:
+            return self.embeddings.model.model
         if isinstance(vectors, ModelVectorsConfig):
             return vectors.model
         return None
@@ -106,6 +110,6 @@ def training_config(config: TaskConfig, *, examples: int, seed: int) -> Training
         evaluate_every=max(1, round(own.measure_every * per_epoch)),
         seed=seed,
         decay="linear",
-        keep=1,
+        keep_checkpoints=1,
         **own.model_dump(exclude={"epochs", "batch", "measure_every"}),
     )

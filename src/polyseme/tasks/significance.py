@@ -1,21 +1,24 @@
 """Is one system better than another, or was the test set kind to it? The paired bootstrap.
 
-    in    the tallies of two systems on the same examples
+    in    the scores of two systems on the same examples
     out   their difference, an interval for it, and a p-value
 
-Examples are drawn anew with replacement, the same for both systems, again and again; how much the
+Examples are drawn again with replacement, the same for both systems, again and again; how much the
 difference varies then is how much it would vary between test sets (Efron and Tibshirani 1993,
-chapter 16; Koehn 2004). Only sums of counts are needed, so 10,000 draws take a second.
+chapter 16; Koehn 2004). Only sums over examples are needed, so 10,000 draws take a second.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from polyseme.errors import InputError
-from polyseme.tasks.measures import Counts, Measure, Tally, Values, value_of
+from polyseme.tasks.measures import ExampleScores, Values
 
+Statistics: TypeAlias = npt.NDArray[Any]
 # Numbers in hand at once: 32 MB in float64.
 _ROOM = 1 << 22
 # Differences of equal counts may differ by rounding.
@@ -26,7 +29,7 @@ _TINY = 1e-12
 class Comparison:
     """Two systems by one measure."""
 
-    measure: Measure
+    measure: str
     first: float
     second: float
     low: float
@@ -43,28 +46,32 @@ class Comparison:
 
 
 def compare(
-    first: Tally,
-    second: Tally,
+    first: ExampleScores,
+    second: ExampleScores,
     *,
-    measure: Measure,
+    measure: str,
     resamples: int = 10_000,
     seed: int = 0,
     groups: Sequence[Hashable] | None = None,
 ) -> Comparison:
-    """Compare two systems' tallies of the same examples in the same order.
+    """Compare two systems' scores of the same examples in the same order.
 
     `groups` names for each example the sentence it comes from, where several come from one, as
     predicates do: they rise and fall together, so they are drawn together.
     """
     _check_same(first, second)
-    counts = [_needed(tally.counts, measure) for tally in (first, second)]
+    both = (first, second)
+    statistics = [each.statistics(measure) for each in both]
     if groups is not None:
-        counts = [_grouped(one, groups) for one in counts]
-    values = [float(value_of(one.sum(axis=0), measure)) for one in counts]
+        statistics = [_grouped(one, groups) for one in statistics]
+    pairs = list(zip(both, statistics, strict=True))
+    values = [each.value(measure) for each in both]
     observed = values[1] - values[0]
-    differences = np.concatenate(
-        [_differences(counts, draws, measure) for draws in _draws(len(counts[0]), resamples, seed)]
-    )
+    parts = [
+        np.diff([each.value_of(_sums(own, draws), measure) for each, own in pairs], axis=0)[0]
+        for draws in _draws(len(statistics[0]), resamples, seed)
+    ]
+    differences = np.concatenate(parts)
     # Between equals the differences would lie around 0 as they now lie around the observed one.
     as_large = np.abs(differences - observed) >= abs(observed) - _TINY
     low, high = np.quantile(differences, [0.025, 0.975])
@@ -80,26 +87,20 @@ def compare(
     )
 
 
-def _check_same(first: Tally, second: Tally) -> None:
-    due = [tally.counts[:, 2].sum(axis=1).tolist() for tally in (first, second)]
-    if due[0] != due[1] or not due[0]:
+def _check_same(first: ExampleScores, second: ExampleScores) -> None:
+    if not len(first) or not first.has_examples_of(second):
         raise InputError(
-            f"Two systems can only be compared on the same examples; these saw {len(due[0]):,} and "
-            f"{len(due[1]):,} with {sum(due[0]):,} and {sum(due[1]):,} right answers."
+            f"Two systems can only be compared on the same examples; these saw {len(first):,} and "
+            f"{len(second):,}, or such as have other gold labels."
         )
 
 
-def _needed(counts: Counts, measure: Measure) -> Counts:
-    """Only one measure looks at labels apart."""
-    return counts if measure == "macro-f1" else counts.sum(axis=-1, keepdims=True)
-
-
-def _grouped(counts: Counts, groups: Sequence[Hashable]) -> Counts:
+def _grouped(statistics: Statistics, groups: Sequence[Hashable]) -> Statistics:
     number: dict[Hashable, int] = {}
     places = [number.setdefault(group, len(number)) for group in groups]
-    assert len(places) == len(counts), (len(places), len(counts))
-    total = np.zeros((len(number), *counts.shape[1:]), dtype=counts.dtype)
-    np.add.at(total, places, counts)
+    assert len(places) == len(statistics), (len(places), len(statistics))
+    total = np.zeros((len(number), *statistics.shape[1:]), dtype=statistics.dtype)
+    np.add.at(total, places, statistics)
     return total
 
 
@@ -115,10 +116,7 @@ def _draws(num_examples: int, resamples: int, seed: int) -> Iterator[Values]:
         yield often.reshape(rows, num_examples).astype(np.float64)
 
 
-def _differences(both: list[Counts], draws: Values, measure: Measure) -> Values:
-    """(R,): the difference in each resample."""
-    values = []
-    for counts in both:
-        sums = draws @ counts.reshape(len(counts), -1)  # (R, 3 K)
-        values.append(value_of(sums.reshape(-1, *counts.shape[1:]), measure))
-    return values[1] - values[0]
+def _sums(statistics: Statistics, draws: Values) -> Values:
+    """(N, ...), (R, N) -> (R, ...): the sums of each resample."""
+    sums: Values = draws @ statistics.reshape(len(statistics), -1)
+    return sums.reshape(-1, *statistics.shape[1:])

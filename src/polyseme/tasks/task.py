@@ -1,83 +1,97 @@
-"""A task that is trained, or about to be: words in, labels out; and its folder on disk.
+"""A task that is trained, or about to be: words in, findings out; and its folder on disk.
 
     model.safetensors  what was learned: network, mixes, and the encoder if it was fine-tuned
     config.toml        every setting, resolved
-    words.json         labels, and the words and characters with vectors of their own
+    words.json         what its family learned (labels), words and characters with own vectors
     manifest.json      SHA-256 of these, the model it was trained with, and how good it is
 
 A frozen model is not in the folder, unless it was put there (`include_model`): the manifest tells
 its hash, and no other is accepted. It is looked for inside the folder, where it was, and beside it.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
-from typing_extensions import TypedDict
+from torch import Tensor, nn
 
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.encoders.stored import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.display import html_table, summary
+from polyseme.embedding.hf.folder import hf_name
+from polyseme.embedding.loading import fingerprint_of, model_files
 from polyseme.errors import ConfigError, InputError, ModelError
-from polyseme.files import canonical_json, copy_file, sha256_of, write_text
-from polyseme.folders import MANIFEST, Kind, open_sealed, read_manifest, seal_folder
 from polyseme.limits import JSON_BYTES, read_json
-from polyseme.model import KIND as MODEL
-from polyseme.tasks.data import DataSet
-from polyseme.tasks.examples import Example
-from polyseme.tasks.labels import Labels, due
-from polyseme.tasks.measures import Tally, tally_spans, tally_words
-from polyseme.tasks.module import TaskModule
-from polyseme.tasks.networks import NetworkConfig
-from polyseme.tasks.networks.tagging import TaggingConfig
-from polyseme.tasks.settings import TaskConfig
-from polyseme.transfer.feed import Feed, load_model
-from polyseme.transfer.known import Known
-
-WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
-INCLUDED = "model"
-"""Folder of the model, inside that of the task, if it was included."""
-
-
-class _FeedFacts(TypedDict):
-    model: Any
-
-
-class _Facts(TypedDict, total=False):
-    dev: float
-    is_on_pairs: bool
-
-
-class _Manifest(TypedDict):
-    """What is read of it."""
-
-    feed: _FeedFacts
-    facts: _Facts
-
-
-KIND = Kind(
-    name="task",
-    version=1,
-    files=frozenset({WEIGHTS, CONFIG, WORDS}),
-    told=("feed", "facts"),
-    made_by="polyseme train TASK.toml",
-    shape=_Manifest,
+from polyseme.storage.files import canonical_json, copy_file, describe_files, write_text
+from polyseme.storage.folders import (
+    HF_PREFIX,
+    MANIFEST,
+    open_artifact,
+    write_manifest,
 )
-_BATCH = 64  # examples answered at once
+from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.tasks.data import DataSet
+from polyseme.tasks.embeddings.embeddings import Embeddings, load_model
+from polyseme.tasks.embeddings.frozen import FrozenConfig
+from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
+from polyseme.tasks.families import family_of
+from polyseme.tasks.families.family import Example, Predicted, TaskBatch, TaskFamily
+from polyseme.tasks.folder import ARTIFACT, CONFIG, INCLUDED, WEIGHTS, WORDS, best_in
+from polyseme.tasks.measures import ExampleScores
+from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.texts import TextInput, TextReader, group_texts, split_line
+
+_BATCH = 64  # examples labelled at once
 _WINDOW = 2048  # examples in memory at once
+
+
+class TaskModule(nn.Module):
+    """Embeddings and network: everything of a task that is trained and saved."""
+
+    def __init__(self, embeddings: Embeddings, family: TaskFamily[Any, Any]) -> None:
+        super().__init__()
+        self.embeddings = embeddings
+        self.network = family.network(embeddings.dims)
+
+    def forward(self, batch: TaskBatch) -> dict[str, Tensor]:
+        """What training lowers, summed over the examples."""
+        inputs = self.embeddings(batch.features, step=batch.step)
+        losses = self.network.losses(inputs, batch)  # (B,)
+        return {"loss": losses.sum() + self.embeddings.penalty() * len(batch)}
+
+    @torch.no_grad()
+    def decode(self, batch: TaskBatch) -> list[Any]:
+        """What is found for each example, in numbers."""
+        return self.network.decode(self.embeddings(batch.features), batch)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Settings, labels and weights."""
+    """Settings, what the training data told, and weights."""
 
     config: TaskConfig
-    labels: Labels
+    family: TaskFamily[Any, Any]
     module: TaskModule
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the manifest tells: data, epochs, measures."""
+
+    def __repr__(self) -> str:
+        return summary("Task", *(f"{name} {value}" for name, value in self._rows()))
+
+    def _repr_html_(self) -> str:
+        return html_table("Task", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("network", self.config.network.kind), *self.family.facts()]
+        if "dev" in self.metadata:
+            measure = f"{100 * self.metadata['dev']:.2f} on the development data"
+            rows.append((self.config.measured_by, measure))
+        return rows
 
     @classmethod
     def new(cls, config: TaskConfig, train: Sequence[Example], words: Iterable[str]) -> "Task":
@@ -85,104 +99,132 @@ class Task:
 
         `words`: those that may have a static vector.
         """
-        labels = Labels.of(train, config.network)
-        feed = Feed.new(config.feed, words)
-        return cls(config, labels, TaskModule(feed, config.network, labels))
+        family = family_of(config.network).fit(train)
+        embeddings = Embeddings.new(config.embeddings, words)
+        return cls(config, family, TaskModule(embeddings, family))
 
-    def data(self, examples: Sequence[Example], *, kept: bool = False) -> DataSet:
-        """Examples to be answered."""
-        return DataSet(examples, self.config.network, self.module.feed, kept=kept)
+    def data(self, examples: Sequence[Example], *, use_cache: bool = False) -> DataSet:
+        """Examples to be labelled."""
+        return DataSet(examples, self.family, self.module.embeddings, use_cache=use_cache)
 
-    def answer(self, data: DataSet) -> list[tuple[str, ...]]:
-        """The labels of each example, in the order of the examples."""
+    def decode(self, data: DataSet) -> list[Predicted]:
+        """What is found for each example, in the order of the examples."""
         device = str(next(self.module.parameters()).device)
         was_training = self.module.training
         self.module.eval()
-        found: list[tuple[str, ...]] = [()] * len(data)
+        predicted: list[Any] = [None] * len(data)
         for chosen in data.in_order(_BATCH):
-            answers = self.module.answer(data.batch(chosen).to(device))
-            for number, labels in zip(chosen, answers, strict=True):
-                found[number] = self.labels.decode(labels)
+            decoded = self.module.decode(data.batch(chosen).to(device))
+            for number, found in zip(chosen, decoded, strict=True):
+                predicted[number] = self.family.predicted(data.examples[number], found)
         self.module.train(was_training)
-        return found
+        return predicted
 
-    def predict(self, examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[str, ...]]]:
-        """Each example with the labels found for it, in order and in bounded memory."""
+    @cached_property
+    def reader(self) -> TextReader:
+        """What finds words in what people write."""
+        at_characters = self.config.embeddings.character_labels is not None
+        return TextReader(self.config.tokenizer_from, at_characters=at_characters)
+
+    def examples_of(self, texts: Sequence[TextInput]) -> Iterator[Example]:
+        """Texts as examples without gold."""
+        groups = group_texts(texts, self.family.num_texts)
+        return (example for each in groups for example in self.family.of_texts(each, self.reader))
+
+    def examples_of_line(self, line: str) -> list[Example]:
+        """A line of a file: a text, or several with tabs between them."""
+        texts = split_line(line, self.family.num_texts)
+        return list(self.family.of_texts(texts, self.reader))
+
+    def predict(self, texts: str | Sequence[TextInput]) -> list[Any]:
+        """What is found in each sentence of a text, or in each text or pair as a whole.
+
+        Which of these, and what is found, the task's family decides; see its `Predicted`. Text is
+        split into words as the model's corpus was.
+        """
+        given = [texts] if isinstance(texts, str) else texts
+        return list(self.label(self.examples_of(given)))
+
+    def label(self, examples: Iterable[Example]) -> Iterator[Predicted]:
+        """What is found for each example, in order and in bounded memory."""
         stream = iter(examples)
         while window := list(islice(stream, _WINDOW)):
-            yield from zip(window, self.answer(self.data(window)), strict=True)
+            yield from self.decode(self.data(window))
 
-    def tally(self, data: DataSet) -> Tally:
-        """How right the answers are, example by example."""
-        return self.tally_of(data.examples, self.answer(data))
-
-    def tally_of(self, examples: Sequence[Example], found: Sequence[Sequence[str]]) -> Tally:
-        """How right these answers are."""
-        network = self.config.network
-        wanted = [due(example, network) for example in examples]
-        if isinstance(network, TaggingConfig) and network.scheme != "none":
-            return tally_spans(wanted, found, leave_out=network.leave_out)
-        return tally_words(wanted, found)
+    def evaluate(self, data: DataSet) -> ExampleScores:
+        """How right predictions are, example by example."""
+        return self.family.score(data.examples, self.decode(data))
 
     def save(self, folder: Path) -> None:
         """Write the folder; the manifest last, which makes it a trained task."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
         write_weights(folder / WEIGHTS, self.module)
-        feed = self.module.feed
-        told = {"labels": list(self.labels.names), "known": feed.known.as_json()}
+        embeddings = self.module.embeddings
+        told = {**self.family.to_json(), "vocabulary": embeddings.vocabulary.as_json()}
         words = canonical_json(told)
         if len(words.encode()) > JSON_BYTES:
             raise ModelError(
                 f"{WORDS} would have more than {JSON_BYTES:,} bytes, and not be read again. Keep "
-                "fewer words: set feed.words.vectors.common lower."
+                "fewer words: set embeddings.words.vectors.extra_words lower."
             )
         write_text(folder / WORDS, words)
-        parts = {name: getattr(self.config, name) for name in ("data", "feed", "network")}
+        parts = {name: getattr(self.config, name) for name in ("data", "embeddings", "network")}
         text = to_toml(**parts, training=self.config.training)
         write_text(folder / CONFIG, _with_measure(text, self.config))
-        seal_folder(
+        write_manifest(
             folder,
-            KIND,
-            [WEIGHTS, CONFIG, WORDS],
-            feed=feed.fingerprint(),
-            facts=dict(self.facts),
+            ARTIFACT,
+            describe_files(folder, [WEIGHTS, CONFIG, WORDS]),
+            embeddings=embeddings.fingerprint(),
+            metadata=dict(self.metadata),
         )
 
     @classmethod
-    def load(cls, folder: Path, *, model: Path | None = None) -> "Task":
-        """The trained task in a folder. `model`: where its model lies now, if it has moved."""
-        told = open_sealed(folder, KIND, weights=read_shapes)
-        config, labels, known = _read_small(folder)
-        config = _with_model(config, folder, told["feed"].get("model"), model)
-        layers = load_model(config.feed)
+    def load(
+        cls, folder: str | PathLike[str], *, model: str | PathLike[str] | None = None
+    ) -> "Task":
+        """The trained task in a folder; of several seeds, the best on the development data.
 
-        def new(network: NetworkConfig) -> TaskModule:
-            return TaskModule(Feed.of(config.feed, known, layers), network, labels)
+        `model`: where its model lies now, if it has moved.
+        """
+        folder, moved = Path(folder), None if model is None else Path(model)
+        if not (folder / MANIFEST).is_file():
+            folder = best_in(folder)
+        told = open_artifact(folder, ARTIFACT, weights=read_shapes)
+        config, family, vocabulary = _read_small(folder, told["metadata"])
+        config = _with_model(config, folder, told["embeddings"].get("model"), moved)
+        layers = load_model(config.embeddings)
 
-        check_shapes(folder / WEIGHTS, lambda: new(_without_rules(config.network)))
+        def new() -> TaskModule:
+            embeddings = Embeddings.with_vocabulary(config.embeddings, vocabulary, layers)
+            return TaskModule(embeddings, family)
+
+        check_shapes(folder / WEIGHTS, new)
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            module = new(config.network)
+            module = new()
         module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
-        return cls(config, labels, module.eval(), told["facts"])
+        return cls(config, family, module.eval(), told["metadata"])
 
 
-def _read_small(folder: Path) -> tuple[TaskConfig, Labels, Known]:
+def _read_small(
+    folder: Path, metadata: Mapping[str, Any]
+) -> tuple[TaskConfig, TaskFamily[Any, Any], EmbeddingVocabulary]:
     """All of a task but its weights."""
     try:
         words = read_json(folder / WORDS)
         config = build(TaskConfig, read_toml(folder / CONFIG))
-        labels = Labels.from_json(words["labels"], config.network)
-        return config, labels, Known.from_json(words["known"])
+        family = family_of(config.network).restore({**metadata, **words})
+        return config, family, EmbeddingVocabulary.from_json(words["vocabulary"])
     except (ConfigError, InputError, OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{folder} holds no task that can be read: {error}") from error
 
 
 def _moved(config: TaskConfig, model: Path) -> TaskConfig:
-    """The settings with this folder wherever they name the task's model: words may be found in
-    its way, too."""
-    feed = config.feed
-    old = feed.model.model if feed.model else config.words_like
+    """The settings with this folder wherever they name the task's model: it may be the tokenizer's,
+    too."""
+    embeddings = config.embeddings
+    old = embeddings.model.model if embeddings.model else config.tokenizer_from
 
     def with_folder(part: Settings | None, name: str) -> Settings | None:
         if part is None or getattr(part, name) != old:
@@ -190,41 +232,39 @@ def _moved(config: TaskConfig, model: Path) -> TaskConfig:
         return part.model_copy(update={name: model})
 
     parts = {
-        "model": with_folder(feed.model, "model"),
-        "units": with_folder(feed.units, "words_like"),
+        "model": with_folder(embeddings.model, "model"),
+        "character_labels": with_folder(embeddings.character_labels, "tokenizer_from"),
     }
-    data = with_folder(config.data, "words_like")
-    return config.model_copy(update={"feed": feed.model_copy(update=parts), "data": data})
-
-
-def _without_rules(network: NetworkConfig) -> NetworkConfig:
-    """The same weights; which labels may follow which is not worked out, pair by pair."""
-    if not isinstance(network, TaggingConfig):
-        return network
-    return network.model_copy(update={"scheme": "none"})
+    data = with_folder(config.data, "tokenizer_from")
+    return config.model_copy(
+        update={"embeddings": embeddings.model_copy(update=parts), "data": data}
+    )
 
 
 def include_model(config: TaskConfig, out: Path) -> None:
     """Put the task's model into its folder, so that the folder can be moved and passed on."""
-    if config.feed.model is None:
+    if config.embeddings.model is None:
         raise ConfigError("This task uses no model: there is none to include.")
-    source, target = config.feed.model.model, out / INCLUDED
-    for name in (*read_manifest(source, MODEL)["files"], MANIFEST):
-        copy_file(source / name, target / name)
+    for source in model_files(config.embeddings.model.model):
+        copy_file(source, out / INCLUDED / source.name)
 
 
 def _with_model(
     config: TaskConfig, folder: Path, sha256: str | None, stated: Path | None
 ) -> TaskConfig:
     """The settings with the folder in which the model lies now, which may not be where it was."""
-    if config.feed.model is None:
+    if config.embeddings.model is None:
         return config if stated is None else _moved(config, stated)
-    configured = config.feed.model.model
+    settings = config.embeddings.model
+    configured = settings.model
+    pooling = settings.pooling if isinstance(settings, FrozenConfig) else "mean"
+    if stated and hf_name(configured) is not None and hf_name(stated) is None:
+        stated = Path(f"{HF_PREFIX}{stated}")
     candidates = [stated] if stated else _model_candidates(folder, configured)
     for candidate in candidates:
-        path = candidate / MANIFEST
-        if path.is_file() and sha256_of(path) == sha256:
-            return _moved(config, candidate)
+        with contextlib.suppress(ModelError):  # there is no model
+            if fingerprint_of(candidate, pooling) == sha256:
+                return _moved(config, candidate)
     tried = f"{stated} is not it" if stated else f"it was at {configured} and is not there now"
     raise ModelError(
         f"The model that {folder} was trained with is not found: {tried}, nor beside the task. "
@@ -234,11 +274,14 @@ def _with_model(
 
 def _model_candidates(folder: Path, configured: Path) -> Iterator[Path]:
     """Inside the task's folder, where the model was, and beside the task as seen from above it."""
-    yield from (folder / INCLUDED, folder.parent / INCLUDED, configured)
+    hf = hf_name(configured)
+    lay = configured if hf is None else Path(hf)
+    prefix = "" if hf is None else HF_PREFIX
+    places = [folder / INCLUDED, folder.parent / INCLUDED, lay]
     for above in list(folder.resolve().parents)[:3]:
-        if not configured.is_absolute():
-            yield above / configured
-        yield from (above / configured.name, above / "models" / configured.name)
+        places += [] if lay.is_absolute() else [above / lay]
+        places += [above / lay.name, above / "models" / lay.name]
+    return (Path(f"{prefix}{place}") for place in places)
 
 
 def _with_measure(text: str, config: TaskConfig) -> str:

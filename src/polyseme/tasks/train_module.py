@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 import numpy as np
 
-from polyseme.batches.ahead import ahead
+from polyseme.data.prefetch import prefetch
 from polyseme.encoders.environment import Environment, describe
-from polyseme.files import canonical_json
-from polyseme.tasks.batch import TaskBatch
-from polyseme.tasks.data import DataSet, sentences_of
-from polyseme.tasks.examples import Example
-from polyseme.tasks.labels import due
+from polyseme.storage.files import canonical_json
+from polyseme.tasks.data import DataSet
+from polyseme.tasks.families.family import Example, TaskBatch
 from polyseme.tasks.task import Task
 from polyseme.training.optimizer import ParamGroup
 from polyseme.training.train_module import Position
@@ -30,7 +29,7 @@ class TaskTraining:
 
     def batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
         """Epoch after epoch, each in an order of its own."""
-        return ahead(self._batches(position))
+        return prefetch(self._batches(position))
 
     def _batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
         epoch, number, step = (position.get(name, 0) for name in ("epoch", "batch", "step"))
@@ -44,13 +43,16 @@ class TaskTraining:
             epoch, number = epoch + 1, 0
 
     def param_groups(self) -> dict[str, ParamGroup]:
-        """The feed's; the network's own parameters are trained alike."""
-        return {f"feed.{name}": rate for name, rate in self.module.feed.param_groups().items()}
+        """The embeddings'; the network's own parameters are trained alike."""
+        return {
+            f"embeddings.{name}": group
+            for name, group in self.module.embeddings.param_groups().items()
+        }
 
     def evaluate(self) -> dict[str, float]:
         """How far from right on the development data."""
-        tally = self.task.tally(self._dev)
-        return {ERROR: 1 - tally.value(self.task.config.measured_by)}
+        scores = self.task.evaluate(self._dev)
+        return {ERROR: 1 - scores.value(self.task.config.measured_by)}
 
     def environment(self, *, device: str, precision: str) -> Environment:
         """Versions, threads, processor, kernel."""
@@ -60,19 +62,18 @@ class TaskTraining:
         """Settings, words and labels; paths may change."""
         config = self.task.config
         return {
-            "feed": self.module.feed.fingerprint(),
+            "embeddings": self.module.embeddings.fingerprint(),
             "network": config.network.model_dump(mode="json"),
             "training": config.training.model_dump(mode="json", include={"batch"}),
-            "labels": list(self.task.labels.names),
-            "train": _hash(self._train.examples, self.task),
-            "dev": _hash(self._dev.examples, self.task),
+            **self.task.family.to_json(),
+            "train": _hash(self._train.examples),
+            "dev": _hash(self._dev.examples),
         }
 
 
-def _hash(examples: Sequence[Example], task: Task) -> str:
+def _hash(examples: Sequence[Example]) -> str:
     digest = hashlib.sha256()
     for example in examples:
-        right, marked = due(example, task.config.network), getattr(example, "marked", None)
-        told = [sentences_of(example), right, marked]
+        told = {part.name: getattr(example, part.name) for part in fields(cast(Any, example))}
         digest.update(canonical_json(told).encode())
     return digest.hexdigest()

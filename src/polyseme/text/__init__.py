@@ -1,13 +1,14 @@
 """Files in, a corpus out: documents, sentences, words, Parquet shards, a vocabulary. No torch.
 
-sources     what the user pointed at: files, folders, globs
-plan        which bytes become which shard
-formats/    one reader per format: bytes -> records
-clean       a record's text made fit for storing
-segmenters/ text -> words with their places
-sentences   words -> sentences
-shards      sentences -> Parquet
-prepare     all of the above for one shard: the function the engines run
-vocabulary  shards -> words and counts
-corpus      the finished folder, for everyone who reads it
+sources        what the user pointed at: files, folders, globs
+plan           which bytes become which shard
+formats/       one reader per format: bytes -> records
+normalization  a text made fit for storing
+segmenters/    text -> words with their offsets
+sentences      words -> sentences
+preprocessing  these three in one: raw text -> sentences with offsets
+shards         sentences -> Parquet
+prepare        all of the above for one shard: the function the executors run
+word_counts    shards -> words and counts
+corpus         the finished folder, for everyone who reads it
 """

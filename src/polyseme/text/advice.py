@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import QUARANTINE, Corpus
 
 
 def advise(corpus: Corpus) -> list[str]:
     """What the user should know about the result, if anything."""
-    counts = corpus.accounting
+    counts = corpus.read_stats
     layout = corpus.config.layout
     is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
     advice = []
     if counts["quarantined"]:
-        advice.append(f"What was set aside is in {corpus.folder / 'quarantine'}, with reasons.")
+        advice.append(f"What was quarantined is in {corpus.folder / QUARANTINE}, with reasons.")
     if counts["quarantined"] > counts["kept"]:
         advice.append(about_encoding(counts["quarantine_reasons"]))
     if corpus.config.held_out and not counts["held_out_documents"]:
@@ -34,7 +34,7 @@ def advise(corpus: Corpus) -> list[str]:
 
 
 def about_encoding(reasons: Mapping[str, int]) -> str:
-    """Advice where text was set aside because its encoding was not the one stated."""
+    """Advice where text was quarantined because its encoding was not the one stated."""
     if not any(reason.startswith("not-utf") for reason in reasons):
         return ""
     return "Most of it is not UTF-8. Say which --encoding it has; for Chinese try gb18030."

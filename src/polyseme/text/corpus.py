@@ -7,7 +7,7 @@ settings and outputs is the same however the corpus was made: no times, no paths
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +15,45 @@ import pyarrow as pa
 from pydantic import NonNegativeInt
 from typing_extensions import TypedDict
 
-from polyseme.config import build
-from polyseme.errors import CorpusError, InternalError
-from polyseme.files import is_as_written
-from polyseme.folders import check_holds, files_told
-from polyseme.limits import read_json
-from polyseme.shapes import FileFacts, check_shape
-from polyseme.text.accounting import COUNTS, Accounting
-from polyseme.text.prepare import FORMAT_VERSION
+from polyseme.display import html_table, summary
+from polyseme.errors import CorpusError, InternalError, ModelError
+from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.shapes import check_shape
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.read_stats import COUNTS, ReadStats
 from polyseme.text.settings import CorpusConfig
 
-MANIFEST = "manifest.json"
-CONFIG = "config.toml"
+SHARDS, QUARANTINE = "shards", "quarantine"
 VOCABULARY = "vocabulary.parquet"
 
 
-class _Segmenter(TypedDict):
-    name: str
-    version: str
+class _ReadStatsShape(TypedDict):
+    """What else is read of it; the other counts are checked by `ReadStats`."""
 
-
-class _Preparation(TypedDict):
-    format: int
-    segmenter: _Segmenter
-    script: Any
-
-
-class _Counts(TypedDict):
-    words: NonNegativeInt
     distinct_words: NonNegativeInt
     quarantine_reasons: dict[str, NonNegativeInt]
     sentence_lengths: dict[str, NonNegativeInt]
 
 
-class _Manifest(TypedDict):
-    """What is read of it. The other counts are held against these."""
+class _CorpusManifest(TypedDict):
+    """What is read of it."""
 
-    preparation: _Preparation
-    settings: dict[str, Any]
+    preparation: dict[str, Any]
     inputs: dict[str, int]
-    accounting: _Counts
-    files: dict[str, FileFacts]
+    read_stats: _ReadStatsShape
+
+
+ARTIFACT = ArtifactType(
+    name="corpus",
+    version=3,
+    files=frozenset({CONFIG, VOCABULARY}),
+    metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
+    made_by="polyseme prepare TEXTS --language CODE",
+    shape=_CorpusManifest,
+    folders=frozenset({SHARDS, QUARANTINE}),
+    remedy="Run the same prepare command again: it mends the corpus.",
+    error=CorpusError,
+)
 
 
 @dataclass(frozen=True)
@@ -64,45 +62,64 @@ class Corpus:
 
     folder: Path
     manifest: dict[str, Any]
+    preparation: Preparation
+    """How its text became words."""
 
     @classmethod
-    def open(cls, folder: Path) -> "Corpus":
+    def open(cls, folder: str | PathLike[str]) -> "Corpus":
         """The corpus in this folder, its manifest read, its files not yet."""
-        path = folder / MANIFEST
-        check_holds(folder, "corpus", "polyseme prepare TEXTS --language CODE", CorpusError)
+        manifest = read_manifest(Path(folder), ARTIFACT)
+        counts = manifest["read_stats"]
         try:
-            manifest = read_json(path)
-            version = manifest["preparation"]["format"]
-            if version == FORMAT_VERSION:
-                check_shape(manifest, _Manifest)
-                files_told(manifest)
-                counts = manifest["accounting"]
-                check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
-                Accounting.total([counts]).check()
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, InternalError) as error:
-            raise CorpusError(f"{path} is damaged: {error}. Run prepare again.") from error
-        if version != FORMAT_VERSION:
-            raise CorpusError(
-                f"{folder} has corpus format {version}, this version of Polyseme reads "
-                f"{FORMAT_VERSION}. Prepare it again, or use the version that made it."
-            )
-        return cls(folder, manifest)
+            preparation = Preparation.from_manifest(manifest["preparation"])
+            check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
+            ReadStats.total([counts]).check()
+        except (ValueError, KeyError, InternalError) as error:
+            raise ARTIFACT.damaged(Path(folder), error) from error
+        return cls(Path(folder), manifest, preparation)
 
-    @cached_property
-    def config(self) -> CorpusConfig:
-        """The settings it was made with."""
-        return build(CorpusConfig, self.manifest["settings"])
+    def __repr__(self) -> str:
+        counts = self.read_stats
+        return summary(
+            f"Corpus {self.folder}",
+            self.config.language,
+            f"{counts['documents']:,} documents",
+            f"{counts['sentences']:,} sentences",
+            f"{counts['words']:,} words ({counts['distinct_words']:,} distinct)",
+        )
+
+    def _repr_html_(self) -> str:
+        names = ("documents", "sentences", "words", "distinct_words", "held_out_words")
+        rows = [(name.replace("_", " "), self.read_stats[name]) for name in names]
+        return html_table(f"Corpus {self.folder}", [("language", self.config.language), *rows])
+
+    def check_same_words(self, preparation: Preparation | None) -> None:
+        """Refuse to be read by a model whose words were found in another way."""
+        if preparation is None:  # it does not say: whoever prepared the corpus has chosen
+            return
+        if differs := preparation.difference(self.preparation):
+            tool, then, now = differs
+            raise ModelError(
+                f"The model's words were found with {then}, those of {self.folder} with "
+                f"{now}. Prepare the texts with the model's {tool}."
+            )
 
     @property
-    def accounting(self) -> dict[str, Any]:
-        """What was read, kept, cut and set aside."""
-        accounting: dict[str, Any] = self.manifest["accounting"]
-        return accounting
+    def config(self) -> CorpusConfig:
+        """The settings it was made with."""
+        return self.preparation.settings
+
+    @property
+    def read_stats(self) -> dict[str, Any]:
+        """What was read, kept, split and quarantined."""
+        read_stats: dict[str, Any] = self.manifest["read_stats"]
+        return read_stats
 
     @property
     def shards(self) -> list[Path]:
         """The shard files, in order."""
-        return [self.folder / name for name in self.manifest["files"] if name.startswith("shards/")]
+        names = self.manifest["files"]
+        return [self.folder / name for name in names if name.startswith(f"{SHARDS}/")]
 
     @property
     def vocabulary(self) -> Path:
@@ -111,12 +128,7 @@ class Corpus:
 
     def check_files(self, on_file: Callable[[int], None] = lambda _: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
-        damaged = []
-        for number, (name, facts) in enumerate(self.manifest["files"].items(), start=1):
-            if not is_as_written(self.folder / name, facts):
-                damaged.append(name)
-            on_file(number)
-        return damaged
+        return list(damaged_files(self.folder, self.manifest, on_file))
 
 
 @contextlib.contextmanager
@@ -125,7 +137,4 @@ def damage_explained(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise CorpusError(
-            f"{path} is missing or damaged: {error}. Run the same prepare command again: it mends "
-            "the corpus."
-        ) from error
+        raise CorpusError(f"{path} is missing or damaged: {error}. {ARTIFACT.remedy}") from error

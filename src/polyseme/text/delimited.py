@@ -1,7 +1,7 @@
 """Lines in, rows of fields out, for CSV and TSV. A quoted field may hold line ends.
 
 A quote that is never closed would take the rest of the file into one field. Only the line with the
-quote is lost: reading begins anew with the next.
+quote is lost: reading goes on with the next.
 """
 
 import csv
@@ -20,19 +20,21 @@ class NumberedLine(NamedTuple):
     text: str
 
 
-class Row(NamedTuple):
+class DelimitedRow(NamedTuple):
     """The fields of a row, and the number of the line it ends on."""
 
     number: int
     fields: list[str]
 
 
-def read_rows(lines: Iterable[NumberedLine | Rejected], **dialect: Any) -> Iterator[Row | Rejected]:
+def read_rows(
+    lines: Iterable[NumberedLine | Rejected], **dialect: Any
+) -> Iterator[DelimitedRow | Rejected]:
     """Every row, in order; what breaks the rules of quoting is rejected line by line."""
     csv.field_size_limit(LONGEST_LINE)
     feed = _Feed(iter(lines))
     reader = csv.reader(feed, strict=True, **dialect)
-    row: Row | Rejected
+    row: DelimitedRow | Rejected
     while True:
         feed.begin_row()
         try:
@@ -44,7 +46,7 @@ def read_rows(lines: Iterable[NumberedLine | Rejected], **dialect: Any) -> Itera
             if fields is None:
                 yield from feed.rejected
                 return
-            row = Row(feed.taken[-1].number, fields)
+            row = DelimitedRow(feed.taken[-1].number, fields)
         # Lines the reader never saw were rejected before it; they come out in place.
         yield from feed.rejected
         feed.rejected.clear()

@@ -11,8 +11,9 @@ empirical study of smoothing techniques for language modeling" (1998), section 3
 
 with c the number of this n-gram, total that of all with its context, and n1, n2, n3 how many
 different words follow the context once, twice, more often. The highest order counts occurrences,
-each lower one the different words found to the left. Under the lowest lies the same chance for
-every class, so nothing is impossible. A context never seen leaves everything to the order below.
+each lower one the different words found to the left. Under the lowest lies a uniform distribution
+over all classes, so nothing is impossible. A context never seen leaves everything to the order
+below.
 """
 
 from collections.abc import Sequence

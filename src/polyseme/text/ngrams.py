@@ -26,9 +26,9 @@ from pydantic import Field
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
-from polyseme.files import disk_faults_explained
-from polyseme.parquet import ParquetReader
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import disk_faults_explained
+from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.kneser_ney import Discounts, smooth
 
@@ -41,7 +41,7 @@ class NgramConfig(Settings):
     memory: str = Field(default="2GB", pattern=r"^\d+(\.\d+)? ?[MG]i?B$")
     """Memory for counting, such as 2GB; what does not fit goes to the scratch folder."""
     every: int = Field(default=1, ge=1)
-    """Predict each so-many-th held-out sentence, in corpus order, beginning with the first."""
+    """Predict one held-out sentence in this many, in corpus order, beginning with the first."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def held_out_perplexity(
 ) -> NgramResult:
     """Count the training sentences, then predict the held-out ones.
 
-    The vocabulary is words only; the unknown word and the marks are added here. `backward`
+    The vocabulary is words only; the unknown word and the special tokens are added here. `backward`
     predicts each word from those after it. Nothing is left in the scratch folder.
     """
     words = pc.unique(pa.array(vocabulary, pa.string()))

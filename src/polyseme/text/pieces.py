@@ -1,9 +1,9 @@
-"""What a shard is made from: parts of sources, and the hash that tells whether they changed."""
+"""What a shard is made from: parts of sources, and a hash that differs when they do."""
 
 import hashlib
 from dataclasses import dataclass
 
-from polyseme.files import sha256_of
+from polyseme.storage.files import sha256_of
 from polyseme.text.sources import Source
 
 
@@ -30,7 +30,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ShardPieces:
     """The pieces that become one shard."""
 
     name: str

@@ -1,14 +1,14 @@
-"""Sources in, shard inputs out: large files are cut, small ones gathered.
+"""Sources in, shard inputs out: large files are split, small ones gathered.
 
 The plan depends on the files and settings alone, never on the number of workers, so the
-corpus is the same however it was made. A file is cut only where a document ends, so a cut
+corpus is the same however it was made. A file is split only where a document ends, so that
 changes no row either.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
-from polyseme.text.pieces import Batch, Piece
+from polyseme.text.pieces import Piece, ShardPieces
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source, encoding_of, newline_in
 
@@ -19,26 +19,26 @@ _NEW_TEXT = re.compile(rb"\n(?=<(?:text|doc)(?:[ \t][^<>\n]*)?>[ \t\r]*\n)")
 _NEW_DOCUMENT = re.compile(rb"\n[ \t\r]*\n(?=# newdoc(?: id)?[ \t\r]*[=\n])")
 _WINDOW = 1 << 20
 _LONGEST_BOUNDARY = 1 << 16
-# A document longer than this is cut at a line end (between paragraphs, if its lines are wrapped),
+# A document longer than this is split at a line end (between paragraphs, if its lines are wrapped),
 # or one worker would have it all.
 _LONGEST_DOCUMENT = 16 << 20
 
 
-def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[Batch]:
-    """Batches of pieces of about `shard_bytes` each, in the order of the sources."""
-    batches: list[list[Piece]] = [[]]
+def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[ShardPieces]:
+    """Pieces in groups of about `shard_bytes` each, in the order of the sources."""
+    shards: list[list[Piece]] = [[]]
     size = 0
     for source in sources:
-        for piece in _cut(source, config):
-            if batches[-1] and size + piece.size > config.shard_bytes:
-                batches.append([])
+        for piece in _pieces_of(source, config):
+            if shards[-1] and size + piece.size > config.shard_bytes:
+                shards.append([])
                 size = 0
-            batches[-1].append(piece)
+            shards[-1].append(piece)
             size += piece.size
-    return [Batch(f"part-{i:05d}", tuple(pieces)) for i, pieces in enumerate(batches)]
+    return [ShardPieces(f"part-{i:05d}", tuple(pieces)) for i, pieces in enumerate(shards)]
 
 
-def _cut(source: Source, config: CorpusConfig) -> Iterator[Piece]:
+def _pieces_of(source: Source, config: CorpusConfig) -> Iterator[Piece]:
     if source.format == "parquet":
         from polyseme.text.formats.parquet import plan_row_groups
 
@@ -47,15 +47,15 @@ def _cut(source: Source, config: CorpusConfig) -> Iterator[Piece]:
         return
     start, continues = 0, False
     least = max(config.shard_bytes, _LONGEST_DOCUMENT if _is_one_document(source) else 0)
-    while (cut := _next_cut(source, start + least, config)) is not None:
-        stop, is_clean = cut
+    while (split := _next_split(source, start + least, config)) is not None:
+        stop, is_end = split
         yield Piece(source, start, stop, stop - start, continues)
-        start, continues = stop, not is_clean
+        start, continues = stop, not is_end
     yield Piece(source, start, source.bytes, source.bytes - start, continues)
 
 
-def _next_cut(source: Source, target: int, config: CorpusConfig) -> tuple[int, bool] | None:
-    """The first place at or after `target` to cut at, and whether a document ends there."""
+def _next_split(source: Source, target: int, config: CorpusConfig) -> tuple[int, bool] | None:
+    """The first place at or after `target` to split at, and whether a document ends there."""
     boundary = _boundary(source)
     if boundary is None or target >= source.bytes:
         return None
@@ -89,7 +89,7 @@ def _is_one_document(source: Source) -> bool:
 
 
 def _boundary(source: Source) -> re.Pattern[bytes] | None:
-    """What a cut needs before it, or None for what cannot be cut: packed files, CSV, XML."""
+    """What a split needs before it, or None for what cannot be split: packed files, CSV, XML."""
     if source.compression:
         return None
     match source.format:

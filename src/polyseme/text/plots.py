@@ -4,7 +4,7 @@ from pathlib import Path
 
 from polyseme.drawing import load_matplotlib
 from polyseme.errors import ConfigError
-from polyseme.files import scratch_for
+from polyseme.storage.files import scratch_for
 from polyseme.text.corpus import Corpus
 from polyseme.text.statistics import Coverage, Frequent, bin_lengths
 
@@ -21,7 +21,7 @@ def plot_corpus(
         raise ConfigError(f"--plot {path}: the name must end in .png, .pdf or .svg.")
     figure = figure_class(figsize=(13, max(4.5, 0.23 * len(frequent))), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    bins = bin_lengths(corpus.accounting["sentence_lengths"], width=2)
+    bins = bin_lengths(corpus.read_stats["sentence_lengths"], width=2)
     places = range(0, 2 * len(bins), 2)
     left.bar(places, [b.sentences for b in bins], 2.0, align="edge", color=_COLOUR)
     length = "words in the sentence (last bar: 100 and more)"

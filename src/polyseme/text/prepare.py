@@ -1,6 +1,6 @@
-"""One batch of input pieces in, one shard with its quarantine and accounting out.
+"""The pieces of one shard in, the shard with its quarantine and its counts out.
 
-This is the function the engines run. It is a pure function of the files and the settings: no
+This is the function the executors run. It is a pure function of the files and the settings: no
 clock, no randomness, no order of workers enters its output.
 """
 
@@ -15,31 +15,18 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
 
-from polyseme import __version__
-from polyseme.errors import EngineError
-from polyseme.files import canonical_json, sha256_of
-from polyseme.text.accounting import Accounting
-from polyseme.text.clean import UnfitTextError, clean, describe_script
+from polyseme.errors import ExecutorError
+from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
-from polyseme.text.pieces import Batch, Piece
+from polyseme.text.normalization import UnfitTextError
+from polyseme.text.pieces import Piece, ShardPieces
+from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
+from polyseme.text.read_stats import ReadStats
 from polyseme.text.records import Blank, Record, Rejected, quote
-from polyseme.text.segmenters import Segmenter, Words, describe_segmenter, load_segmenter
-from polyseme.text.sentences import cut_long, split_sentences
+from polyseme.text.segmenters import WordSpans
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.shards import ShardWriter
-
-FORMAT_VERSION = 2
-
-
-def describe_preparation(config: CorpusConfig) -> dict[str, Any]:
-    """All that decides the words besides the text: goes into the manifest, and into models."""
-    return {
-        "format": FORMAT_VERSION,
-        "polyseme": __version__,
-        "segmenter": describe_segmenter(config.chosen_segmenter, config.language),
-        "script": describe_script(config),
-    }
 
 
 @lru_cache(maxsize=4)
@@ -47,7 +34,7 @@ def fingerprint(config: CorpusConfig) -> str:
     """Hash of settings, tools and this room's own code: other results need another one."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     code = [f"{path.name} {sha256_of(path)}" for path in sources]
-    parts = [config.model_dump(mode="json"), describe_preparation(config), code]
+    parts = [Preparation.of(config).to_manifest(), code]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -57,76 +44,83 @@ def shard_function(config: CorpusConfig) -> "partial[dict[str, Any]]":
 
 
 def _prepare_elsewhere(
-    config: CorpusConfig, expected: str, batch: Batch, folder: Path, report: Callable[[int], None]
+    config: CorpusConfig,
+    expected: str,
+    shard: ShardPieces,
+    folder: Path,
+    report: Callable[[int], None],
 ) -> dict[str, Any]:
     """`prepare_shard`, if this worker would do it just as the process that sent it here."""
     if fingerprint(config) != expected:
-        raise EngineError(
+        raise ExecutorError(
             f"A worker on {platform.node()} has other versions than the process that started the "
-            f"run: {describe_preparation(config)}. Install the same Polyseme, spaCy and jieba on "
+            f"run: {_tools(config)}. Install the same Polyseme, spaCy and jieba on "
             "all nodes."
         )
-    return prepare_shard(config, batch, folder, report)
+    return prepare_shard(config, shard, folder, report)
+
+
+def _tools(config: CorpusConfig) -> dict[str, Any]:
+    return Preparation.of(config).model_dump(exclude={"settings"})
 
 
 def prepare_shard(
     config: CorpusConfig,
-    batch: Batch,
+    shard: ShardPieces,
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Write `shards/NAME.parquet`, and `quarantine/NAME.jsonl` if anything was set aside.
+    """Write `shards/NAME.parquet`, and `quarantine/NAME.jsonl` if anything was rejected.
 
-    `report` is told of the input's bytes as they are read.
+    `report` is called with the number of bytes of input, as they are read.
     """
-    segmenter = load_segmenter(config.chosen_segmenter, config.language)
-    accounting = Accounting()
-    quarantine = folder / "quarantine" / f"{batch.name}.jsonl"
+    preprocessor = TextPreprocessor(config)
+    stats = ReadStats()
+    quarantine = folder / "quarantine" / f"{shard.name}.jsonl"
     quarantine.parent.mkdir()
     with (
         _no_cycle_collection(),
-        ShardWriter(folder / "shards" / f"{batch.name}.parquet", config.meta) as writer,
-        quarantine.open("w", encoding="utf-8", newline="\n") as aside,
+        ShardWriter(folder / "shards" / f"{shard.name}.parquet", config.meta) as writer,
+        quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
-        for piece in batch.pieces:
-            work = _PieceWork(config, segmenter, accounting, writer, aside)
+        for piece in shard.pieces:
+            work = _PieceWork(preprocessor, stats, writer, rejected)
             work.run(replace(piece, source=replace(piece.source, on_read=report)))
     if not quarantine.stat().st_size:
         quarantine.unlink()
         quarantine.parent.rmdir()
-    accounting.check()
-    return accounting.as_json()
+    stats.check()
+    return stats.as_json()
 
 
 @dataclass
 class _PieceWork:
     """The journey of one piece through all steps, with the document it is in."""
 
-    config: CorpusConfig
-    segmenter: Segmenter
-    accounting: Accounting
+    preprocessor: TextPreprocessor
+    stats: ReadStats
     writer: ShardWriter
-    aside: IO[str]
+    rejected: IO[str]
     document: tuple[str, int] | None = None
     position: int = 0
     is_held_out: bool = False
 
     def run(self, piece: Piece) -> None:
-        counts = self.accounting.counts
+        counts = self.stats.counts
         counts["documents_continued"] += piece.continues
-        for item in read_piece(piece, self.config):
+        for item in read_piece(piece, self.preprocessor.config):
             counts["read"] += item.units
             match item:
                 case Blank():
                     counts["blank"] += item.units
                 case Rejected():
-                    self._set_aside(item, piece)
+                    self._quarantine(item, piece)
                 case Record():
                     self._keep(item, piece)
 
-    def _set_aside(self, item: Rejected, piece: Piece) -> None:
-        self.accounting.counts["quarantined"] += item.units
-        self.accounting.reasons[item.reason] += item.units
+    def _quarantine(self, item: Rejected, piece: Piece) -> None:
+        self.stats.counts["quarantined"] += item.units
+        self.stats.reasons[item.reason] += item.units
         entry = {
             "source": piece.source.name,
             "place": item.place,
@@ -135,51 +129,51 @@ class _PieceWork:
             "units": item.units,
             "quote": item.quote,
         }
-        self.aside.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        self.rejected.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
     def _keep(self, record: Record, piece: Piece) -> None:
         try:
-            text, has_controls = clean(record.text, self.config)
+            found = self._preprocess(record)
         except UnfitTextError as error:
-            unfit = Rejected(record.place, str(error), quote(record.text), "", units=record.units)
-            self._set_aside(unfit, piece)
+            unfit = Rejected(record.place, error.reason, quote(record.text), "", units=record.units)
+            self._quarantine(unfit, piece)
             return
-        counts = self.accounting.counts
+        self._count(record, found)
+        if found.sentences:
+            self._enter(record)
+        number = 0
+        for spans in found.sentences:
+            for span in spans:
+                # Unique, as a name of a source and a place in it are; and the same in any shard.
+                sentence_id = f"{piece.source.name}:{record.place}:{number}"
+                self._write(sentence_id, record, found, span)
+                number += 1
+
+    def _preprocess(self, record: Record) -> PreprocessedText:
+        """Words and sentences; those the source has marked are kept as they are."""
+        preprocessor = self.preprocessor
+        if record.words is None or record.starts is None:
+            return preprocessor(record.text)
+        text, has_controls = preprocessor.normalize(record.text)
+        if text != record.text:  # each word is normalized by itself, and stays a word
+            record = remake(record, lambda word: preprocessor.normalize(word)[0])
+        assert record.words is not None
+        assert record.starts is not None
+        words = WordSpans(list(record.words), list(record.starts))
+        one = [(0, len(words.words))] if words.words else []
+        return preprocessor.in_sentences(record.text, words, one, has_controls=has_controls)
+
+    def _count(self, record: Record, found: PreprocessedText) -> None:
+        counts = self.stats.counts
         counts["kept"] += record.units
         counts["joined"] += record.units - 1
         counts["records"] += 1
-        counts["records_with_controls"] += has_controls
-        if record.words is not None and text != record.text:
-            # The source has the words marked: each is cleaned by itself, and stays a word.
-            record = remake(record, lambda word: clean(word, self.config)[0])
-            text = record.text
-        words, spans = self._segment(record, text)
-        counts["records_without_words"] += not words.words
-        if words.words:
-            self._enter(record)
-        for number, (begin, end) in enumerate(spans):
-            # Unique, as a name of a source and a place in it are; and the same in any shard.
-            sentence_id = f"{piece.source.name}:{record.place}:{number}"
-            self._write(sentence_id, record, text, words, begin, end)
-
-    def _segment(self, record: Record, text: str) -> tuple[Words, Iterator[tuple[int, int]]]:
-        """Words and sentence spans; those the source has marked are kept as they are."""
-        if record.words is not None and record.starts is not None:
-            words = Words(list(record.words), list(record.starts))
-            found = [(0, len(words.words))] if words.words else []
-        else:
-            words = self.segmenter.split(text)
-            found = split_sentences(words.words)
-        return words, self._cut(found)
-
-    def _cut(self, found: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        counts = self.accounting.counts
-        for begin, end in found:
-            parts = cut_long(begin, end, self.config.max_words)
+        counts["records_with_controls"] += found.has_controls
+        counts["records_without_words"] += not found.sentences
+        for spans in found.sentences:
             counts["sentences_found"] += 1
-            counts["sentences_cut"] += len(parts) > 1
-            counts["sentences_added"] += len(parts) - 1
-            yield from parts
+            counts["sentences_split"] += len(spans) > 1
+            counts["sentences_added"] += len(spans) - 1
 
     def _enter(self, record: Record) -> None:
         document = record.document, record.opened
@@ -187,38 +181,36 @@ class _PieceWork:
             return
         self.document = document
         self.position = 0
-        self.is_held_out = is_held_out(record.document, self.config.held_out)
-        self.accounting.counts["documents"] += 1
-        self.accounting.counts["held_out_documents"] += self.is_held_out
+        self.is_held_out = is_held_out(record.document, self.preprocessor.config.held_out)
+        self.stats.counts["documents"] += 1
+        self.stats.counts["held_out_documents"] += self.is_held_out
 
     def _write(
-        self, sentence_id: str, record: Record, text: str, words: Words, begin: int, end: int
+        self, sentence_id: str, record: Record, found: PreprocessedText, span: WordRange
     ) -> None:
-        first = words.starts[begin]
-        last = words.starts[end - 1] + len(words.words[end - 1])
-        starts = [start - first for start in words.starts[begin:end]]
+        (begin, end), words, all_starts = span, found.words.words[slice(*span)], found.words.starts
+        first, last = all_starts[begin], all_starts[end - 1] + len(words[-1])
         self.writer.add(
             (
                 sentence_id,
                 record.document,
                 self.position,
                 self.is_held_out,
-                text[first:last],
-                words.words[begin:end],
-                starts,
+                found.text[first:last],
+                words,
+                [start - first for start in all_starts[begin:end]],
                 *record.meta,
             )
         )
         self.position += 1
-        length = end - begin
-        counts = self.accounting.counts
+        counts = self.stats.counts
         counts["sentences"] += 1
-        counts["words"] += length
+        counts["words"] += len(words)
         counts["characters"] += last - first
-        self.accounting.lengths[length] += 1
+        self.stats.lengths[len(words)] += 1
         if self.is_held_out:
             counts["held_out_sentences"] += 1
-            counts["held_out_words"] += length
+            counts["held_out_words"] += len(words)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 A reader turns a piece of a source into `Record`, `Rejected` and `Blank` items, in order.
 Every line, row or sentence of the input is exactly one item (or part of one, where lines are
-joined into a paragraph), which is what lets the accounting add up.
+joined into a paragraph), which is what lets the counts add up.
 """
 
 from collections.abc import Iterator
@@ -55,8 +55,8 @@ class Blank:
 BLANK = Blank()
 """The one most readers need."""
 
-Item: TypeAlias = Record | Rejected | Blank
-Items: TypeAlias = Iterator[Item]
+ReadItem: TypeAlias = Record | Rejected | Blank
+ReadItems: TypeAlias = Iterator[ReadItem]
 
 
 def quote(raw: bytes | str) -> str:

@@ -1,7 +1,7 @@
 """The beginning of each file, looked at before any work starts.
 
     in   sources as their names describe them
-    out  sources as their first bytes describe them, and what the user should be told
+    out  sources as their first bytes describe them, and what the user should know
 
 A layout that was not stated is detected here. What is no text whatever its name says is passed
 over with the reason, and text that does not look like the stated language is said aloud.
@@ -18,7 +18,7 @@ from polyseme.errors import InputError
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.sources import Found, Source, encoding_of
+from polyseme.text.sources import FoundSources, Source, encoding_of
 from polyseme.text.streams import BrokenStreamError, read_blocks
 
 _SAMPLE = 1 << 16  # bytes, unpacked
@@ -49,13 +49,13 @@ class _Seen:
     """Share of Han characters among the letters; a negative number if there are no letters."""
 
 
-def look_into(found: Found, config: CorpusConfig) -> tuple[Found, list[str]]:
+def look_into(found: FoundSources, config: CorpusConfig) -> tuple[FoundSources, list[str]]:
     """The same files, known better, and what to say of them."""
     passed_over = list(found.passed_over)
     seen: list[_Seen] = []
     for source in found.sources:
         head = _head(source)
-        reason = next((told for mark, told in _BINARY.items() if head.startswith(mark)), None)
+        reason = next((what for mark, what in _BINARY.items() if head.startswith(mark)), None)
         if reason is None or source.format == "parquet":
             seen.append(_look(source, head, config))
         else:
@@ -64,7 +64,10 @@ def look_into(found: Found, config: CorpusConfig) -> tuple[Found, list[str]]:
         reasons = "".join(f"\n  {name}: {reason}" for name, reason in passed_over[:5])
         raise InputError(f"None of the files is text.{reasons}")
     sources = [one.source for one in seen]
-    return Found(sources, passed_over), [*_on_layout(seen, config), *_on_language(seen, config)]
+    return FoundSources(sources, passed_over), [
+        *_on_layout(seen, config),
+        *_on_language(seen, config),
+    ]
 
 
 def _head(source: Source) -> bytes:

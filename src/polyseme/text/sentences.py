@@ -1,4 +1,4 @@
-"""Words in, sentences out: where a sentence ends, and how an overlong one is cut.
+"""Words in, sentences out: where a sentence ends, and how an overlong one is split.
 
 The rule is that of spaCy's sentencizer: a sentence ends after a final mark and any closing
 marks behind it. It works on words, so abbreviations the segmenter keeps whole do not end one.
@@ -32,9 +32,9 @@ def split_sentences(words: list[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def cut_long(begin: int, end: int, longest: int) -> list[tuple[int, int]]:
-    """One span, or equal parts of it if it has more than `longest` words."""
-    parts = -(-(end - begin) // longest)
+def split_long(begin: int, end: int, max_length: int) -> list[tuple[int, int]]:
+    """One span, or equal parts of it if it has more than `max_length` words."""
+    parts = -(-(end - begin) // max_length)
     edges = [begin + (end - begin) * part // parts for part in range(parts + 1)]
     return list(itertools.pairwise(edges))
 

@@ -1,6 +1,6 @@
 """What a corpus is: the settings that decide every byte of it.
 
-How it was made (which engine, how many workers) is not among them, for it changes nothing.
+How it was made (which executor, how many workers) is not among them, for it changes nothing.
 """
 
 import codecs
@@ -10,9 +10,9 @@ from pydantic import Field, field_validator
 
 from polyseme.config import Settings
 
-Format = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
+InputFormat = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
 SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
-Layout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
+TextLayout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
 
 _COLUMNS = frozenset(("sentence_id", "document", "position", "held_out", "text", "words", "starts"))
 
@@ -26,13 +26,13 @@ class CorpusConfig(Settings):
     """What finds the words: spacy (rules of the language), jieba (Chinese words), characters
     (each Chinese character a word), whitespace (already segmented). Default: jieba for zh,
     otherwise spacy."""
-    layout: Layout = "auto"
+    layout: TextLayout = "auto"
     """How plain text is laid out. auto: a file is a document, and hard-wrapped lines are detected
     in each. wrapped: a file is a document, lines up to a blank line are joined. unwrapped: a file
     is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
     document. lines: every line is a document."""
-    format: Format | None = None
-    """Format of the input files; by default told from their names."""
+    format: InputFormat | None = None
+    """Format of the input files; by default known from their names."""
     encoding: str = "utf-8"
     """Character encoding of text files. A byte-order mark in the file overrules it."""
     text_column: str = "text"
@@ -41,16 +41,16 @@ class CorpusConfig(Settings):
     """Column that names each document; by default its place in the file does."""
     meta: tuple[str, ...] = ()
     """Columns or attributes to carry along with every sentence, for example date,author."""
-    normalise: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
-    """Unicode normalisation of the text before words are found; None leaves it as it is."""
+    unicode_normalization: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
+    """Normalization form of the text before words are found; None leaves it as it is."""
     script: Literal["simplified", "traditional"] | None = None
     """Fold Chinese text to this script (OpenCC, extra [zh]); None leaves it as it is."""
     max_words: int = Field(default=250, ge=8)
-    """Longest sentence, in words. A longer one is cut into equal parts, and counted."""
+    """Longest sentence, in words. A longer one is split into equal parts, and counted."""
     held_out: float = Field(default=0.02, ge=0.0, le=0.5)
     """Share of documents marked as held out, chosen by a hash of the document's name."""
     shard_bytes: int = Field(default=8 << 20, ge=1 << 12)
-    """How much input goes into one shard, in bytes. A compressed file is never cut."""
+    """How much input goes into one shard, in bytes. A compressed file is never split."""
 
     @field_validator("encoding")
     @classmethod

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.errors import InputError
-from polyseme.text.settings import CorpusConfig, Format, Layout
+from polyseme.text.settings import CorpusConfig, InputFormat, TextLayout
 
 Compression = Literal["gz", "bz2", "xz", "zst"]
 
-_FORMATS: dict[str, Format] = {
+_FORMATS: dict[str, InputFormat] = {
     ".txt": "text",
     ".text": "text",
     ".jsonl": "jsonl",
@@ -43,8 +43,8 @@ _MARKS = [
 ]
 
 
-def nobody(_: int) -> None:
-    """Listens to nothing."""
+def ignore(_: int) -> None:
+    """The listener where nobody listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class Source:
 
     path: Path
     name: str
-    format: Format
+    format: InputFormat
     compression: Compression | None
     bytes: int
-    layout: Layout = "unwrapped"
+    layout: TextLayout = "unwrapped"
     """Of plain text: as it was asked for, or detected; never `auto`."""
-    on_read: Callable[[int], None] = field(default=nobody, compare=False, repr=False)
-    """Told how many of its bytes have been read, again and again."""
+    on_read: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
+    """Called with how many more of its bytes have been read, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSources:
     """The sources, and the files passed over with the reason."""
 
     sources: list[Source]
@@ -80,7 +80,7 @@ class Found:
         return [(kind, files[kind], sizes[kind]) for kind in sorted(files)]
 
 
-def find_sources(inputs: Iterable[str], config: CorpusConfig) -> Found:
+def find_sources(inputs: Iterable[str], config: CorpusConfig) -> FoundSources:
     """All sources below the inputs, in the order given, each folder and glob sorted by name."""
     sources: list[Source] = []
     passed_over: list[tuple[str, str]] = []
@@ -104,7 +104,7 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> Found:
             f"Two inputs have the same name: {twice[0]}. Documents are known by it. Name the "
             "folder that holds both, or rename one."
         )
-    return Found(sources, passed_over)
+    return FoundSources(sources, passed_over)
 
 
 def encoding_of(head: bytes, stated: str) -> tuple[str, int]:
@@ -139,7 +139,7 @@ def _files_of(given: str) -> list[tuple[Path, str]]:
     return [(Path(match), Path(match).name) for match in matches if not Path(match).is_dir()]
 
 
-def _recognise(path: Path, name: str, stated: Format | None) -> Source | str:
+def _recognise(path: Path, name: str, stated: InputFormat | None) -> Source | str:
     """The file as a source, or why it is not one."""
     if any(part.startswith(".") for part in Path(name).parts):
         return "hidden file"

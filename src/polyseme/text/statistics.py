@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.parquet import read_batches
+from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import damage_explained
 
 _LAST_BIN = 100

@@ -1,7 +1,7 @@
 """Bytes out of a file and lines out of bytes, in bounded memory whatever the file holds.
 
     in   a source (plain or compressed) and a byte range
-    out  `Line`s: where each begins, its bytes without the line end, and what is wrong with it
+    out  `RawLine`s: where each begins, its bytes without the line end, and what is wrong with it
 
 A compressed file that grows beyond all measure (a "bomb") or breaks off is cut there, with
 the reason; the lines before stay.
@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from polyseme.limits import LARGEST_RATIO, LONGEST_LINE
 from polyseme.text.records import QUOTE
-from polyseme.text.sources import Source, nobody
+from polyseme.text.sources import Source, ignore
 
 _BLOCK = 1 << 18
 # Raw bytes are fed in small bites, so that the ratio is known before much has come out.
@@ -35,7 +35,7 @@ class BrokenStreamError(Exception):
     """A compressed file that cannot be read further. Its text is the reason."""
 
 
-class Line(NamedTuple):
+class RawLine(NamedTuple):
     """One line. `start` is its byte offset in the (unpacked) file. There are millions of them."""
 
     start: int
@@ -75,7 +75,7 @@ def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
             return
         # Some megabytes come out before a bomb shows. None of them should be worked on first.
         with contextlib.suppress(*_FAULTS):
-            for _ in itertools.islice(_measured(_Bites(file, nobody), source), _PROBED):
+            for _ in itertools.islice(_measured(_Bites(file, ignore), source), _PROBED):
                 pass
         file.seek(0)
         try:
@@ -94,7 +94,7 @@ def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
         yield block
 
 
-def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[Line]:
+def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[RawLine]:
     """Cut a stream of blocks into lines. `newline` is the line end in the text's encoding."""
     pending, half = b"", b""  # the line so far; what a block has of a unit that ends in the next
     skipping, head = 0, b""  # bytes of an overlong line already let go, and the first of them
@@ -107,7 +107,7 @@ def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> I
         for raw in whole:
             size = skipping + len(raw)
             is_too_long = size > LONGEST_LINE
-            yield Line(start, head or raw[:QUOTE] if is_too_long else raw, is_too_long)
+            yield RawLine(start, head or raw[:QUOTE] if is_too_long else raw, is_too_long)
             start += size + len(newline)
             skipping, head = 0, b""
         if len(pending) > LONGEST_LINE:
@@ -116,7 +116,7 @@ def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> I
             pending = b""
     pending += half
     if pending or skipping:
-        yield Line(start, head or pending, bool(skipping))
+        yield RawLine(start, head or pending, bool(skipping))
 
 
 def _split(data: bytes, newline: bytes) -> list[bytes]:
@@ -151,20 +151,20 @@ def _unpacked(bites: _Bites, source: Source) -> Iterator[bytes]:
             return _unpacked_streams(bites, lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY))
 
 
-def _unpacked_streams(bites: _Bites, new_engine: Callable[[], Any]) -> Iterator[bytes]:
+def _unpacked_streams(bites: _Bites, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
     """As `bz2.open` and `lzma.open`, which pass over a damaged second stream in silence."""
     data = bites.read(_BITE)
     while data:
-        engine = new_engine()
-        while not engine.eof:
-            if engine.needs_input and not data:
+        decompressor = new_decompressor()
+        while not decompressor.eof:
+            if decompressor.needs_input and not data:
                 data = bites.read(_BITE)
                 if not data:
                     raise EOFError("the file ends before its end-of-stream mark")
-            block = engine.decompress(data, max_length=_UNPACKED)
+            block = decompressor.decompress(data, max_length=_UNPACKED)
             data = b""
             if block:
                 yield block
-        data = engine.unused_data.lstrip(b"\0")  # zeros between streams are padding
+        data = decompressor.unused_data.lstrip(b"\0")  # zeros between streams are padding
         while not data and (more := bites.read(_BITE)):
             data = more.lstrip(b"\0")

@@ -24,7 +24,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
-from polyseme.files import (
+from polyseme.limits import JSON_BYTES, WEIGHTS_BYTES, check_size, read_bytes, read_json
+from polyseme.storage.files import (
     WORK,
     canonical_json,
     clear_work,
@@ -34,8 +35,7 @@ from polyseme.files import (
     publish_folder,
     scratch_folder,
 )
-from polyseme.folders import files_told
-from polyseme.limits import JSON_BYTES, WEIGHTS_BYTES, check_size, read_bytes, read_json
+from polyseme.storage.folders import listed_files
 
 _WEIGHTS, _OPTIMIZER, _STATE = "weights.safetensors", "optimizer.safetensors", "state.json"
 _MANIFEST = "manifest.json"
@@ -85,8 +85,8 @@ class Checkpoints:
         """Return only when the checkpoint is on the disk; then remove those no longer needed."""
         step = checkpoint.state["step"]
         with scratch_folder(self._scratch_beside) as scratch:
-            save_file(_apart(checkpoint.weights), scratch / _WEIGHTS)
-            save_file(_apart(checkpoint.optimizer_state), scratch / _OPTIMIZER)
+            save_file(_unshared(checkpoint.weights), scratch / _WEIGHTS)
+            save_file(_unshared(checkpoint.optimizer_state), scratch / _OPTIMIZER)
             # Not in order of names: the first measure is the one that is watched.
             (scratch / _STATE).write_text(json.dumps(checkpoint.state, indent=1), "utf-8")
             (scratch / _MANIFEST).write_bytes(_describe(scratch))
@@ -122,12 +122,12 @@ class Checkpoints:
                 on_refused(step, str(error))
         if steps:
             raise TrainingError(
-                f"None of the {len(steps)} checkpoints in {self._folder} is sound. To begin anew, "
+                f"None of the {len(steps)} checkpoints in {self._folder} is sound. To start again, "
                 "remove that folder."
             )
         return None
 
-    def set_aside(self, step: int) -> Path:
+    def quarantine(self, step: int) -> Path:
         """Move a damaged checkpoint out of the way of the one that will take its place."""
         if self._is_linked:
             raise TrainingError(
@@ -135,8 +135,8 @@ class Checkpoints:
                 f"{self._folder.readlink()}, where nothing is moved. Move it away yourself."
             )
         number = len(list(own_folder(self._refused).iterdir()))
-        aside = self._refused / f"{number:03d}-{self.path(step).name}"
-        return self.path(step).rename(aside)
+        moved = self._refused / f"{number:03d}-{self.path(step).name}"
+        return self.path(step).rename(moved)
 
     def tidy(self, *, best_step: int | None = None) -> None:
         """Do what a kill in the midst of a save has left undone."""
@@ -197,7 +197,7 @@ def _describe(folder: Path) -> bytes:
 def _is_checkpoint(folder: Path) -> bool:
     """Whether all that is in a folder are files of a checkpoint, as long as its manifest tells."""
     try:
-        files = files_told(read_json(folder / _MANIFEST))
+        files = listed_files(read_json(folder / _MANIFEST))
         sizes = {path.name: path.lstat().st_size for path in folder.iterdir()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
@@ -205,12 +205,12 @@ def _is_checkpoint(folder: Path) -> bool:
     return not folder.is_symlink() and sizes == {name: files[name]["bytes"] for name in files}
 
 
-def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors that share no memory, as the format demands; tied weights are written twice."""
-    apart: dict[str, Tensor] = {}
+    unshared: dict[str, Tensor] = {}
     seen = set()
-    for name, tensor in tensors.items():
-        place = tensor.untyped_storage().data_ptr()
-        apart[name] = tensor.detach().clone() if place in seen else tensor.detach().contiguous()
-        seen.add(place)
-    return apart
+    for name, tensor in ((name, tensor.detach()) for name, tensor in tensors.items()):
+        storage = tensor.untyped_storage().data_ptr()
+        unshared[name] = tensor.clone() if storage in seen else tensor.contiguous()
+        seen.add(storage)
+    return unshared

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from polyseme.engines import hold_folder
 from polyseme.errors import TrainingError, TrainingStoppedError
-from polyseme.files import disk_faults_explained
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import disk_faults_explained
+from polyseme.storage.locks import hold_folder
 from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -26,15 +26,15 @@ from polyseme.training.checkpoint import (
 )
 from polyseme.training.guard import LossSpikeGuard
 from polyseme.training.optimizer import optimizer_state_of
-from polyseme.training.processes import DistributedContext, gathered
+from polyseme.training.processes import DistributedContext, process_group
 from polyseme.training.resume import Restored, describe_run, restore
 from polyseme.training.runlog import RunLog
 from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.signals import StopRequest, stop_signals
 from polyseme.training.state import Outcome
-from polyseme.training.step import Measured, Stepper
-from polyseme.training.train_module import Batch, Position, TrainModule
+from polyseme.training.step import Stepper, StepResult
+from polyseme.training.train_module import Position, TrainBatch, TrainModule
 
 
 def train(
@@ -51,7 +51,7 @@ def train(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(disk_faults_explained(folder))
-        distributed = stack.enter_context(gathered(config))
+        distributed = stack.enter_context(process_group(config))
         stop = stack.enter_context(stop_signals())
         if distributed.is_main:
             folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class _Run:
         self.distributed, self.progress = distributed, progress
         self.module = train_module.module.to(distributed.device)
         self.stepper = Stepper(self.module, config, distributed, train_module.param_groups())
-        self.checkpoints = Checkpoints(folder, keep=config.keep)
+        self.checkpoints = Checkpoints(folder, keep=config.keep_checkpoints)
         self.described = describe_run(train_module, config, distributed)
         found = restore(
             self.module,
@@ -91,7 +91,7 @@ class _Run:
         if distributed.is_main:
             self.checkpoints.tidy(best_step=self._step_to_keep())
         self.stepper.wrap()
-        self.guard = LossSpikeGuard(config.when_not_finite, state.losses, state.in_a_row)
+        self.guard = LossSpikeGuard(config.on_nonfinite, state.losses, state.consecutive_skips)
         self.saved_step = None if found.is_new else state.step
         self.refused = len(found.refused)
         self.log = (
@@ -104,7 +104,7 @@ class _Run:
     def _tell_found(self, found: Restored) -> None:
         """What the user should know of the checkpoints there were."""
         for path, reason in found.refused.items():
-            self._tell(f"A damaged checkpoint was set aside as {path}: {reason}.", "refused")
+            self._tell(f"A damaged checkpoint was moved to {path}: {reason}.", "refused")
         if not found.is_new:
             message = f"Going on after step {found.state.step:,}. {found.note}".rstrip()
             self._tell(message, "resumed", **({"changed": found.changed} if found.changed else {}))
@@ -119,11 +119,11 @@ class _Run:
         self.module.train()
         self.progress.start("Training", self.config.steps)
         self.progress.update(self.state.step)
-        self._measure_if_due()  # a stop may have left it undone
+        self._evaluate_if_due()  # a stop may have left it undone
         stream = self.train_module.batches(self.state.position)
         while not self._is_over():
             self._step(*next(stream), stop)
-            self._measure_if_due()
+            self._evaluate_if_due()
             if self._is_time_to_save():
                 self._save()
         self._save()
@@ -145,22 +145,22 @@ class _Run:
         is_hopeless = patience is not None and self.state.since_best >= patience
         return self.state.step >= self.config.steps or is_hopeless
 
-    def _step(self, batch: Batch, position: Position, stop: StopRequest) -> None:
+    def _step(self, batch: TrainBatch, position: Position, stop: StopRequest) -> None:
         """One batch, from loss to log line; then the end, if a signal asks for it."""
         state = self.state
-        measured = self.stepper.forward_backward(
+        result = self.stepper.forward_backward(
             batch, step=state.step, wants_stop=stop.by is not None
         )
         rate = learning_rate_at(state.step, self.config)
-        if self._admits(measured):
-            self.stepper.optimizer_step(measured.gradient_norm, rate)
+        if self._passes_guard(result):
+            self.stepper.optimizer_step(result.gradient_norm, rate)
         else:
             state.skipped += 1
         state.step += 1
         state.position = dict(position)
         state.words += batch.num_words
-        self._note_step(measured, rate, batch.num_words)
-        if measured.wants_stop or (self.distributed.size == 1 and stop.by):
+        self._log_step(result, rate, batch.num_words)
+        if result.wants_stop or (self.distributed.world_size == 1 and stop.by):
             self._save()
             self._tell(f"Stopped by {stop.by or 'a signal'} after step {state.step:,}.", "stopped")
             raise TrainingStoppedError(
@@ -168,38 +168,38 @@ class _Run:
                 f"{self.config.steps:,}; all is saved. The same command goes on from there."
             )
 
-    def _admits(self, measured: Measured) -> bool:
+    def _passes_guard(self, result: StepResult) -> bool:
         """Whether the step may be taken. If that ends the run, what is good is saved first."""
         step = self.state.step + 1
         try:
-            is_good = self.guard.check(measured.loss, measured.gradient_norm, step=step)
+            is_good = self.guard.check(result.loss, result.gradient_norm, step=step)
         except TrainingError:
             self._save()
             raise
         if not is_good:
-            self._tell(f"Step {step:,} was left out: loss {measured.loss:.4g}.", "skipped")
+            self._tell(f"Step {step:,} was skipped: loss {result.loss:.4g}.", "skipped")
         return is_good
 
-    def _note_step(self, measured: Measured, rate: float, words: int) -> None:
+    def _log_step(self, result: StepResult, rate: float, words: int) -> None:
         before, now = self.state.seconds, time.monotonic()
         self.state.seconds = now - self.began
         speed = words / max(1e-9, self.state.seconds - before)
         if self.log is not None:
             self.log.step(
                 self.state.step,
-                loss=measured.loss,
-                parts=measured.parts,
+                loss=result.loss,
+                parts=result.parts,
                 learning_rate=rate,
-                gradient_norm=measured.gradient_norm,
+                gradient_norm=result.gradient_norm,
                 words_per_second=round(speed, 1),
                 seconds=round(self.state.seconds, 3),
             )
         if now - self.told_at > 0.2 or self.state.step == self.config.steps:
             self.told_at = now
-            note = f"loss {measured.loss:.4f}, {speed:,.0f} words/s"
+            note = f"loss {result.loss:.4f}, {speed:,.0f} words/s"
             self.progress.update(self.state.step, note)
 
-    def _measure_if_due(self) -> None:
+    def _evaluate_if_due(self) -> None:
         """Measure on held-out data after each interval and at the end, once."""
         state = self.state
         is_due = state.step % self.config.evaluate_every == 0 or state.step == self.config.steps
@@ -211,7 +211,7 @@ class _Run:
             with torch.no_grad():
                 measures = self.train_module.evaluate()
             self.module.train()
-        is_best = state.take_measures(self.distributed.broadcast_object(measures))
+        is_best = state.record_measures(self.distributed.broadcast_object(measures))
         if self.log is not None:
             self.log.measures(state.step, state.measures)
         if is_best and self.config.patience is not None:
@@ -227,7 +227,8 @@ class _Run:
         state = self.state
         if self.log is None or self.saved_step == state.step:
             return
-        state.losses, state.in_a_row = self.guard.losses, self.guard.in_a_row
+        state.losses = self.guard.losses
+        state.consecutive_skips = self.guard.consecutive_skips
         rest = {"step": state.step, "run": state.as_json(), **self.described}
         optimizer_state = optimizer_state_of(self.stepper.optimizer, self.module)
         self.log.flush()
@@ -253,8 +254,8 @@ class _Run:
         for tensor in self.module.state_dict().values():
             self.distributed.broadcast(tensor)
 
-    def _tell(self, message: str, event: str, **facts: Any) -> None:
+    def _tell(self, message: str, event: str, **metadata: Any) -> None:
         """To the user and to the log."""
         self.progress.log(message)
         if self.log is not None:
-            self.log.event(self.state.step, event, message=message, **facts)
+            self.log.event(self.state.step, event, message=message, **metadata)

@@ -12,7 +12,7 @@ def keep_freed_memory() -> bool:
     """Ask glibc to keep freed blocks of any size for the next allocation.
 
     By default it returns large blocks to the system at once, and each step gets every page of every
-    large tensor anew, zeroed by the kernel: a third of a training step's time on a processor.
+    large tensor again, zeroed by the kernel: a third of a training step's time on a processor.
     Says whether it could be done; elsewhere the program is merely slower.
     """
     if not sys.platform.startswith("linux"):

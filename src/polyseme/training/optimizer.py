@@ -73,7 +73,7 @@ def optimizer_state_of(optimizer: torch.optim.AdamW, module: nn.Module) -> dict[
 def restore_optimizer_state(
     optimizer: torch.optim.AdamW, module: nn.Module, optimizer_state: Mapping[str, Tensor]
 ) -> None:
-    """Make an optimizer remember what `moments_of` gave."""
+    """Make an optimizer remember what `optimizer_state_of` gave."""
     left = dict(optimizer_state)
     for name, parameter in module.named_parameters():
         keys = [f"{moment}/{name}" for moment in _MOMENTS]
@@ -84,11 +84,11 @@ def restore_optimizer_state(
             raise TrainingError(f"The optimizer's memory of {name} is not complete.")
         if not mean.shape == square.shape == parameter.shape:
             raise TrainingError(f"The optimizer's memory of {name} does not fit the parameter.")
-        place = parameter.device
+        device = parameter.device
         optimizer.state[parameter] = {
-            "step": step.to(place if optimizer.defaults["fused"] else "cpu"),
-            "exp_avg": mean.to(place),
-            "exp_avg_sq": square.to(place),
+            "step": step.to(device if optimizer.defaults["fused"] else "cpu"),
+            "exp_avg": mean.to(device),
+            "exp_avg_sq": square.to(device),
         }
     if left:
         raise TrainingError(f"The optimizer remembers parameters that are not there: {list(left)}.")

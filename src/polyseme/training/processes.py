@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from polyseme.errors import ConfigError, TrainingError
+from polyseme.devices import choose_device
+from polyseme.errors import TrainingError
 from polyseme.training.settings import TrainingConfig
 
 
@@ -25,7 +26,7 @@ class DistributedContext:
     """This process among all that share the work."""
 
     rank: int
-    size: int
+    world_size: int
     device: str
 
     @property
@@ -33,38 +34,38 @@ class DistributedContext:
         """Only the first reads and writes files, and measures."""
         return self.rank == 0
 
-    def total(self, values: Tensor) -> Tensor:
-        """Values added up over all processes."""
-        if self.size > 1:
+    def all_reduce(self, values: Tensor) -> Tensor:
+        """Values summed over all processes."""
+        if self.world_size > 1:
             torch.distributed.all_reduce(values)
         return values
 
     def broadcast(self, tensor: Tensor) -> None:
         """Overwrite a tensor with the first process's."""
-        if self.size > 1:
+        if self.world_size > 1:
             torch.distributed.broadcast(tensor, src=0)
 
     def broadcast_object(self, value: Any) -> Any:
-        """What the first process says, as JSON; what others pass is not looked at."""
-        if self.size == 1:
+        """The first process's value, as JSON; what others pass is not looked at."""
+        if self.world_size == 1:
             return value
         # Not broadcast_object_list: it would unpack whatever came over the network as code.
-        said = json.dumps(value).encode() if self.is_main else b""
-        length = torch.tensor([len(said)], device=self.device)
+        encoded = json.dumps(value).encode() if self.is_main else b""
+        length = torch.tensor([len(encoded)], device=self.device)
         self.broadcast(length)
-        letters = torch.zeros(int(length.item()), dtype=torch.uint8, device=self.device)
+        buffer = torch.zeros(int(length.item()), dtype=torch.uint8, device=self.device)
         if self.is_main:
-            letters.copy_(torch.frombuffer(bytearray(said), dtype=torch.uint8))
-        self.broadcast(letters)
-        return json.loads(bytes(letters.tolist()))
+            buffer.copy_(torch.frombuffer(bytearray(encoded), dtype=torch.uint8))
+        self.broadcast(buffer)
+        return json.loads(bytes(buffer.tolist()))
 
     def wrap(self, module: nn.Module) -> nn.Module:
         """The module as it is called: with gradients averaged over the processes."""
-        if self.size == 1:
+        if self.world_size == 1:
             return module
-        places = [torch.device(self.device)] if self.device.startswith("cuda") else None
+        device_ids = [torch.device(self.device)] if self.device.startswith("cuda") else None
         return nn.parallel.DistributedDataParallel(
-            module, device_ids=places, gradient_as_bucket_view=True
+            module, device_ids=device_ids, gradient_as_bucket_view=True
         )
 
 
@@ -79,23 +80,23 @@ def is_main_process() -> bool:
 
 
 @contextlib.contextmanager
-def gathered(config: TrainingConfig) -> Iterator[DistributedContext]:
+def process_group(config: TrainingConfig) -> Iterator[DistributedContext]:
     """The processes this one belongs to, for as long as it works together."""
-    size = num_processes()
+    world_size = num_processes()
     device = choose_device(None if config.device == "auto" else config.device)
-    if size == 1:
+    if world_size == 1:
         yield DistributedContext(0, 1, device)
         return
     if device == "cuda":
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(device)
-    with _lost_processes_explained(size, config.timeout_minutes):
+    with _lost_processes_explained(world_size, config.timeout_minutes):
         torch.distributed.init_process_group(
             "nccl" if device.startswith("cuda") else "gloo",
             timeout=timedelta(minutes=config.timeout_minutes),
         )
         try:
-            yield DistributedContext(torch.distributed.get_rank(), size, device)
+            yield DistributedContext(torch.distributed.get_rank(), world_size, device)
             torch.distributed.barrier()  # the first is still saving when the others are done
         finally:
             gc.collect()  # a wrapped module left over would hold the group beyond its end
@@ -103,7 +104,7 @@ def gathered(config: TrainingConfig) -> Iterator[DistributedContext]:
 
 
 @contextlib.contextmanager
-def _lost_processes_explained(size: int, timeout_minutes: float) -> Iterator[None]:
+def _lost_processes_explained(world_size: int, timeout_minutes: float) -> Iterator[None]:
     """Say in words that another process has died or hangs; this one cannot go on without it."""
     try:
         yield
@@ -112,20 +113,10 @@ def _lost_processes_explained(size: int, timeout_minutes: float) -> Iterator[Non
         if not isinstance(error, torch.distributed.DistError) and "gloo" not in str(error):
             raise
         is_late = "timed out" in str(error).lower()
-        late = f"did not answer for {60 * timeout_minutes:,.0f} s (training.timeout_minutes)"
+        fault = "has ended before the others"
+        if is_late:
+            fault = f"did not answer for {60 * timeout_minutes:,.0f} s (training.timeout_minutes)"
         raise TrainingError(
-            f"One of the {size} processes {late if is_late else 'has ended before the others'}, "
-            "so this one stops, too. What that process said last tells why. The same command "
-            "goes on from the newest checkpoint."
+            f"One of the {world_size} processes {fault}, so this one stops, too. What that process "
+            "said last tells why. The same command goes on from the newest checkpoint."
         ) from error
-
-
-def choose_device(wish: str | None) -> str:
-    """The device asked for, or the first there is of cuda, mps and cpu."""
-    has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wish is None:
-        return next(kind for kind, is_there in has.items() if is_there)
-    if not has.get(wish.partition(":")[0], False):
-        there = ", ".join(kind for kind, is_there in has.items() if is_there)
-        raise ConfigError(f"device = {wish!r} is not available here. Available: {there}.")
-    return wish

@@ -12,7 +12,7 @@ from polyseme.errors import ConfigError
 from polyseme.training.checkpoint import Checkpoint, Checkpoints, restore_weights
 from polyseme.training.optimizer import optimizer_state_of, restore_optimizer_state
 from polyseme.training.processes import DistributedContext
-from polyseme.training.settings import TrainingConfig, numbers_of
+from polyseme.training.settings import TrainingConfig, fingerprint_of
 from polyseme.training.state import RunState
 from polyseme.training.train_module import TrainModule
 
@@ -25,10 +25,10 @@ class Restored:
 
     state: RunState
     refused: dict[str, str]
-    """Checkpoints set aside, each with the reason."""
+    """Checkpoints quarantined, each with the reason."""
     is_new: bool
     changed: Changed = field(default_factory=dict)
-    """What the run was made with and is not any more: each value before, and now."""
+    """What has changed in the run's environment: each value before, and now."""
 
     @property
     def note(self) -> str:
@@ -44,11 +44,14 @@ def describe_run(
 ) -> dict[str, Any]:
     """What a checkpoint tells of its run, as JSON gives it back.
 
-    The fingerprint must stay the same while a run is continued; what it is made with may change.
+    The fingerprint must stay the same while a run is continued; its environment may change.
     """
     whole = {
-        "fingerprint": {"train_module": train_module.fingerprint(), "training": numbers_of(config)},
-        "made_with": train_module.environment(
+        "fingerprint": {
+            "train_module": train_module.fingerprint(),
+            "training": fingerprint_of(config),
+        },
+        "environment": train_module.environment(
             device=distributed.device, precision=config.precision
         ),
     }
@@ -66,7 +69,7 @@ def restore(
 ) -> Restored:
     """Put the newest sound checkpoint into module and optimizer, in every process.
 
-    Only the first process reads files; the others hear from it.
+    Only the first process reads files; it broadcasts to the others.
     """
     faults: dict[int, str] = {}
     found: Checkpoint | None = None
@@ -76,18 +79,20 @@ def restore(
         _check_same_run(found.state["fingerprint"], described["fingerprint"])
         restore_weights(module, found.weights)
         restore_optimizer_state(optimizer, module, found.optimizer_state)
-    refused = {str(checkpoints.set_aside(step)): fault for step, fault in faults.items()}
-    said = None
+    refused = {str(checkpoints.quarantine(step)): fault for step, fault in faults.items()}
+    message = None
     if found is not None:
-        changed = _changed(found.state["made_with"], described["made_with"])
+        changed = _changed(found.state["environment"], described["environment"])
         shapes = _shapes(found.optimizer_state)
-        said = {"run": found.state["run"], "optimizer_state": shapes, "changed": changed}
-    said = distributed.broadcast_object(said)
-    if said is None:
+        message = {"run": found.state["run"], "optimizer_state": shapes, "changed": changed}
+    message = distributed.broadcast_object(message)
+    if message is None:
         return Restored(RunState(), refused, is_new=True)
-    if distributed.size > 1:
-        _broadcast_optimizer_state(module, optimizer, said["optimizer_state"], distributed)
-    return Restored(RunState.from_json(said["run"]), refused, is_new=False, changed=said["changed"])
+    if distributed.world_size > 1:
+        _broadcast_optimizer_state(module, optimizer, message["optimizer_state"], distributed)
+    return Restored(
+        RunState.from_json(message["run"]), refused, is_new=False, changed=message["changed"]
+    )
 
 
 def _broadcast_optimizer_state(

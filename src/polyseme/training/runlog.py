@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import MissingExtraError
-from polyseme.files import own_folder, scratch_for
 from polyseme.limits import parse_json, read_lines
+from polyseme.storage.files import own_folder, scratch_for
 from polyseme.training.state import RunState
 
 NAME = "run.jsonl"
@@ -37,10 +37,10 @@ class RunLog:
         self._written = time.monotonic()
         self._board = _board(folder / "tensorboard", state.step) if tensorboard else None
 
-    def step(self, step: int, *, loss: float, **facts: Any) -> None:
+    def step(self, step: int, *, loss: float, **metadata: Any) -> None:
         """One step and what is known of it."""
-        self._add({"step": step, "loss": loss, "loss_exactly": loss.hex(), **facts})
-        numbers = {"loss": loss, **{k: v for k, v in facts.items() if isinstance(v, float)}}
+        self._add({"step": step, "loss": loss, "loss_exactly": loss.hex(), **metadata})
+        numbers = {"loss": loss, **{k: v for k, v in metadata.items() if isinstance(v, float)}}
         self._draw("training", numbers, step)
 
     def measures(self, step: int, measures: dict[str, float]) -> None:
@@ -48,9 +48,9 @@ class RunLog:
         self._add({"step": step, "measures": measures})
         self._draw("held_out", measures, step)
 
-    def event(self, step: int, event: str, **facts: Any) -> None:
+    def event(self, step: int, event: str, **metadata: Any) -> None:
         """Something that does not happen in every run."""
-        self._add({"step": step, "event": event, **facts})
+        self._add({"step": step, "event": event, **metadata})
         self._write()
 
     def flush(self) -> None:
@@ -97,9 +97,9 @@ def _cut(path: Path, state: RunState) -> None:
     end = 0
     for line in read_lines(path):
         try:
-            facts = parse_json(line.decode())
-            done = state.measured_at if "measures" in facts else state.step
-            is_over = not line.endswith(b"\n") or facts["step"] > done
+            metadata = parse_json(line.decode())
+            done = state.measured_at if "measures" in metadata else state.step
+            is_over = not line.endswith(b"\n") or metadata["step"] > done
         except (ValueError, KeyError, TypeError):
             is_over = True
         if is_over:

@@ -7,10 +7,10 @@ from polyseme.training.settings import TrainingConfig
 
 def learning_rate_at(step: int, config: TrainingConfig) -> float:
     """Learning rate of a step, counted from 0: a straight rise, then the decay."""
-    rising = round(config.warmup * config.steps)
-    if step < rising:
-        return config.learning_rate * (step + 1) / rising
-    done = (step - rising) / max(1, config.steps - rising)
+    warmup_steps = round(config.warmup_ratio * config.steps)
+    if step < warmup_steps:
+        return config.learning_rate * (step + 1) / warmup_steps
+    done = (step - warmup_steps) / max(1, config.steps - warmup_steps)
     match config.decay:
         case "cosine":
             return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))

@@ -14,16 +14,16 @@ class TrainingConfig(Settings):
     """How many times the parameters are changed."""
     learning_rate: float = Field(default=2e-3, gt=0)
     """The highest learning rate, reached at the end of the warm-up."""
-    warmup: float = Field(default=0.02, ge=0, le=1)
+    warmup_ratio: float = Field(default=0.02, ge=0, le=1)
     """Share of the steps in which the learning rate rises from near zero."""
     decay: Literal["cosine", "linear", "none"] = "cosine"
     """How the learning rate falls after the warm-up, to zero at the end; or that it does not."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay of matrices; vectors, such as biases, are never decayed."""
-    clip_norm: float = Field(default=1.0, gt=0)
-    """Longest gradient allowed, as Euclidean norm over all parameters; longer ones are scaled."""
-    accumulate: int = Field(default=1, ge=1, le=1_024)
-    """Parts each process works through one after the other in a step: less memory, same result."""
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradients of a larger Euclidean norm, over all parameters, are scaled down to this one."""
+    gradient_accumulation_steps: int = Field(default=1, ge=1, le=1_024)
+    """Micro-batches each process works through in a step: less memory, same result."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers used inside the module; parameters are float32 in either case."""
     seed: int = Field(default=1, ge=0)
@@ -32,14 +32,15 @@ class TrainingConfig(Settings):
     """Minutes between checkpoints: the most work a crash can take."""
     save_steps: int | None = Field(default=None, ge=1)
     """Also save whenever the number of steps is a multiple of this."""
-    keep: int = Field(default=2, ge=1)
-    """How many of the newest checkpoints are kept. One more is a spare if the newest is damaged."""
+    keep_checkpoints: int = Field(default=2, ge=1)
+    """How many of the newest checkpoints are kept while training: the second is a spare, should the
+    newest be damaged."""
     evaluate_every: int = Field(default=1000, ge=1)
     """Steps between measurements on held-out data; the last step is always measured."""
     patience: int | None = Field(default=None, ge=1)
     """Measurements without improvement after which the run stops, ending with the best weights."""
-    when_not_finite: Literal["halt", "skip"] = "halt"
-    """What to do when a loss or gradient is not finite, or leaps up: stop, or leave it out."""
+    on_nonfinite: Literal["raise", "skip"] = "raise"
+    """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
     timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
@@ -48,12 +49,12 @@ class TrainingConfig(Settings):
     """Write TensorBoard events beside the run log (extra [tensorboard])."""
 
 
-_CHANGES_NUMBERS = (
-    *("steps", "learning_rate", "warmup", "decay", "weight_decay", "clip_norm"),
+_CHANGE_WEIGHTS = (
+    *("steps", "learning_rate", "warmup_ratio", "decay", "weight_decay", "max_grad_norm"),
     *("precision", "seed"),
 )
 
 
-def numbers_of(config: TrainingConfig) -> dict[str, Any]:
+def fingerprint_of(config: TrainingConfig) -> dict[str, Any]:
     """The settings that change what is learnt: a run can only be continued with the same."""
-    return config.model_dump(mode="json", include=set(_CHANGES_NUMBERS))
+    return config.model_dump(mode="json", include=set(_CHANGE_WEIGHTS))

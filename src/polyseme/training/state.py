@@ -10,18 +10,18 @@ class RunState:
     """Everything a run must know to go on as if it had never stopped."""
 
     step: int = 0
-    """Steps done, those left out included."""
+    """Steps done, those skipped included."""
     position: dict[str, int] = field(default_factory=dict)
     """Where the stream of batches stands."""
     words: int = 0
     seconds: float = 0.0
     """Time spent, earlier sessions included."""
     skipped: int = 0
-    """Steps the guard has left out."""
+    """Steps the guard has skipped."""
     losses: list[float] = field(default_factory=list)
     """The guard's window."""
-    in_a_row: int = 0
-    """Steps the guard has just left out, one after the other."""
+    consecutive_skips: int = 0
+    """Steps the guard has just skipped, one after the other."""
     measures: dict[str, float] = field(default_factory=dict)
     """Held-out measures, as last taken."""
     measured_at: int = 0
@@ -40,7 +40,7 @@ class RunState:
         """Numbers survive exactly: JSON writes a float with all the digits it needs."""
         return asdict(self)
 
-    def take_measures(self, measures: dict[str, float]) -> bool:
+    def record_measures(self, measures: dict[str, float]) -> bool:
         """Note new measures; True if the first of them is the best so far."""
         self.measures = measures
         self.measured_at = self.step
@@ -66,6 +66,6 @@ class Outcome:
     best_step: int
     """The step with the best first measure; 0 if nothing was measured."""
     skipped: int
-    """Steps left out because of their loss or gradient."""
+    """Steps skipped because of their loss or gradient."""
     refused: int
     """Checkpoints found damaged in this session."""

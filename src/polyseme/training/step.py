@@ -16,12 +16,12 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from polyseme.training.optimizer import ParamGroup, build_optimizer, set_learning_rate
 from polyseme.training.processes import DistributedContext
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.train_module import Batch
+from polyseme.training.train_module import TrainBatch
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a batch says of the parameters as they are; the same in every process."""
+class StepResult:
+    """Loss and gradient norm of a batch, before the parameters change; equal in every process."""
 
     parts: dict[str, float]
     """Each part of the loss, as mean over the whole batch's predictions."""
@@ -48,73 +48,73 @@ class Stepper:
         self._config = config
         self._distributed = distributed
         self._module = module
-        self._called = module
+        self._wrapped = module
         self.optimizer = build_optimizer(module, config, param_groups)
         self._trained = [p for p in module.parameters() if p.requires_grad]
 
     def wrap(self) -> None:
         """Begin to work with the other processes, all with the first one's weights."""
-        self._called = self._distributed.wrap(self._module)
+        self._wrapped = self._distributed.wrap(self._module)
 
     def unwrap(self) -> None:
         """End the work with the other processes."""
-        self._called = self._module
+        self._wrapped = self._module
 
-    def forward_backward(self, batch: Batch, *, step: int, wants_stop: bool) -> Measured:
+    def forward_backward(self, batch: TrainBatch, *, step: int, wants_stop: bool) -> StepResult:
         """Work out loss and gradients of a batch. Waits for the device once, at the end."""
         self.optimizer.zero_grad()
-        k = self._config.accumulate
+        k = self._config.gradient_accumulation_steps
         parts = sum(
-            self._work_on(batch, self._distributed.rank * k + j, step=step, is_last=j == k - 1)
+            self._backward(batch, self._distributed.rank * k + j, step=step, is_last=j == k - 1)
             for j in range(k)
         )
         assert isinstance(parts, Tensor)
         norm = get_total_norm([p.grad for p in self._trained if p.grad is not None])
         # The norm is that of the gradients of all, alike everywhere but for the last bit; its
         # mean is alike to the last bit, so that no process decides otherwise than the rest.
-        others = [norm / self._distributed.size, norm.new_tensor(float(wants_stop))]
-        values = self._distributed.total(torch.cat([parts, torch.stack(others)])).tolist()
+        others = [norm / self._distributed.world_size, norm.new_tensor(float(wants_stop))]
+        values = self._distributed.all_reduce(torch.cat([parts, torch.stack(others)])).tolist()
         *losses, gradient_norm, stops = values
-        return Measured(dict(zip(batch.counts, losses, strict=True)), gradient_norm, stops > 0)
+        return StepResult(dict(zip(batch.counts, losses, strict=True)), gradient_norm, stops > 0)
 
     def optimizer_step(self, gradient_norm: float, learning_rate: float) -> None:
         """Change the parameters by the gradients just worked out."""
-        if gradient_norm > self._config.clip_norm:
-            length = torch.tensor(gradient_norm, device=self._distributed.device)
-            clip_grads_with_norm_(self._trained, self._config.clip_norm, length)
+        if gradient_norm > self._config.max_grad_norm:
+            norm = torch.tensor(gradient_norm, device=self._distributed.device)
+            clip_grads_with_norm_(self._trained, self._config.max_grad_norm, norm)
         set_learning_rate(self.optimizer, learning_rate)
         self.optimizer.step()
 
-    def _work_on(self, batch: Batch, number: int, *, step: int, is_last: bool) -> Tensor:
-        """Add one share's gradients to those there. Returns its part of each loss, (parts,)."""
-        of = self._distributed.size * self._config.accumulate
-        share = batch if of == 1 else batch.share(number, of=of)
-        # All chance in a share grows from its number: nothing to save, nothing that depends on
-        # how many processes there are or what one of them did before.
-        _seed(seed_of(self._config.seed, step, number), self._distributed.device)
-        with self._without_talk(is_last):
-            with self._precision():
-                sums = self._called(share.to(self._distributed.device))
+    def _backward(self, batch: TrainBatch, rank: int, *, step: int, is_last: bool) -> Tensor:
+        """Add one shard's gradients to those there. Returns its part of each loss, (parts,)."""
+        num_shards = self._distributed.world_size * self._config.gradient_accumulation_steps
+        shard = batch if num_shards == 1 else batch.shard(rank, num_shards)
+        # A shard's seed comes from its rank: nothing to save, nothing that depends on how many
+        # processes there are or what one of them did before.
+        _seed(shard_seed(self._config.seed, step, rank), self._distributed.device)
+        with self._no_sync(is_last):
+            with self._autocast():
+                sums = self._wrapped(shard.to(self._distributed.device))
             parts = torch.stack([sums[p].float() / max(1, n) for p, n in batch.counts.items()])
             # Averaged over processes on the way; we want the sum.
-            (parts.sum() * self._distributed.size).backward()  # type: ignore[no-untyped-call]
+            (parts.sum() * self._distributed.world_size).backward()  # type: ignore[no-untyped-call]
         return parts.detach()
 
-    def _precision(self) -> Any:
+    def _autocast(self) -> Any:
         if self._config.precision == "float32":
             return contextlib.nullcontext()
         return torch.autocast(self._distributed.device.split(":")[0], dtype=torch.bfloat16)
 
-    def _without_talk(self, is_last: bool) -> Any:
-        """Gradients travel between processes once a step, with the last share."""
-        if is_last or not isinstance(self._called, nn.parallel.DistributedDataParallel):
+    def _no_sync(self, is_last: bool) -> Any:
+        """Gradients are averaged over processes once a step, with the last shard."""
+        if is_last or not isinstance(self._wrapped, nn.parallel.DistributedDataParallel):
             return contextlib.nullcontext()
-        return self._called.no_sync()
+        return self._wrapped.no_sync()
 
 
-def seed_of(seed: int, step: int, share: int) -> int:
-    """A number that looks random for each step and share."""
-    digest = hashlib.sha256(f"{seed} {step} {share}".encode()).digest()
+def shard_seed(seed: int, step: int, rank: int) -> int:
+    """A seed of its own for each step and shard."""
+    digest = hashlib.sha256(f"{seed} {step} {rank}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 

@@ -1,7 +1,7 @@
 """What the training loop knows of the thing it trains: a module, batches, losses. No language.
 
-A batch can be split among processes and into micro-batches; what it asks is counted over the
-whole batch, so a loss is the same mean however many processes share the work.
+A batch can be split among processes and into micro-batches; its predictions are counted over
+the whole batch, so a loss is the same mean however many processes share the work.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ Position = Mapping[str, int]
 """Where a stream of batches stands, as plain numbers; `{}` is the beginning."""
 
 
-class Batch(Protocol):
+class TrainBatch(Protocol):
     """What is worked on in one step, by all processes together."""
 
     @property
@@ -26,14 +26,14 @@ class Batch(Protocol):
     def num_words(self) -> int:
         """Words read, for the log."""
 
-    def share(self, number: int, of: int) -> "Batch":
-        """Share `number` (from 0) when the batch is split into `of`. All shares make the whole."""
+    def shard(self, rank: int, world_size: int) -> "TrainBatch":
+        """Shard `rank` (from 0) of `world_size`. All shards together are the whole batch."""
 
-    def to(self, device: str) -> "Batch":
+    def to(self, device: str) -> "TrainBatch":
         """The same on another device."""
 
 
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
+AnyBatch = TypeVar("AnyBatch", bound=TrainBatch)
 
 
 class TrainModule(Protocol):
@@ -54,7 +54,7 @@ class TrainModule(Protocol):
         """How parameters are trained that differ from the rest, by their names in the module."""
 
     def evaluate(self) -> dict[str, float]:
-        """Measures on held-out data, lower is better; the first is watched for early stopping."""
+        """Measures on held-out data. The first is watched for early stopping: lower is better."""
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued: settings and data, as JSON."""

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import PolysemeError
-from polyseme.tasks.account import Account
-from polyseme.tasks.examples import Classified, Tagged
+from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import read_examples
 from tasks.readers.making import reader
 
@@ -47,19 +48,19 @@ def test_any_bytes_are_read_counted_or_refused(
     path = tmp_path / "x.data.txt"
     path.write_bytes(data)
     path.with_name("x.gold.txt").write_bytes(b"1\n" * (data.count(b"\n") + 1))
-    account = Account()
+    stats = ExampleStats()
     try:
-        examples = list(read_examples(path, reader(**config), account))
+        examples = list(read_examples(path, reader(**config), stats))
     except PolysemeError:
         return
-    assert account.examples == len(examples)
-    assert account.read == account.kept + account.set_aside
+    assert stats.examples == len(examples)
+    assert stats.read == stats.kept + stats.rejected
     for example in examples:
         if isinstance(example, Tagged):
             assert len(example.words) == len(example.labels) > 0
             assert all(example.words)
             assert all(example.labels)
-            assert example.marked is None or example.marked < len(example.words)
+            assert example.target_index is None or example.target_index < len(example.words)
         elif isinstance(example, Classified):
             assert example.text
             assert example.label

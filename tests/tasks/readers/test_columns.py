@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import ConfigError, InputError
-from polyseme.tasks.examples import Tagged
+from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
 
@@ -17,7 +17,7 @@ def test_sentences_end_at_blank_lines_and_documents_marks_are_passed_over(tmp_pa
         Tagged(("EU", "rejects"), ("I-ORG", "O")),
         Tagged(("Peter",), ("I-PER",)),
     ]
-    assert (loaded.account.read, loaded.account.set_aside) == (2, 0)
+    assert (loaded.stats.read, loaded.stats.rejected) == (2, 0)
 
 
 def test_any_column_can_be_the_label_counted_from_either_end(tmp_path: Path) -> None:
@@ -73,18 +73,18 @@ def test_a_bad_line_spoils_its_sentence_alone_and_is_named(tmp_path: Path) -> No
         ("a", "b"),
         ("g",),
     ]
-    assert loaded.account.read == 4
-    assert loaded.account.kept == 2
-    assert loaded.account.reasons == {"wrong-number-of-columns": 2}
-    assert "line 5" in loaded.account.faults[0]
-    assert "line 8" in loaded.account.faults[1]
+    assert loaded.stats.read == 4
+    assert loaded.stats.kept == 2
+    assert loaded.stats.reasons == {"wrong-number-of-columns": 2}
+    assert "line 5" in loaded.stats.faults[0]
+    assert "line 8" in loaded.stats.faults[1]
 
 
 def test_bytes_that_are_no_text_spoil_one_sentence(tmp_path: Path) -> None:
     loaded = load(tmp_path, b"a O\n\nb\xff O\nc O\n\nd O\n", reader("columns"))
     assert len(loaded.examples) == 2
-    assert loaded.account.reasons == {"not-utf-8": 1}
-    assert "line 3" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"not-utf-8": 1}
+    assert "line 3" in loaded.stats.faults[0]
 
 
 def test_other_encodings_and_compressed_files_are_read(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_file_without_examples_is_an_error_that_says_why(tmp_path: Path) -> No
 def test_a_file_without_any_blank_line_is_not_taken_for_one_sentence(tmp_path: Path) -> None:
     loaded = load(tmp_path, "a O\n\n" + "b O\n" * 10_001, reader("columns"))
     assert len(loaded.examples) == 1
-    assert loaded.account.reasons == {"too-long": 1}
+    assert loaded.stats.reasons == {"too-long": 1}
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.tasks.examples import Tagged
+from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
 
@@ -65,11 +65,11 @@ def test_a_line_that_is_not_conllu_spoils_its_sentence_alone(tmp_path: Path) -> 
     text = row("1", "a", "X") + "\n" + "2\tb\tX\n\n" + row("1", "c", "X") + "\n"
     loaded = load(tmp_path, text, reader("conllu"))
     assert loaded.examples == [Tagged(("c",), ("X",))]
-    assert loaded.account.reasons == {"not-conllu": 1}
-    assert "line 2" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"not-conllu": 1}
+    assert "line 2" in loaded.stats.faults[0]
 
 
 def test_a_contraction_without_parts_is_no_sentence(tmp_path: Path) -> None:
     text = row("1-2", "du", "_") + "\n\n" + row("1", "c", "X") + "\n"
     loaded = load(tmp_path, text, reader("conllu", contractions="joined"))
-    assert loaded.account.reasons == {"not-conllu": 1}
+    assert loaded.stats.reasons == {"not-conllu": 1}

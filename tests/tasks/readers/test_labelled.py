@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from polyseme.tasks.examples import Classified
+from polyseme.tasks.families.classification import Classified
 from tasks.readers.making import load, reader
 
 
@@ -12,8 +12,8 @@ def test_the_first_word_is_the_label(tmp_path: Path) -> None:
         Classified(("How", "far", "is", "it", "?"), "0"),
         Classified(("yes",), "__label__x"),
     ]
-    assert loaded.account.reasons == {"no-text": 1}
-    assert "line 4" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"no-text": 1}
+    assert "line 4" in loaded.stats.faults[0]
 
 
 def test_running_text_stays_as_it_is(tmp_path: Path) -> None:
@@ -24,4 +24,4 @@ def test_running_text_stays_as_it_is(tmp_path: Path) -> None:
 def test_a_line_end_of_another_alphabet_does_not_end_a_line(tmp_path: Path) -> None:
     config = reader("labelled", encoding="latin-1")
     loaded = load(tmp_path, b"1 caf\xe9 a\x85b\n", config)
-    assert loaded.account.read == 1
+    assert loaded.stats.read == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.tasks.examples import Tagged
+from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
 TEXT = """# sent_id = 1
@@ -27,23 +27,25 @@ def test_each_predicate_is_an_example_of_its_own(tmp_path: Path) -> None:
     loaded = load(tmp_path, TEXT, reader("propbank"))
     assert loaded.examples == [
         Tagged(
-            WORDS, ("B-ARG0", "B-V", "B-ARG1", "I-ARG1", "B-ARG2", "I-ARG2", "I-ARG2"), marked=1
+            WORDS,
+            ("B-ARG0", "B-V", "B-ARG1", "I-ARG1", "B-ARG2", "I-ARG2", "I-ARG2"),
+            target_index=1,
         ),
-        Tagged(WORDS, ("O", "O", "B-ARG0", "I-ARG0", "O", "B-V", "B-ARG1"), marked=5),
+        Tagged(WORDS, ("O", "O", "B-ARG0", "I-ARG0", "O", "B-V", "B-ARG1"), target_index=5),
     ]
 
 
 def test_sentences_without_a_predicate_are_counted(tmp_path: Path) -> None:
-    account = load(tmp_path, TEXT, reader("propbank")).account
-    assert (account.read, account.kept, account.examples) == (2, 1, 2)
-    assert account.reasons == {"no-predicate": 1}
+    stats = load(tmp_path, TEXT, reader("propbank")).stats
+    assert (stats.read, stats.kept, stats.examples) == (2, 1, 2)
+    assert stats.reasons == {"no-predicate": 1}
 
 
 def test_other_layouts_are_a_matter_of_numbers(tmp_path: Path) -> None:
     text = "She - (A0*)\nruns run.01 (V*)\n"
     config = reader("propbank", word=1, predicate=2, arguments=3)
     assert load(tmp_path, text, config).examples == [
-        Tagged(("She", "runs"), ("B-A0", "B-V"), marked=1)
+        Tagged(("She", "runs"), ("B-A0", "B-V"), target_index=1)
     ]
 
 
@@ -66,13 +68,13 @@ def test_brackets_that_do_not_match_spoil_the_sentence_and_are_named(
     rows = [f"{i}\tw\tX\t-\t{'r.01' if i == 0 else '-'}\t{b}" for i, b in enumerate(brackets)]
     good = "0\tgo\tVB\tgo\tgo.01\t(V*)\n"
     loaded = load(tmp_path, "\n".join(rows) + "\n\n" + good, reader("propbank"))
-    assert loaded.examples == [Tagged(("go",), ("B-V",), marked=0)]
-    assert loaded.account.reasons == {"brackets-do-not-match": 1}
-    assert f"line {place}:" in loaded.account.faults[0]
+    assert loaded.examples == [Tagged(("go",), ("B-V",), target_index=0)]
+    assert loaded.stats.reasons == {"brackets-do-not-match": 1}
+    assert f"line {place}:" in loaded.stats.faults[0]
 
 
 def test_as_many_columns_as_predicates_or_the_sentence_is_rejected(tmp_path: Path) -> None:
     good = "0\tgo\tVB\tgo\tgo.01\t(V*)\n\n"
     loaded = load(tmp_path, good + "0\tgo\tVB\tgo\tgo.01\t(V*)\t*\n", reader("propbank"))
-    assert loaded.account.reasons == {"wrong-number-of-columns": 1}
-    assert "line 3" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"wrong-number-of-columns": 1}
+    assert "line 3" in loaded.stats.faults[0]

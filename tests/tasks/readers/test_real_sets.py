@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 from required import need
 
-from polyseme.tasks.account import Account
-from polyseme.tasks.examples import Classified, Paired, Tagged
+from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import Loaded, load_examples, read_examples
 from polyseme.tasks.spans import Scheme, convert, find_spans, is_allowed
 from tasks.readers.making import reader
@@ -21,13 +23,13 @@ ARCHIVES = Path(__file__).parents[4] / "shared" / "data" / "tasks"
 
 
 class Case(NamedTuple):
-    """A file of a set, how it is read, and how many rows, set aside, and words it has."""
+    """A file of a set, how it is read, and how many rows, rejected ones, and words it has."""
 
     archive: str
     file: str
     config: dict[str, Any]
     rows: int
-    set_aside: int = 0
+    rejected: int = 0
     words: int | None = None
     examples: int | None = None
 
@@ -132,11 +134,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.archive}/{case.file}")
 def test_every_row_of_a_real_set_is_read_or_accounted_for(shelf: Shelf, case: Case) -> None:
-    examples, account = shelf.load(case.archive, case.file, case.config)
-    assert account.read == case.rows
-    assert account.set_aside == case.set_aside
-    num_examples = case.rows - case.set_aside if case.examples is None else case.examples
-    assert account.examples == len(examples) == num_examples
+    examples, stats = shelf.load(case.archive, case.file, case.config)
+    assert stats.read == case.rows
+    assert stats.rejected == case.rejected
+    num_examples = case.rows - case.rejected if case.examples is None else case.examples
+    assert stats.examples == len(examples) == num_examples
     if case.words is not None:
         assert sum(len(e.words) for e in examples if isinstance(e, Tagged)) == case.words
 
@@ -147,9 +149,9 @@ def test_the_place_of_a_predicate_is_that_of_its_v(shelf: Shelf) -> None:
     at_place = 0
     for example in examples:
         assert isinstance(example, Tagged)
-        assert example.marked is not None
+        assert example.target_index is not None
         assert is_allowed(example.labels, "bio")
-        at_place += example.labels[example.marked] == "B-V"
+        at_place += example.labels[example.target_index] == "B-V"
     assert at_place > 0.999 * len(examples)
 
 
@@ -186,13 +188,13 @@ def test_spans_of_real_sets_are_as_many_as_published_in_every_scheme(
 
 @pytest.mark.parametrize(("part", "uses"), [("train", 23_370), ("test", 10_196)])
 def test_all_uses_of_the_twenty_words_are_read(shelf: Shelf, part: str, uses: int) -> None:
-    account = Account()
+    stats = ExampleStats()
     for path in shelf.files("coarsewsd20").rglob(f"CoarseWSD-20/*/{part}.data.txt"):
         word = path.parent.name
-        for example in read_examples(path, reader("senses"), account):
+        for example in read_examples(path, reader("senses"), stats):
             assert isinstance(example, Classified)
             assert example.label.startswith(f"{word}_")
-    assert (account.read, account.set_aside) == (uses, 0)
+    assert (stats.read, stats.rejected) == (uses, 0)
 
 
 def test_a_segmented_text_has_as_many_spans_as_words(shelf: Shelf) -> None:

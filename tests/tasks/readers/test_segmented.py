@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from polyseme.tasks.examples import Tagged
+from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
 
@@ -24,5 +24,5 @@ def test_other_schemes_say_the_same(tmp_path: Path) -> None:
 def test_a_text_without_line_ends_is_no_sentence(tmp_path: Path) -> None:
     loaded = load(tmp_path, "好\n" + "好 的 " * 6000, reader("segmented"))
     assert len(loaded.examples) == 1
-    assert loaded.account.reasons == {"too-long": 1}
-    assert "line 2" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"too-long": 1}
+    assert "line 2" in loaded.stats.faults[0]

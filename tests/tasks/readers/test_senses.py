@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.tasks.examples import Classified
+from polyseme.tasks.families.classification import Classified
 from tasks.readers.making import load, reader
 
 SENSES = '{"0": "apple_inc", "1": "apple_fruit"}'
@@ -21,24 +21,24 @@ def test_a_use_has_its_word_marked_and_its_sense_named(tmp_path: Path) -> None:
     make(tmp_path, "1\r\n0\r\n")
     loaded = load(tmp_path, "1\tan apple a day\n0\tapple sells", reader("senses"), "train.data.txt")
     assert loaded.examples == [
-        Classified(("an", "apple", "a", "day"), "apple_fruit", marked=1),
-        Classified(("apple", "sells"), "apple_inc", marked=0),
+        Classified(("an", "apple", "a", "day"), "apple_fruit", target_index=1),
+        Classified(("apple", "sells"), "apple_inc", target_index=0),
     ]
 
 
 def test_without_names_a_sense_is_its_number(tmp_path: Path) -> None:
     make(tmp_path, "1\n", None)
     loaded = load(tmp_path, "1\tan apple\n", reader("senses"), "train.data.txt")
-    assert loaded.examples == [Classified(("an", "apple"), "1", marked=1)]
+    assert loaded.examples == [Classified(("an", "apple"), "1", target_index=1)]
 
 
-def test_places_and_senses_that_do_not_exist_are_set_aside(tmp_path: Path) -> None:
+def test_places_and_senses_that_do_not_exist_are_rejected(tmp_path: Path) -> None:
     make(tmp_path, "1\n1\n1\n7\n")
     text = "1\tan apple\n2\tan apple\nan apple\n0\tapple\n"
     loaded = load(tmp_path, text, reader("senses"), "train.data.txt")
     assert len(loaded.examples) == 1
-    assert loaded.account.reasons == {"no-such-word": 2, "no-such-sense": 1}
-    assert "line 2" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"no-such-word": 2, "no-such-sense": 1}
+    assert "line 2" in loaded.stats.faults[0]
 
 
 @pytest.mark.parametrize("gold", ["1\n", "1\n1\n1\n", "1\n\n"])

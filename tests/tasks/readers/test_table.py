@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.tasks.examples import Classified, Paired
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.pairs import Paired
 from tasks.readers.making import load, reader
 
 
@@ -56,44 +57,44 @@ def test_words_with_spaces_between_are_split_if_told(tmp_path: Path) -> None:
     ]
 
 
-def test_pairs_without_agreement_are_set_aside_and_counted(tmp_path: Path) -> None:
+def test_pairs_without_agreement_are_rejected_and_counted(tmp_path: Path) -> None:
     rows = [{"sentence1": "a", "sentence2": "b", "gold_label": label} for label in ("e", "-", "n")]
     text = "\n".join(json.dumps(row) for row in rows)
     config = reader("table", text="sentence1", second="sentence2", label="gold_label")
     loaded = load(tmp_path, text, config, "a.jsonl")
     assert loaded.examples == [Paired("a", "b", "e"), Paired("a", "b", "n")]
-    assert loaded.account.reasons == {"label '-'": 1}
-    assert "line 2" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"label '-'": 1}
+    assert "line 2" in loaded.stats.faults[0]
 
 
 def test_a_minus_is_a_label_like_any_other_for_single_texts(tmp_path: Path) -> None:
     text = "text\tlabel\ngood\t+\nbad\t-\n"
     assert len(load(tmp_path, text, reader("table"), "a.tsv").examples) == 2
-    config = reader("table", set_aside=["-"])
+    config = reader("table", reject_labels=["-"])
     assert load(tmp_path, text, config, "a.tsv").examples == [Classified("good", "+")]
 
 
-def test_bad_rows_are_set_aside_each_with_its_line_and_reason(tmp_path: Path) -> None:
+def test_bad_rows_are_rejected_each_with_its_line_and_reason(tmp_path: Path) -> None:
     text = b"text\tlabel\ngood\tx\nno label\t\nshort\n\tx\na\tb\tc\n\nbroken\xff\tx\ngood\ty\n"
     loaded = load(tmp_path, text, reader("table"), "a.tsv")
     assert len(loaded.examples) == 2
-    assert loaded.account.reasons == {
+    assert loaded.stats.reasons == {
         "no-label": 1,
         "wrong-number-of-fields": 2,
         "no-text": 1,
         "not-utf-8": 1,
     }
-    lines = [fault.split(", line ")[1].split(":")[0] for fault in loaded.account.faults]
+    lines = [fault.split(", line ")[1].split(":")[0] for fault in loaded.stats.faults]
     assert sorted(lines) == ["3", "4", "5", "6", "8"]
-    assert loaded.account.read == 7
+    assert loaded.stats.read == 7
 
 
-def test_json_that_is_none_is_set_aside(tmp_path: Path) -> None:
+def test_json_that_is_none_is_rejected(tmp_path: Path) -> None:
     text = '{"text": "a", "label": "x"}\n{"text": "a"\n[1]\n{"text": 1, "label": "x"}\n'
     text += '{"text": "a", "label": null}\n' + "[" * 100_000 + "\n"
     text += '{"text": "half a character: \\ud800", "label": "x"}\n'
     loaded = load(tmp_path, text, reader("table"), "a.jsonl")
-    assert loaded.account.reasons == {
+    assert loaded.stats.reasons == {
         "not-json": 3,
         "not-a-json-object": 1,
         "no-text": 1,
@@ -105,8 +106,8 @@ def test_a_quote_that_is_never_closed_costs_its_own_line_only(tmp_path: Path) ->
     text = 'text,label\nfine,x\n"open,x\nnext,x\nlast,x\n'
     loaded = load(tmp_path, text, reader("table"), "a.csv")
     assert loaded.examples == [Classified(word, "x") for word in ("fine", "next", "last")]
-    assert loaded.account.reasons == {"broken-row": 1}
-    assert "line 3, read on to line 5" in loaded.account.faults[0]
+    assert loaded.stats.reasons == {"broken-row": 1}
+    assert "line 3, read on to line 5" in loaded.stats.faults[0]
 
 
 def test_a_column_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from polyseme.errors import InputError
 from polyseme.text.formats import parquet
 from polyseme.text.formats.parquet import plan_row_groups
-from polyseme.text.records import Item, Rejected
+from polyseme.text.records import ReadItem, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
 from text.making import make_config, make_piece, num_blank, read_all, reasons, records, texts
@@ -22,7 +22,7 @@ def write(folder: Path, columns: dict[str, Any], **options: Any) -> Path:
     return folder / "input"
 
 
-def read(path: Path, config: CorpusConfig | None = None) -> list[Item]:
+def read(path: Path, config: CorpusConfig | None = None) -> list[ReadItem]:
     source = Source(path, "input", "parquet", None, path.stat().st_size)
     return list(parquet.read(make_piece(source), config or make_config()))
 

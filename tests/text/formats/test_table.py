@@ -61,13 +61,16 @@ def test_a_quote_closed_by_that_of_a_later_row_costs_its_own_line_only(tmp_path:
 
 @pytest.mark.parametrize("line", [b'"a', b'a,"', b'"""a', b'""a', b'5" a', b'"a\n""', b'"a",""b'])
 def test_lines_of_stray_quotes_take_time_in_proportion(tmp_path: Path, line: bytes) -> None:
-    taken = []
-    for number in (2_000, 8_000):
+    def seconds(number: int) -> float:
         began = time.process_time()
         items = read_all(tmp_path, b"text\n" + (line + b"\n") * number, "csv")
-        taken.append(time.process_time() - began)
+        taken = time.process_time() - began
         assert len(items) >= number / 2
-    assert taken[1] < 10 * taken[0] + 0.1, taken
+        return taken
+
+    # The best of three: garbage of other tests may be collected in one of them.
+    few, many = (min(seconds(number) for _ in range(3)) for number in (2_000, 8_000))
+    assert many < 10 * few + 0.1, (few, many)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])

@@ -73,7 +73,7 @@ def test_a_text_without_sentences_is_cut_in_bounded_runs(
     assert [len(record.words or ()) for record in found] == [10, 10, 5]
 
 
-def test_a_line_that_cannot_be_decoded_is_set_aside(tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_decoded_is_rejected(tmp_path: Path) -> None:
     items = read_all(tmp_path, b"<s>\na\n\xff\nb\n</s>\n", "vertical")
     assert texts(items) == ["a b"]
     assert reasons(items) == ["not-utf-8"]

@@ -48,7 +48,10 @@ def test_the_words_are_jiebas(jieba: Any, text: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.text(alphabet=st.sampled_from("我来到北京大学中国的是龘ab1.%é ，。\n\u3000😀"), max_size=80)
+    st.text(
+        alphabet=st.sampled_from("我来到北京大学中国的是龘ab1.%é ，。\n\u3000😀"),
+        max_size=80,
+    )
 )
 def test_words_lie_where_their_starts_say_and_none_is_lost(text: str) -> None:
     found = ours().split(text)

@@ -7,8 +7,8 @@ from typing import Annotated, NamedTuple, TypeAlias
 from pydantic import Field
 
 from polyseme.errors import InputError
-from polyseme.tasks.account import Account, Items
-from polyseme.tasks.examples import Example
+from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
     columns,
     conllu,
@@ -22,6 +22,7 @@ from polyseme.tasks.readers import (
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
+from polyseme.tasks.readers.lines import ReaderItems
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
 from polyseme.tasks.readers.senses import SensesConfig
@@ -47,33 +48,33 @@ class Loaded(NamedTuple):
     """The examples of a file, and where all its rows went."""
 
     examples: list[Example]
-    account: Account
+    stats: ExampleStats
 
 
-def read_examples(path: Path, config: ReaderConfig, account: Account) -> Iterator[Example]:
+def read_examples(path: Path, config: ReaderConfig, stats: ExampleStats) -> Iterator[Example]:
     """The examples of a file in order, one after the other; every row is counted in `account`."""
     for item in _items(path, config):
         if isinstance(item, Rejected):
-            account.reject(item, str(path))
+            stats.reject(item, str(path))
         else:
-            account.keep(len(item))
+            stats.keep(len(item))
             yield from item
 
 
 def load_examples(path: Path, config: ReaderConfig) -> Loaded:
     """All examples of a file at once. One that has none is the wrong file or wrongly described."""
-    account = Account()
-    examples = list(read_examples(path, config, account))
+    stats = ExampleStats()
+    examples = list(read_examples(path, config, stats))
     if not examples:
-        faults = "".join(f"\n  {fault}" for fault in account.faults[:3])
+        faults = "".join(f"\n  {fault}" for fault in stats.faults[:3])
         raise InputError(
-            f"{path} has no examples when read as {config.kind!r}: {account.summary()}.{faults}\n"
+            f"{path} has no examples when read as {config.kind!r}: {stats.summary()}.{faults}\n"
             "Check the kind of the file and which columns hold what."
         )
-    return Loaded(examples, account)
+    return Loaded(examples, stats)
 
 
-def _items(path: Path, config: ReaderConfig) -> Items:
+def _items(path: Path, config: ReaderConfig) -> ReaderItems:
     match config:
         case ColumnsConfig():
             items = columns.read(path, config)

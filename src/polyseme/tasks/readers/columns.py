@@ -9,9 +9,16 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Tagged
-from polyseme.tasks.readers.lines import Line, blocks, cut, numbered_lines, without_comments
+from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.readers.lines import (
+    ReaderItem,
+    ReaderItems,
+    blocks,
+    cut,
+    numbered_lines,
+    without_comments,
+)
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _DOCUMENT = "-DOCSTART-"
@@ -44,7 +51,7 @@ class ColumnsConfig(Settings):
     """Character encoding. A byte-order mark in the file overrules it."""
 
 
-def read(path: Path, config: ColumnsConfig) -> Items:
+def read(path: Path, config: ColumnsConfig) -> ReaderItems:
     """An example per sentence. Lines that only mark where a document begins are passed over."""
     for block in blocks(numbered_lines(path, config.encoding)):
         if isinstance(block, Rejected):
@@ -55,7 +62,7 @@ def read(path: Path, config: ColumnsConfig) -> Items:
             yield _sentence(lines, config)
 
 
-def _sentence(lines: list[Line], config: ColumnsConfig) -> Item:
+def _sentence(lines: list[NumberedLine], config: ColumnsConfig) -> ReaderItem:
     words, labels = [], []
     width = len(cut(lines[0]))
     for line in lines:

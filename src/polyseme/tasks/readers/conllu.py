@@ -1,19 +1,17 @@
 """CoNLL-U treebanks: a sentence's words with one of their columns or features as labels."""
 
-import re
 from pathlib import Path
 from typing import Literal
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Tagged
-from polyseme.tasks.readers.lines import Line, blocks, numbered_lines
+from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, blocks, numbered_lines
+from polyseme.text.conllu import parse_line
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}
 _NOTHING = "_"
-# A word (3), a contraction (3-4) or an empty node (3.1).
-_NUMBER = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|(\.[0-9]+))?")
 
 
 class ConlluConfig(Settings):
@@ -28,7 +26,7 @@ class ConlluConfig(Settings):
     each with its label; or joined, the word as written, with the parts' labels joined by +."""
 
 
-def read(path: Path, config: ConlluConfig) -> Items:
+def read(path: Path, config: ConlluConfig) -> ReaderItems:
     """An example per sentence. A line that is not CoNLL-U spoils the sentence it is in."""
     for block in blocks(numbered_lines(path, "utf-8")):
         if isinstance(block, Rejected):
@@ -39,27 +37,25 @@ def read(path: Path, config: ConlluConfig) -> Items:
             yield _sentence(lines, config)
 
 
-def _sentence(lines: list[Line], config: ConlluConfig) -> Item:
+def _sentence(lines: list[NumberedLine], config: ConlluConfig) -> ReaderItem:
     words: list[str] = []
     labels: list[str] = []
     covered_to = 0  # the last part of the contraction before
     for line in lines:
-        fields = line.text.split("\t")
-        number = _NUMBER.fullmatch(fields[0])
-        if len(fields) != 10 or number is None or not fields[1].strip():
+        found = parse_line(line.text)
+        if found is None:
             return Rejected(line.number, "not-conllu", quote(line.text))
-        first, last, is_empty_node = number.groups()
-        if is_empty_node or (last and config.contractions == "split"):
+        if found.is_empty_node or (found.last and config.contractions == "split"):
             continue
-        if last:
-            covered_to = int(last)
-            words.append(fields[1])
+        if found.last:
+            covered_to = found.last
+            words.append(found.form)
             labels.append("")
-        elif int(first) <= covered_to:
-            labels[-1] += ("+" if labels[-1] else "") + _label(fields, config.label)
+        elif found.first <= covered_to:
+            labels[-1] += ("+" if labels[-1] else "") + _label(found.columns, config.label)
         else:
-            words.append(fields[1])
-            labels.append(_label(fields, config.label))
+            words.append(found.form)
+            labels.append(_label(found.columns, config.label))
     if not words or not all(labels):
         return Rejected(lines[0].number, "not-conllu", quote(lines[0].text), "no word, or no parts")
     return (Tagged(tuple(words), tuple(labels)),)

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Items
-from polyseme.tasks.examples import Classified
-from polyseme.tasks.readers.lines import numbered_lines
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.readers.lines import ReaderItems, numbered_lines
 from polyseme.text.records import Rejected, quote
 
 
@@ -20,7 +19,7 @@ class LabelledConfig(Settings):
     """Character encoding. A byte-order mark in the file overrules it."""
 
 
-def read(path: Path, config: LabelledConfig) -> Items:
+def read(path: Path, config: LabelledConfig) -> ReaderItems:
     """An example per line that has a label and a text."""
     for line in numbered_lines(path, config.encoding):
         if isinstance(line, Rejected):

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from polyseme.config import build
 from polyseme.errors import InputError
+from polyseme.tasks.families.family import Example
 from polyseme.text.delimited import NumberedLine
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.pieces import Piece
@@ -20,9 +21,11 @@ from polyseme.text.sources import find_sources
 LONGEST_BLOCK = 10_000
 """Lines; more without a blank line is no sentence but a file of another kind."""
 
-
-Line: TypeAlias = NumberedLine
-Lines: TypeAlias = Iterator[Line | Rejected]
+ReaderItem: TypeAlias = tuple[Example, ...] | Rejected
+ReaderItems: TypeAlias = Iterator[ReaderItem]
+"""What readers give: for every unit of the file its examples, or why it has none. The place of
+what is rejected is a line number, from 1."""
+Lines: TypeAlias = Iterator[NumberedLine | Rejected]
 
 
 def numbered_lines(path: Path, encoding: str) -> Lines:
@@ -37,12 +40,12 @@ def numbered_lines(path: Path, encoding: str) -> Lines:
         if isinstance(line, Rejected):
             yield Rejected(number, line.reason, line.quote, line.detail)
         else:
-            yield Line(number, line.text)
+            yield NumberedLine(number, line.text)
 
 
-def blocks(lines: Iterable[Line | Rejected]) -> Iterator[list[Line] | Rejected]:
+def blocks(lines: Iterable[NumberedLine | Rejected]) -> Iterator[list[NumberedLine] | Rejected]:
     """Runs of lines up to a blank one, without it. A line that cannot be read spoils its run."""
-    block: list[Line] = []
+    block: list[NumberedLine] = []
     fault: Rejected | None = None
     for line in lines:
         if isinstance(line, Rejected):
@@ -60,7 +63,7 @@ def blocks(lines: Iterable[Line | Rejected]) -> Iterator[list[Line] | Rejected]:
         yield fault or block
 
 
-def without_comments(block: list[Line]) -> list[Line]:
+def without_comments(block: list[NumberedLine]) -> list[NumberedLine]:
     """A sentence in columns without the comments before it: `# sent_id = 7`.
 
     A line that begins so but has as many columns as the last is a word, for # is one.
@@ -72,7 +75,7 @@ def without_comments(block: list[Line]) -> list[Line]:
     return block[first:]
 
 
-def cut(line: Line) -> list[str]:
+def cut(line: NumberedLine) -> list[str]:
     """The columns of a line: between tabs if it has any, otherwise between spaces.
 
     Only the plain space parts columns: in Chinese files a full-width space may be the word.

@@ -5,17 +5,25 @@
     5   story   NN    -      -         *)
 
 A sentence has a column of bracketed arguments for each of its predicates, in their order; each
-becomes an example of its own, with the predicate's place marked and the brackets as BIO labels.
+becomes an example of its own, with the predicate as target and the brackets as BIO labels.
 """
 
 from pathlib import Path
 from typing import Literal
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Tagged, Words
+from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers.columns import Column, column_of
-from polyseme.tasks.readers.lines import Line, blocks, cut, numbered_lines, without_comments
+from polyseme.tasks.readers.lines import (
+    ReaderItem,
+    ReaderItems,
+    blocks,
+    cut,
+    numbered_lines,
+    without_comments,
+)
+from polyseme.tasks.texts import WordTuple
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 
@@ -33,7 +41,7 @@ class PropbankConfig(Settings):
     """Character encoding. A byte-order mark in the file overrules it."""
 
 
-def read(path: Path, config: PropbankConfig) -> Items:
+def read(path: Path, config: PropbankConfig) -> ReaderItems:
     """An example per predicate. A sentence without any is counted as such and gives none."""
     for block in blocks(numbered_lines(path, config.encoding)):
         if isinstance(block, Rejected):
@@ -42,7 +50,7 @@ def read(path: Path, config: PropbankConfig) -> Items:
             yield _sentence(without_comments(block), config)
 
 
-def _sentence(lines: list[Line], config: PropbankConfig) -> Item:
+def _sentence(lines: list[NumberedLine], config: PropbankConfig) -> ReaderItem:
     rows = [cut(line) for line in lines]
     words = [column_of(row, config.word) for row in rows]
     names = [column_of(row, config.predicate) for row in rows]
@@ -60,11 +68,11 @@ def _sentence(lines: list[Line], config: PropbankConfig) -> Item:
         if isinstance(labels, int):
             line = lines[labels]
             return Rejected(line.number, "brackets-do-not-match", quote(line.text))
-        found.append(Tagged(tuple(word or "" for word in words), labels, marked=place))
+        found.append(Tagged(tuple(word or "" for word in words), labels, target_index=place))
     return tuple(found)
 
 
-def _labels(brackets: list[str]) -> Words | int:
+def _labels(brackets: list[str]) -> WordTuple | int:
     """Brackets as BIO labels, or the place where they go wrong: nested, unopened, or unclosed."""
     labels = []
     role = ""

@@ -12,17 +12,17 @@ from polyseme.text.delimited import read_rows
 from polyseme.text.records import Rejected, quote
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """Values by column, and the line they stand on, from 1."""
 
     number: int
     values: dict[str, Any]
 
 
-Rows: TypeAlias = Iterator[Row | Rejected]
+TableRows: TypeAlias = Iterator[TableRow | Rejected]
 
 
-def json_lines(lines: Lines) -> Rows:
+def json_lines(lines: Lines) -> TableRows:
     """An object a line; what is not a JSON object is rejected by itself."""
     for line in lines:
         if isinstance(line, Rejected):
@@ -35,7 +35,7 @@ def json_lines(lines: Lines) -> Rows:
                 yield Rejected(line.number, "not-json", quote(line.text), str(error))
                 continue
             if isinstance(values, dict):
-                yield Row(line.number, values)
+                yield TableRow(line.number, values)
             else:
                 yield Rejected(line.number, "not-a-json-object", quote(line.text))
 
@@ -48,7 +48,7 @@ def delimited(
     has_header: bool,
     asked: Sequence[str],
     name: str,
-) -> Rows:
+) -> TableRows:
     """Rows of CSV or TSV. Every column `asked` for must be there; unnamed ones are 1, 2, 3."""
     columns: list[str] | None = None
     quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
@@ -68,7 +68,7 @@ def delimited(
             detail = f"{len(fields)} fields instead of {len(columns)}"
             yield Rejected(number, "wrong-number-of-fields", quote(separator.join(fields)), detail)
         else:
-            yield Row(number, dict(zip(columns, fields, strict=True)))
+            yield TableRow(number, dict(zip(columns, fields, strict=True)))
 
 
 def _check(columns: list[str], asked: Sequence[str], place: str) -> None:

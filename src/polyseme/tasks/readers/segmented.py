@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Items
-from polyseme.tasks.examples import Tagged
-from polyseme.tasks.readers.lines import LONGEST_BLOCK, numbered_lines
+from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.readers.lines import LONGEST_BLOCK, ReaderItems, numbered_lines
 from polyseme.tasks.spans import Scheme, Span, write_labels
 from polyseme.text.records import Rejected, quote
 
@@ -27,7 +26,7 @@ class SegmentedConfig(Settings):
     """Character encoding. A byte-order mark in the file overrules it."""
 
 
-def read(path: Path, config: SegmentedConfig) -> Items:
+def read(path: Path, config: SegmentedConfig) -> ReaderItems:
     """An example per line that is not blank."""
     for line in numbered_lines(path, config.encoding):
         if isinstance(line, Rejected):

@@ -14,9 +14,9 @@ from typing import Literal
 from polyseme.config import Settings
 from polyseme.errors import InputError
 from polyseme.limits import read_json
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Classified
-from polyseme.tasks.readers.lines import Line, numbered_lines
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"
@@ -28,8 +28,8 @@ class SensesConfig(Settings):
     kind: Literal["senses"] = "senses"
 
 
-def read(path: Path) -> Items:
-    """An example per use, its word marked and its sense by name."""
+def read(path: Path) -> ReaderItems:
+    """An example per use, its word as target and its sense by name."""
     if not path.name.endswith(_DATA):
         raise InputError(f"{path} does not end in {_DATA}; its senses would be in *{_GOLD}.")
     gold = path.with_name(path.name.removesuffix(_DATA) + _GOLD)
@@ -49,7 +49,7 @@ def read(path: Path) -> Items:
             )
 
 
-def _example(line: Line, sense: str, names: dict[str, str]) -> Item:
+def _example(line: NumberedLine, sense: str, names: dict[str, str]) -> ReaderItem:
     place, _, text = line.text.partition("\t")
     words = tuple(text.split())
     if not place.isdecimal() or int(place) >= len(words):
@@ -57,7 +57,7 @@ def _example(line: Line, sense: str, names: dict[str, str]) -> Item:
         return Rejected(line.number, "no-such-word", quote(line.text), detail)
     if names and sense not in names:
         return Rejected(line.number, "no-such-sense", quote(line.text), f"sense {sense!r}")
-    return (Classified(words, names.get(sense, sense), marked=int(place)),)
+    return (Classified(words, names.get(sense, sense), target_index=int(place)),)
 
 
 def _names(path: Path) -> dict[str, str]:

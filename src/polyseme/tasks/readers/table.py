@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 from polyseme.config import Settings
 from polyseme.errors import InputError
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Classified, Paired, Text
-from polyseme.tasks.readers.lines import numbered_lines
-from polyseme.tasks.readers.rows import Row, Rows, delimited, json_lines
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.family import Text
+from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
+from polyseme.tasks.readers.rows import TableRow, TableRows, delimited, json_lines
 from polyseme.text.records import Rejected, quote
 
 TableFormat = Literal["csv", "tsv", "jsonl"]
@@ -42,20 +43,20 @@ class TableConfig(Settings):
     but not in TSV."""
     is_split: bool = False
     """Whether texts are words already, with spaces between them. A JSON list always is words."""
-    set_aside: tuple[str, ...] | None = None
-    """Labels whose rows are counted but not used; by default - for pairs, which entailment sets
+    reject_labels: tuple[str, ...] | None = None
+    """Labels whose rows are rejected; by default - for pairs, which entailment sets
     have where the annotators did not agree."""
     encoding: str = "utf-8"
     """Character encoding. A byte-order mark in the file overrules it."""
 
 
-def read(path: Path, config: TableConfig) -> Items:
+def read(path: Path, config: TableConfig) -> ReaderItems:
     """An example per row. A row without text or label, or with too few fields, is rejected."""
     for row in _rows(path, config):
         yield row if isinstance(row, Rejected) else _example(row, config)
 
 
-def _rows(path: Path, config: TableConfig) -> Rows:
+def _rows(path: Path, config: TableConfig) -> TableRows:
     lines = numbered_lines(path, config.encoding)
     format_ = config.format or _format_of(path)
     if format_ == "jsonl":
@@ -81,7 +82,7 @@ def _format_of(path: Path) -> TableFormat:
     return _FORMATS[suffixes[-1]]
 
 
-def _example(row: Row, config: TableConfig) -> Item:
+def _example(row: TableRow, config: TableConfig) -> ReaderItem:
     asked = [config.text] + ([config.second] if config.second else [])
     texts = [_text(row.values.get(column), config.is_split) for column in asked]
     for text, column in zip(texts, asked, strict=True):
@@ -91,8 +92,8 @@ def _example(row: Row, config: TableConfig) -> Item:
     if label is None:
         detail = f"in column {config.label!r}"
         return Rejected(row.number, "no-label", quote(str(row.values)), detail)
-    unused = config.set_aside if config.set_aside is not None else ("-",) if config.second else ()
-    if label in unused:
+    rejected = ("-",) if config.second else ()
+    if label in (rejected if config.reject_labels is None else config.reject_labels):
         return Rejected(row.number, f"label {label!r}", quote(str(row.values)))
     if config.second:
         return (Paired(texts[0], texts[1], label),)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from polyseme.config import Settings
-from polyseme.tasks.account import Item, Items
-from polyseme.tasks.examples import Classified
-from polyseme.tasks.readers.lines import Line, numbered_lines
+from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _PART = re.compile(r"[()]|[^() ]+")
@@ -37,7 +37,7 @@ class _Node(NamedTuple):
     stop: int
 
 
-def read(path: Path, config: TreesConfig) -> Items:
+def read(path: Path, config: TreesConfig) -> ReaderItems:
     """An example per sentence or, with subtrees, one per node, the whole sentence last."""
     for line in numbered_lines(path, config.encoding):
         if isinstance(line, Rejected):
@@ -46,7 +46,7 @@ def read(path: Path, config: TreesConfig) -> Items:
             yield _tree(line, config)
 
 
-def _tree(line: Line, config: TreesConfig) -> Item:
+def _tree(line: NumberedLine, config: TreesConfig) -> ReaderItem:
     words: list[str] = []
     try:
         nodes = list(_nodes(line.text, words))

@@ -1,11 +1,11 @@
 """One reader per format of input, and the choice among them."""
 
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Items
+from polyseme.text.records import ReadItems
 from polyseme.text.settings import CorpusConfig
 
 
-def read_piece(piece: Piece, config: CorpusConfig) -> Items:
+def read_piece(piece: Piece, config: CorpusConfig) -> ReadItems:
     """Every record of a piece, and everything in it that is not one."""
     match piece.source.format:
         case "text":

@@ -3,16 +3,12 @@
 Comment keys (`# date = 1850`) are metadata from there to the end of the document.
 """
 
-import re
-
+from polyseme.text.conllu import parse_line
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.marked import sentence
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, Item, Items, Rejected, quote
+from polyseme.text.records import Blank, ReadItem, ReadItems, Rejected, quote
 from polyseme.text.settings import CorpusConfig
-
-# A word (3), a contraction (3-4) or an empty node (3.1).
-_NUMBER = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|(\.[0-9]+))?")
 
 
 class _Sentence:
@@ -34,23 +30,21 @@ class _Sentence:
 
     def add(self, line: TextLine) -> None:
         """Take one word line. Words inside a contraction (lines 3-4 after 3-4) are left out."""
-        fields = line.text.split("\t")
-        number = _NUMBER.fullmatch(fields[0])
-        if len(fields) != 10 or number is None or not fields[1].strip():
+        found = parse_line(line.text)
+        if found is None:
             detail = "not a CoNLL-U line, so the sentence is not one"
             self.fault = self.fault or Rejected(line.start, "not-conllu", quote(line.text), detail)
             return
-        first, last, is_empty_node = number.groups()
-        if is_empty_node:
+        if found.is_empty_node:
             return  # nothing was written there
-        if not last and int(first) <= self._covered_to:
+        if found.last is None and found.first <= self._covered_to:
             return
-        self._covered_to = int(last) if last else self._covered_to
-        self.words.append(fields[1])
+        self._covered_to = found.last or self._covered_to
+        self.words.append(found.form)
         self.glued.append(self._next_is_glued)
-        self._next_is_glued = "SpaceAfter=No" in fields[9]
+        self._next_is_glued = "SpaceAfter=No" in found.columns[9]
 
-    def finish(self, document: tuple[str, int], meta: tuple[str | None, ...]) -> Item:
+    def finish(self, document: tuple[str, int], meta: tuple[str | None, ...]) -> ReadItem:
         """The sentence as an item; its lines together count as one unit."""
         if self.fault:
             return self.fault
@@ -62,7 +56,7 @@ class _Sentence:
         )
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per sentence. A line that cannot be read spoils the sentence it is in."""
     document = f"{piece.source.name}@{piece.start}", piece.start
     values: dict[str, str] = {}

@@ -4,11 +4,11 @@ from polyseme.limits import parse_json
 from polyseme.text.formats.lines import TextLine, read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
-from polyseme.text.records import BLANK, Item, Items, Rejected, quote
+from polyseme.text.records import BLANK, ReadItem, ReadItems, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per line; what is not a JSON object is rejected by itself."""
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
@@ -19,7 +19,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
             yield _item(line, f"{piece.source.name}@{line.start}", config)
 
 
-def _item(line: TextLine, name: str, config: CorpusConfig) -> Item:
+def _item(line: TextLine, name: str, config: CorpusConfig) -> ReadItem:
     try:
         row = parse_json(line.text)
         if isinstance(row, dict):

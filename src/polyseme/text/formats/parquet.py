@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.limits import LONGEST_LINE
-from polyseme.parquet import ParquetReader, expand
+from polyseme.storage.parquet import ParquetReader, expand
 from polyseme.text.formats.rows import record_of
 from polyseme.text.formats.table import check_columns
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Items, Rejected
+from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
 
@@ -38,7 +38,7 @@ def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int
         yield first, metadata.num_row_groups, size
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per row. A damaged row group is rejected by itself."""
     try:
         file = ParquetReader(piece.source.path, _columns(config))
@@ -62,11 +62,11 @@ def _columns(config: CorpusConfig) -> list[str]:
 
 def _read_group(
     file: ParquetReader, group: int, number: int, piece: Piece, config: CorpusConfig
-) -> Items:
-    facts = file.metadata.row_group(group)
-    if facts.total_byte_size > LARGEST_ROW_GROUP:
-        detail = f"row group {group} unpacks to {facts.total_byte_size:,} bytes"
-        yield Rejected(number, "row-group-too-large", "", detail, units=facts.num_rows)
+) -> ReadItems:
+    metadata = file.metadata.row_group(group)
+    if metadata.total_byte_size > LARGEST_ROW_GROUP:
+        detail = f"row group {group} unpacks to {metadata.total_byte_size:,} bytes"
+        yield Rejected(number, "row-group-too-large", "", detail, units=metadata.num_rows)
         return
     done = 0
     try:
@@ -84,7 +84,7 @@ def _read_group(
                     yield record_of(row, place, f"{piece.source.name}#{place}", config)
                 done += 1
     except _FAULTS as error:
-        left = max(facts.num_rows - done, 1)
+        left = max(metadata.num_rows - done, 1)
         yield Rejected(number + done, "broken-row-group", "", str(error), units=left)
 
 

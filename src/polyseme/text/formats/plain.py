@@ -2,14 +2,14 @@
 
 from polyseme.text.formats.lines import TextLine, join_lines, read_lines
 from polyseme.text.pieces import Piece
-from polyseme.text.records import BLANK, Items, Record, Rejected
+from polyseme.text.records import BLANK, ReadItems, Record, Rejected
 from polyseme.text.settings import CorpusConfig
 
 # Characters; more without a blank line is no paragraph but a file without any.
 LONGEST_PARAGRAPH = 1 << 20
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """Records of a plain text. A document that is not the whole file is named after the byte at
     which it begins."""
     match piece.source.layout:
@@ -23,7 +23,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
             return _unwrapped(piece, config, each_is_a_document=False)
 
 
-def _articles(piece: Piece, config: CorpusConfig) -> Items:
+def _articles(piece: Piece, config: CorpusConfig) -> ReadItems:
     document = None
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
@@ -36,7 +36,7 @@ def _articles(piece: Piece, config: CorpusConfig) -> Items:
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
 
 
-def _unwrapped(piece: Piece, config: CorpusConfig, *, each_is_a_document: bool) -> Items:
+def _unwrapped(piece: Piece, config: CorpusConfig, *, each_is_a_document: bool) -> ReadItems:
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
             yield line
@@ -48,7 +48,7 @@ def _unwrapped(piece: Piece, config: CorpusConfig, *, each_is_a_document: bool) 
             yield Record(document, line.text, line.start, (None,) * len(config.meta))
 
 
-def _wrapped(piece: Piece, config: CorpusConfig) -> Items:
+def _wrapped(piece: Piece, config: CorpusConfig) -> ReadItems:
     held: list[TextLine] = []
     size = 0
 

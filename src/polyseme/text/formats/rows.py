@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from polyseme.text.records import Blank, Item, Record, Rejected, quote
+from polyseme.text.records import Blank, ReadItem, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 
 
-def record_of(row: Mapping[str, Any], place: int, name: str, config: CorpusConfig) -> Item:
+def record_of(row: Mapping[str, Any], place: int, name: str, config: CorpusConfig) -> ReadItem:
     """A row as a record. Its document is itself, under the name in the id column if there is one.
 
     `name` is the document's name where the user has no id column.

@@ -9,11 +9,11 @@ from polyseme.text.delimited import NumberedLine, read_rows
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
-from polyseme.text.records import BLANK, Items, Rejected, quote
+from polyseme.text.records import BLANK, ReadItems, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per row. A row with too few or too many fields is rejected by itself."""
     header: list[str] | None = None
     rows = read_rows(_numbered_lines(piece, config), **_dialect(piece))

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from polyseme.limits import LONGEST_LINE
 from polyseme.text.formats.lines import join_lines
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, Item, Items, Record, Rejected, quote
+from polyseme.text.records import Blank, ReadItem, ReadItems, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import BrokenStreamError, read_blocks
 
@@ -26,7 +26,7 @@ class _Reader:
     """Gathers items between two calls of the parser."""
 
     def __init__(self, piece: Piece, config: CorpusConfig) -> None:
-        self.items: list[Item] = []
+        self.items: list[ReadItem] = []
         self._name = piece.source.name
         self._wanted = set(config.meta)
         self._columns = config.meta
@@ -132,7 +132,7 @@ class _Reader:
             self._characters(html.unescape(f"&{name};"))
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per paragraph, verse line or heading, whatever lies inside it."""
     reader = _Reader(piece, config)
     try:

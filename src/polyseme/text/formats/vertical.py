@@ -10,7 +10,7 @@ import re
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.formats.marked import sentence
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Items, Rejected
+from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
 
 # `++`: what was taken is not given back, so a line that is no tag is found out in one pass.
@@ -20,9 +20,9 @@ _ATTRIBUTE = re.compile(r'([A-Za-z_][\w:.-]*)="([^"]*)"')
 _LONGEST_RUN = 10_000
 
 
-def read(piece: Piece, config: CorpusConfig) -> Items:
-    """A record per sentence; the unit of the accounting is the sentence, too."""
-    run = _Run(piece, config)
+def read(piece: Piece, config: CorpusConfig) -> ReadItems:
+    """A record per sentence; the unit that is counted is the sentence, too."""
+    run = _WordRun(piece, config)
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
             yield line
@@ -43,7 +43,7 @@ def read(piece: Piece, config: CorpusConfig) -> Items:
     yield from run.finish()
 
 
-class _Run:
+class _WordRun:
     """The words of one sentence as they come, and the document they stand in."""
 
     def __init__(self, piece: Piece, config: CorpusConfig) -> None:
@@ -71,7 +71,7 @@ class _Run:
         self._opened = start
         self._meta = tuple(values.get(key) for key in self._columns)
 
-    def finish(self) -> Items:
+    def finish(self) -> ReadItems:
         self.is_glued = False
         if self.words:
             yield sentence(

@@ -8,23 +8,38 @@ into every corpus and every model, so that text is prepared in use exactly as in
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Protocol
+from typing import NotRequired, Protocol
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
 
 from polyseme.text.settings import SegmenterName
 
 
 @dataclass(slots=True)
-class Words:
+class WordSpans:
     """The words of a text, and where each begins, in characters."""
 
     words: list[str]
     starts: list[int]
 
 
+@with_config(ConfigDict(extra="forbid"))
+class SegmenterInfo(TypedDict):
+    """What decides which words are found, besides the text."""
+
+    name: SegmenterName
+    version: str
+    language: NotRequired[str]
+    """Of spaCy's rules."""
+    dictionary: NotRequired[str]
+    """SHA-256 of jieba's."""
+
+
 class Segmenter(Protocol):
     """What finds words."""
 
-    def split(self, text: str) -> Words:
+    def split(self, text: str) -> WordSpans:
         """The words of a text in order. White space is never part of a word."""
 
 
@@ -50,7 +65,7 @@ def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
             return Whitespace()
 
 
-def describe_segmenter(name: SegmenterName, language: str) -> dict[str, str]:
+def describe_segmenter(name: SegmenterName, language: str) -> SegmenterInfo:
     """Name, version, and the hash of any dictionary: all that decides the results.
 
     Loads none of it: only the processes that split text pay for that.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import MissingExtraError
-from polyseme.files import sha256_of
-from polyseme.text.segmenters import Words
+from polyseme.storage.files import sha256_of
+from polyseme.text.segmenters import WordSpans
 
 # jieba's time for unknown words grows with the square of a run of Chinese characters. One this
 # long without any mark is cut here; at worst that divides one word in 500 characters.
@@ -27,7 +27,7 @@ class JiebaWords:
         tokenizer.initialized = True
         self._cut = tokenizer.cut
 
-    def split(self, text: str) -> Words:
+    def split(self, text: str) -> WordSpans:
         """jieba's words, without those that are white space."""
         words, starts, place = [], [], 0
         for word in self._words(text):
@@ -35,7 +35,7 @@ class JiebaWords:
                 words.append(word)
                 starts.append(place)
             place += len(word)
-        return Words(words, starts)
+        return WordSpans(words, starts)
 
     def _words(self, text: str) -> Iterator[str]:
         begin = 0

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from polyseme.text.segmenters import Words
+from polyseme.text.segmenters import WordSpans
 
 # Scripts written without spaces: each of their letters is a word. Han with its extensions,
 # kana, bopomofo; also the ideographic zero and iteration marks.
@@ -37,10 +37,10 @@ class _Pattern:
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(pattern)
 
-    def split(self, text: str) -> Words:
+    def split(self, text: str) -> WordSpans:
         """All matches, in order."""
         matches = list(self._pattern.finditer(text))
-        return Words([match[0] for match in matches], [match.start() for match in matches])
+        return WordSpans([match[0] for match in matches], [match.start() for match in matches])
 
 
 class Characters(_Pattern):

@@ -5,7 +5,7 @@ for a chunk can be kept and used again; English Wikipedia then runs more than tw
 through spaCy's own loop, with the same words (see docs/decisions/0002-words.md). Marks that
 the language's own rules always split off are split off here, so that `word`, `word,` and
 `"word"` need one answer between them. The few rules that hold a space, such as Spanish
-`EE. UU.`, are left aside: white space is never part of a word.
+`EE. UU.`, are left out: white space is never part of a word.
 """
 
 import difflib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ConfigError
-from polyseme.text.segmenters import Words
+from polyseme.text.segmenters import WordSpans
 from polyseme.text.segmenters.patterns import combining_marks
 
 # A chunk this long, or with this many marks, is a rule, a table or an attack, and spaCy's time
@@ -66,7 +66,7 @@ class SpacyRules:
         self._old: dict[str, _Split] = {}
         self._asked = 0
 
-    def split(self, text: str) -> Words:
+    def split(self, text: str) -> WordSpans:
         """Words and their starts; white space of any kind separates chunks."""
         if _ODD_SPACE.search(text):
             text = _ODD_SPACE.sub(" ", text)  # one for one: the places stay
@@ -86,7 +86,7 @@ class SpacyRules:
             place += len(chunk) + 1
         if self._asked > 4 * _GENERATION:
             self._reload()
-        return Words(words, starts)
+        return WordSpans(words, starts)
 
     def _look_up(self, chunk: str) -> _Split:
         # The young first: the generations may have changed within one long text.

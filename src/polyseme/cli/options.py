@@ -1,0 +1,163 @@
+"""Settings in, command-line options out: each setting is an option of the same name.
+
+One definition serves the Python call, the TOML file and the command line. Settings of a nested
+part appear under their own name; `--set part.setting=value` reaches any by its full name.
+"""
+
+import inspect
+import re
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from polyseme.cli.help import GENERAL
+from polyseme.config import AnySettings, build, flat_names, overlay, put, read_toml
+
+_ARGUMENTS = ("task", "model", "folder", "inputs")
+"""Settings that need no `--name`: what the verb is done to."""
+_LONGEST_METAVAR = 18
+
+
+def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> Callable[..., None]:
+    """A function with a parameter for every setting of `kind`, which builds it and calls `do`."""
+    # What is in a dict, --set alone reaches.
+    options = {
+        name: (path, field)
+        for name, (path, field) in flat_names(kind).items()
+        if typing.get_origin(field.annotation) is not dict
+    }
+
+    def call(settings_file: Path | None, assignments: list[str], **given: Any) -> None:
+        # Parts stand there empty, so that what is missing in one is named, not the part.
+        values: dict[str, Any] = {path[0]: {} for path, _ in options.values() if len(path) > 1}
+        values |= read_toml(settings_file) if settings_file else {}
+        for name, value in given.items():
+            if value:
+                path, field = options[name]
+                values = put(values, path, _split_list(value, field))
+        for assignment in assignments:
+            values = overlay(values, assignment)
+        do(build(kind, values, {path: _shown(name) for name, (path, _) in options.items()}))
+
+    parameters = [
+        _parameter(name, field, _panel(kind, path)) for name, (path, field) in options.items()
+    ]
+    signature = inspect.Signature([*parameters, *_general_parameters()])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _panel(kind: type[BaseModel], path: tuple[str, ...]) -> str:
+    """The heading of an option in the help: what its part of the settings is."""
+    description = kind.model_fields[path[0]].description if len(path) > 1 else None
+    return (description or "Options").rstrip(".")
+
+
+def _parameter(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
+    """Typer's view of one setting. None, or False for a switch, means: not given."""
+    text = " ".join((field.description or "").split())
+    shape: Any
+    if name in _ARGUMENTS:
+        # None: a settings file may name it; that it is required, `build` will say.
+        shape = list[str] | None if name == "inputs" else Path | None
+        argument = typer.Argument(help=_escaped(text), metavar=_shown(name), show_default=False)
+        return _keyword(name, Annotated[shape, argument], None)
+    is_switch = field.annotation is bool
+    shape = bool if is_switch else str | None
+    choices = _choices(field)
+    option = typer.Option(
+        _shown(name),
+        help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
+        metavar=None if is_switch else _metavar(field, choices),
+        show_default=False,
+        rich_help_panel=panel,
+        # No `Choice` of Click's: what does not fit is told by `build`, as of a file.
+        autocompletion=(lambda: choices) if choices else None,
+    )
+    return _keyword(name, Annotated[shape, option], False if is_switch else None)
+
+
+def _shown(name: str) -> str:
+    """A setting as a user types it."""
+    if name in _ARGUMENTS:
+        return name.upper()
+    return "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
+
+
+def _general_parameters() -> list[inspect.Parameter]:
+    """Options every verb has."""
+    file = typer.Option(
+        "--config",
+        help="Settings from a TOML file; options on the command line overrule it.",
+        metavar="FILE",
+        show_default=False,
+        rich_help_panel=GENERAL,
+    )
+    assign = typer.Option(
+        "--set",
+        help="One setting by its full name, for example corpus.max_words=100.",
+        metavar="NAME=VALUE",
+        show_default=False,
+        rich_help_panel=GENERAL,
+    )
+    return [
+        _keyword("settings_file", Annotated[Path | None, file], None),
+        _keyword("assignments", Annotated[list[str], assign], []),
+    ]
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _metavar(field: FieldInfo, choices: list[str]) -> str:
+    told = "|".join(choices)
+    if choices:
+        return told if len(told) <= _LONGEST_METAVAR else "NAME"
+    shown = {"tuple": "A,B", "Path": "PATH", "int": "N", "float": "X"}
+    return next((value for word, value in shown.items() if word in str(field.annotation)), "TEXT")
+
+
+def _choices(field: FieldInfo) -> list[str]:
+    return [choice for choice in _literals(field.annotation) if isinstance(choice, str)]
+
+
+def _choices_text(text: str, choices: list[str]) -> str:
+    """All that can be given, unless the description, or what stands beside the name, tells it."""
+    is_told = set(choices) <= set(re.findall(r"[\w-]+", text))
+    if is_told or len("|".join(choices)) <= _LONGEST_METAVAR:
+        return ""
+    return f" One of: {', '.join(choices)}."
+
+
+def _literals(annotation: Any) -> list[Any]:
+    if typing.get_origin(annotation) is typing.Literal:
+        return list(typing.get_args(annotation))
+    return [choice for part in typing.get_args(annotation) for choice in _literals(part)]
+
+
+def _default_text(field: FieldInfo) -> str:
+    if field.is_required():
+        return " [required]"
+    value = field.default
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value)) or None
+    is_plain = value not in (None, (), "") and not isinstance(value, bool)
+    return f" [default: {value}]" if is_plain and field.default_factory is None else ""
+
+
+def _split_list(value: Any, field: FieldInfo) -> Any:
+    """`date,author` as typed becomes a list where the setting is one."""
+    is_list = typing.get_origin(field.annotation) is tuple
+    return value.split(",") if is_list and isinstance(value, str) else value
+
+
+def _escaped(text: str) -> str:
+    """Brackets as themselves, not as Rich's markup."""
+    return text.replace("[", "\\[")

@@ -1,0 +1,54 @@
+"""Write a model's weights as old programs read them: options.json, model.hdf5 and vocab.txt.
+
+AllenNLP, bilm-tf and simple_elmo read these. Only a model that reads bytes with an LSTM each way
+has such a form.
+
+Examples:
+
+  polyseme convert export models/elmo exported
+"""
+
+import json
+from pathlib import Path
+
+from polyseme.commands.convert import ConvertResult, check_output, show
+from polyseme.config import Settings
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import disk_faults_explained, write_text
+
+__all__ = ["ConvertResult", "ExportConfig", "run", "show"]
+
+
+class ExportConfig(Settings):
+    """Which model to write, and where to."""
+
+    model: Path
+    """The model folder."""
+    folder: Path
+    """The folder to write; new or empty."""
+
+
+def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:
+    """Write options, weights and words."""
+    check_output(config.folder)
+    with disk_faults_explained(config.folder):
+        return _export(config, progress or NullProgress())
+
+
+def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
+    from polyseme.legacy.export import export_bilm
+    from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS
+    from polyseme.legacy.reading import write_hdf5
+    from polyseme.model import Model
+
+    progress.start("Converting", 2)
+    model = Model.load(config.model)
+    exported = export_bilm(model)
+    progress.update(1, "read")
+    config.folder.mkdir(parents=True, exist_ok=True)
+    write_hdf5(config.folder / WEIGHTS, exported.arrays)
+    write_text(config.folder / WORDS, "\n".join(exported.words) + "\n")
+    write_text(config.folder / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
+    progress.update(2, "written")
+    next_step = f"give {config.folder / OPTIONS} and {config.folder / WEIGHTS} to that program."
+    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step)

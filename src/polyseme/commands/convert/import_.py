@@ -1,0 +1,85 @@
+"""Make a model of old ELMo weights.
+
+Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
+ELMoForManyLangs. Untrusted files are parsed in a locked process, which needs Linux.
+
+Examples:
+
+  polyseme convert import elmo_weights.hdf5 models/elmo --language en
+
+  polyseme convert import 179.zip models/elmo-xx
+"""
+
+from pathlib import Path
+
+from polyseme.commands.convert import ConvertResult, check_output, show
+from polyseme.config import Settings, build
+from polyseme.errors import ConfigError
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import disk_faults_explained
+from polyseme.text.preprocessing import Preparation, TextPreprocessor
+from polyseme.text.settings import CorpusConfig, SegmenterName
+
+__all__ = ["ConvertResult", "ImportConfig", "run", "show"]
+
+
+class ImportConfig(Settings):
+    """Which weights to make a model of, and how it shall read text."""
+
+    model: Path
+    """The old model: a folder, a zip archive or an HDF5 file."""
+    folder: Path
+    """The folder to write; new or empty."""
+    options: Path | None = None
+    """The old model's options file; by default the one beside the weights."""
+    language: str | None = None
+    """Language of the texts that will be embedded, as a code: en, de, zh, ... Without it, the
+    model takes lists of words only: old files do not say how words were found."""
+    segmenter: SegmenterName | None = None
+    """What will find the words, with a language; default: jieba for zh, otherwise spacy."""
+    licence: str = ""
+    """Licence of the old weights, for the model card."""
+
+
+def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:
+    """Read the old files, and write a model folder."""
+    check_output(config.folder)
+    with disk_faults_explained(config.folder):
+        return _import(config, progress or NullProgress())
+
+
+def _import(config: ImportConfig, progress: Progress) -> ConvertResult:
+    from polyseme.legacy.card import write_card
+    from polyseme.legacy.opening import read_old
+
+    preparation = _preparation(config)
+    progress.start("Converting", 2)
+    old, files = read_old(config.model, options=config.options, scratch=config.folder)
+    progress.update(1, "read")
+    about = f"A model for {old.kind.replace(' / ', ' and ')}."
+    metadata = {"about": about, "kind": old.kind, "licence": config.licence, "files": files}
+    model = old.model(preparation, metadata)
+    notes = old.notes if preparation else (*old.notes, _WORDS_ONLY)
+    card = write_card(model, config.folder.name, files=files, notes=notes)
+    model.save(config.folder, card=card)
+    progress.update(2, "written")
+    next_step = f"polyseme embed {config.folder} CORPUS --out VECTORS"
+    return ConvertResult(config.folder, old.kind, model, notes, next_step)
+
+
+_WORDS_ONLY = (
+    "It takes lists of words, not raw text: how words were found is not known. "
+    "Import with --language to choose."
+)
+
+
+def _preparation(config: ImportConfig) -> Preparation | None:
+    """How raw text will be prepared, as a trained model knows it; None if not at all."""
+    if config.language is None:
+        if config.segmenter is not None:
+            raise ConfigError("A segmenter needs a language: add --language.")
+        return None
+    values = {"language": config.language, "segmenter": config.segmenter}
+    settings = build(CorpusConfig, values)
+    TextPreprocessor(settings)  # refuses at once what no text could be prepared with
+    return Preparation.of(settings)

@@ -1,0 +1,6 @@
+"""Look at vectors on disk.
+
+Examples:
+
+  polyseme vectors info vectors/en
+"""

@@ -1,0 +1,84 @@
+"""Say what a folder of vectors holds: what they are of, how many, how large.
+
+Examples:
+
+  polyseme vectors info vectors/en
+
+  polyseme vectors info vectors/en --verify
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.embedding.folder import VectorFolder
+from polyseme.errors import VectorsError
+from polyseme.progress import Progress
+from polyseme.tables import titled
+
+
+class VectorsInfoConfig(Settings):
+    """Which vectors to look at, and how."""
+
+    folder: Path
+    """The folder of vectors."""
+    verify: bool = False
+    """Read every file and compare it with the hash in the manifest."""
+
+
+@dataclass(frozen=True)
+class VectorsResult:
+    """What was found."""
+
+    vectors: VectorFolder
+    notes: list[str]
+
+
+def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
+    """Open the folder; with `verify`, refuse a damaged one."""
+    del progress
+    vectors = VectorFolder.open(config.folder)
+    notes = []
+    if config.verify:
+        damaged = vectors.damaged()
+        if damaged:
+            raise VectorsError(
+                f"{len(damaged)} of {len(vectors.manifest['files'])} files are missing or changed: "
+                f"{', '.join(damaged[:5])}. Run the same embed command again: it mends them."
+            )
+        notes.append(f"All {len(vectors.manifest['files']):,} files are as they were written.")
+    return VectorsResult(vectors, notes)
+
+
+def show(result: VectorsResult) -> RenderableType:
+    """The table and how to read the files."""
+    lines = [*result.notes, f"Model {result.vectors.manifest['model'][:12]} (SHA-256)."]
+    if result.vectors.config.format == "parquet":
+        path = result.vectors.folder / "vectors" / "*.parquet"
+        lines.append(f"Each row is a word in its sentence; any tool reads {path}.")
+    return Group(summary(result.vectors), *lines)
+
+
+def summary(vectors: VectorFolder) -> Group:
+    """What a folder of vectors holds, as a table."""
+    counts, settings = vectors.manifest["counts"], vectors.config
+    table = Table(show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right")
+    table.add_row("sentences read", f"{counts['sentences']:,}")
+    table.add_row("sentences embedded", f"{counts['sentences_embedded']:,}")
+    table.add_row("words embedded", f"{counts['words_read']:,}")
+    if counts["unread_words"]:
+        table.add_row("of which no token (zeros)", f"{counts['unread_words']:,}")
+    table.add_row("words written", f"{counts['vectors']:,}")
+    columns, dim = vectors.manifest["columns"], vectors.manifest["dim"]
+    table.add_row("vectors for each", f"{len(columns)} ({settings.layers}), {dim} dimensions")
+    for column, share in zip(columns, vectors.manifest["explained_variance_ratio"], strict=False):
+        table.add_row(f"variance explained, {column}", f"{share:.1%}")
+    table.add_row("files", f"{len(vectors.files):,} ({settings.format}, {settings.dtype})")
+    table.add_row("size", decimal(vectors.num_bytes))
+    return titled(f"Vectors in {vectors.folder}", table)

@@ -1,0 +1,59 @@
+"""What a result looks like where a person works: a line in a console, a table in a notebook.
+
+Words, labels and paths come from users' files. They are text and nothing else: control characters
+are shown as escapes, and all that HTML would obey is escaped. No scripts, links or images.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from polyseme.printable import printable
+
+_LONGEST = 60  # characters of a sentence in a line
+
+
+def summary(name: str, *facts: str) -> str:
+    """A `repr`: `<Corpus: en, 12 sentences>`; empty facts are left out."""
+    return printable(f"<{name}: {', '.join(fact for fact in facts if fact)}>")
+
+
+def sentence(words: Sequence[str]) -> str:
+    """Words as a line, shortened."""
+    line = " ".join(words)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def describe_layers(num_layers: int, dim: int) -> str:
+    """The size of vectors in words."""
+    return f"{num_layers:,} layer{'s' * (num_layers != 1)} of {dim:,} dimensions"
+
+
+def html_table(title: str, rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """A table below its title. Numbers are set to the right."""
+    head = "".join(f"<th>{_text(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    top = f"<thead><tr>{head}</tr></thead>" if header else ""
+    return f"<div><b>{_text(title)}</b><table>{top}<tbody>{body}</tbody></table></div>"
+
+
+def html_words(words: Iterable[tuple[str, str, str]]) -> str:
+    """Words one after the other: each with a note below it ("" for none) and a colour of ours."""
+    parts = []
+    for word, note, colour in words:
+        assert colour == "" or colour.isalpha(), colour
+        style = f' style="background:{colour}"' if colour else ""
+        below = f"<sub>{_text(note)}</sub>" if note else ""
+        parts.append(f"<span{style}>{_text(word)}{below}</span>")
+    return f"<div>{' '.join(parts)}</div>"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f'<td style="text-align:right">{value:,}</td>'
+    if isinstance(value, float):
+        return f'<td style="text-align:right">{value:,.2f}</td>'
+    return f'<td style="text-align:left">{_text(value)}</td>'
+
+
+def _text(value: object) -> str:
+    return escape(printable(str(value)), quote=True)

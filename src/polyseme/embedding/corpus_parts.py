@@ -1,0 +1,69 @@
+"""What one file of vectors is made from: a row group of a corpus, 10,000 sentences at most.
+
+Not a whole shard: its vectors would be some two gigabytes a layer, lost with a worker's death.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyseme.storage.files import sha256_of
+from polyseme.storage.parquet import ParquetReader
+from polyseme.text.corpus import Corpus, damage_explained
+
+_COLUMNS = ["sentence_id", "document", "position", "text", "words"]
+_ROWS = 1_000  # sentences in memory at a time
+
+
+@dataclass(frozen=True)
+class CorpusSentence:
+    """A sentence of a corpus, and where it stands there."""
+
+    sentence_id: str
+    document: str
+    position: int
+    text: str
+    words: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """One row group of one shard."""
+
+    name: str
+    shard: Path
+    group: int
+    first: int
+    """How many sentences of the corpus come before it."""
+    size: int
+    """Sentences in it."""
+
+    def digest(self) -> str:
+        """Hash of the shard it lies in, and which row group it is."""
+        content = f"{self.shard.name} {self.group} {sha256_of(self.shard)}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def sentences(self) -> Iterator[CorpusSentence]:
+        """All of them, in order."""
+        with damage_explained(self.shard), ParquetReader(self.shard, _COLUMNS) as file:
+            for rows in file.expanded(self.group, _ROWS):
+                columns: list[list[Any]] = [rows[name].to_pylist() for name in _COLUMNS]
+                for row in zip(*columns, strict=True):
+                    yield CorpusSentence(*row)
+
+
+def parts_of(corpus: Corpus) -> list[CorpusPart]:
+    """All row groups of a corpus, in order; reads only the ends of its files."""
+    parts = []
+    first = 0
+    for shard in corpus.shards:
+        with damage_explained(shard), ParquetReader(shard) as reader:
+            metadata = reader.metadata
+        for group in range(metadata.num_row_groups):
+            size = metadata.row_group(group).num_rows
+            name = f"{shard.stem}-{group:04d}"
+            parts.append(CorpusPart(name, shard.resolve(), group, first, size))
+            first += size
+    return parts

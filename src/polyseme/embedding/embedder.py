@@ -1,0 +1,164 @@
+"""Words in, vectors out: what a model is for.
+
+    in   texts, or sentences as lists of words, any number of them
+    out  every layer's vectors of every word, in the order given
+
+A sentence's vectors depend on the sentence alone: not on its neighbours, on what was embedded
+before, or on padding. No state is kept but layer 0 of words met lately, which changes no bit.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from polyseme.devices import choose_device, set_threads
+from polyseme.display import describe_layers, html_table, summary
+from polyseme.embedding.bucketing import group_sentences
+from polyseme.embedding.input_sentences import check_words
+from polyseme.embedding.output import LayerChoice, Truncation, Vectors
+from polyseme.embedding.sentence_encoder import SentenceEncoder
+from polyseme.embedding.settings import Layers, Precision
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.encoders.environment import Environment, describe
+from polyseme.errors import ConfigError
+from polyseme.model import Model
+from polyseme.storage.files import sha256_of
+from polyseme.storage.folders import MANIFEST
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.settings import CorpusConfig
+
+_WINDOW_BYTES = 256 << 20  # of vectors that wait to be handed on
+
+
+class Embedder(WordEmbedder):
+    """A model ready to turn words into vectors. Its weights must not change while it is used."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        device: str | None = None,
+        precision: Precision = "float32",
+        threads: int | None = None,
+        fingerprint: str = "",
+    ) -> None:
+        if precision not in ("float32", "bfloat16"):
+            raise ConfigError(f"precision={precision!r} is not one of 'float32', 'bfloat16'.")
+        if threads is not None and threads < 1:
+            raise ConfigError(f"threads={threads}: at least one must work.")
+        self.model = model
+        self.device = choose_device(device)
+        """Where the work is done: the device asked for, or the first there is of cuda, mps, cpu."""
+        self.precision = precision
+        self._fingerprint = fingerprint
+        self._encode = SentenceEncoder(model, device=self.device, precision=precision)
+        set_threads(threads)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | PathLike[str],
+        *,
+        device: str | None = None,
+        precision: Precision = "float32",
+        threads: int | None = None,
+    ) -> "Embedder":
+        """The embedder of the model in a folder."""
+        return cls(
+            Model.load(Path(folder)),
+            device=device,
+            precision=precision,
+            threads=threads,
+            fingerprint=sha256_of(Path(folder) / MANIFEST),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the model's manifest, which has those of its files."""
+        assert self._fingerprint, "this model was not loaded from a folder"
+        return self._fingerprint
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """How the text of the model's corpus became words."""
+        return self.model.preparation
+
+    def __repr__(self) -> str:
+        config = self.model.config
+        return summary(
+            "Embedder",
+            f"{config.encoder.contextualizer.kind} trained as {config.objective.kind}",
+            describe_layers(self.num_layers, self.dim),
+            f"{self.precision} on {self.device}",
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table("Embedder", self.environment.items()) + self.model._repr_html_()
+
+    @property
+    def environment(self) -> Environment:
+        """What decides the last bits of its vectors besides model, text and settings."""
+        return describe(device=self.device, precision=self.precision)
+
+    @property
+    def num_layers(self) -> int:
+        """Vectors for each word: layer 0 and those with context."""
+        return self.model.config.encoder.num_layers
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of each vector."""
+        return self.model.config.encoder.output_dim
+
+    @property
+    def max_length(self) -> int:
+        """Words that are read at once, as in training. A longer sentence is read in chunks."""
+        preparation = self.model.preparation
+        field = CorpusConfig.model_fields["max_words"]
+        longest: int = preparation.settings.max_words if preparation else field.default
+        most = self.model.config.encoder.contextualizer.max_length
+        return longest if most is None else min(longest, most - 2)  # BOS and EOS are not words
+
+    def stream(
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        layers: Layers = "all",
+        batch_invariant: bool = False,
+    ) -> Iterator[Vectors]:
+        """(L, T, D) for each list of words, in order, in bounded memory; L = 1 for a single layer.
+
+        A list longer than `max_length` is read in equal chunks, as a corpus would split it; its
+        vectors come as one array. `truncation` says so.
+        """
+        checked = (check_words(words, index) for index, words in enumerate(sentences))
+        return self._stream(
+            checked, LayerChoice(layers, self.num_layers), batch_invariant=batch_invariant
+        )
+
+    def truncation(self, words: Sequence[str]) -> Truncation:
+        """What of a sentence with these words is not read as it stands."""
+        chunks = max(1, -(-len(words) // self.max_length))
+        kind, most = self.model.config.vocabulary.characters, self._most_characters
+        if kind == "none" or self.model.config.encoder.widest_filter == 0:
+            return Truncation(chunks)
+        long = [word for word in words if 4 * len(word) > most]  # no character has more bytes
+        sizes = [len(word.encode()) if kind == "bytes" else len(word) for word in long]
+        return Truncation(chunks, sum(max(0, size - most) for size in sizes))
+
+    @property
+    def _most_characters(self) -> int:
+        return self.model.config.vocabulary.max_characters - 2  # a spelling has a begin and an end
+
+    def _stream(
+        self, sentences: Iterable[Sequence[str]], choice: LayerChoice, *, batch_invariant: bool
+    ) -> Iterator[Vectors]:
+        max_words = _WINDOW_BYTES // (4 * choice.num_layers * self.dim)
+        for window in group_sentences(sentences, max_words=max_words):
+            vectors = self._encode(
+                window, choice, max_length=self.max_length, batch_invariant=batch_invariant
+            )
+            found = deque(vectors)
+            while found:
+                yield found.popleft()  # and forget it

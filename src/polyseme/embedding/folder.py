@@ -1,0 +1,140 @@
+"""A finished folder of vectors: what it holds, and the vectors of a word.
+
+Its manifest has the hashes of the model and of the corpus, so that vectors of two models are never
+taken for one another's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from typing_extensions import TypedDict
+
+from polyseme.config import build
+from polyseme.embedding.settings import VectorsConfig
+from polyseme.errors import VectorsError
+from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.parquet import ParquetReader
+
+VECTORS = "vectors"
+"""Folder, in the output, of the files of vectors."""
+_TEXTS = {"sentence_id", "document", "word"}
+_KEYS = ["sentence_id", "document", "position", "word_index", "word"]
+
+
+class _EmbeddedCounts(TypedDict):
+    sentences: int
+    sentences_embedded: int
+    words_read: int
+    unread_words: int
+    vectors: int
+
+
+COUNTS = tuple(_EmbeddedCounts.__annotations__)
+"""What is counted in each part and told of all."""
+
+
+class _VectorsManifest(TypedDict):
+    """What is read of it."""
+
+    model: str
+    settings: dict[str, Any]
+    columns: list[str]
+    dim: int
+    explained_variance_ratio: list[float]
+    counts: _EmbeddedCounts
+
+
+ARTIFACT = ArtifactType(
+    name="vectors",
+    version=3,
+    files=frozenset({CONFIG}),
+    metadata_keys=(
+        "model",
+        "corpus",
+        "settings",
+        "environment",
+        "columns",
+        "dim",
+        "explained_variance_ratio",
+        "counts",
+    ),
+    made_by="polyseme embed MODEL CORPUS",
+    shape=_VectorsManifest,
+    folders=frozenset({VECTORS}),
+    remedy="Run the same embed command again: it mends them.",
+    error=VectorsError,
+)
+
+
+@dataclass(frozen=True)
+class VectorFolder:
+    """Vectors as `polyseme embed` left them."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> "VectorFolder":
+        """The vectors in this folder, its manifest read, its files not yet."""
+        return cls(folder, read_manifest(folder, ARTIFACT))
+
+    @cached_property
+    def config(self) -> VectorsConfig:
+        """The settings they were made with."""
+        return build(VectorsConfig, self.manifest["settings"])
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that hold vectors, in the order of the corpus."""
+        names = self.manifest["files"]
+        return [self.folder / name for name in names if name.startswith(f"{VECTORS}/")]
+
+    @property
+    def num_bytes(self) -> int:
+        """What the files weigh together."""
+        return sum(described["bytes"] for described in self.manifest["files"].values())
+
+    def damaged(self) -> list[str]:
+        """Files that are missing or not as they were written; reads everything."""
+        return list(damaged_files(self.folder, self.manifest))
+
+    def read(self, words: Sequence[str] = (), *, limit: int | None = None) -> Any:
+        """An Arrow table of the uses of some words, or of all; at most `limit` of them.
+
+        Row groups without the words are skipped by their statistics where possible.
+        """
+        import pyarrow.dataset as ds
+
+        if self.config.format != "parquet":
+            raise VectorsError(f"{self.folder} holds hdf5; read its files with h5py.")
+        columns = [*_KEYS, *self.manifest["columns"]]
+        self._check_pages(columns)
+        # As dictionaries whatever the file says, so that no word is unfolded a million times.
+        form = ds.ParquetFileFormat(dictionary_columns=_TEXTS)
+        try:
+            rows = ds.dataset([str(path) for path in self.files], format=form)
+            chosen = ds.field("word").isin(list(words)) if words else None
+            if limit is None:
+                return rows.to_table(columns, filter=chosen)
+            return rows.head(limit, columns, filter=chosen)
+        except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            raise VectorsError(
+                f"{self.folder} cannot be read: {error}. {ARTIFACT.remedy}"
+            ) from error
+
+    def _check_pages(self, columns: Sequence[str]) -> None:
+        for path in self.files:
+            try:
+                with ParquetReader(path, columns) as reader:
+                    for group in range(reader.num_row_groups):
+                        reader.check(group)
+            except (OSError, pa.ArrowException, ValueError) as error:
+                raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> VectorsError:
+    return VectorsError(f"{path} cannot be read: {error}. {ARTIFACT.remedy}")

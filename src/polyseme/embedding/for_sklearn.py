@@ -1,0 +1,90 @@
+"""Texts to rows of numbers, as a step of a scikit-learn pipeline (extra [sklearn])."""
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from polyseme.embedding.loading import load_embedder
+from polyseme.embedding.output import LayerChoice, Vectors
+from polyseme.embedding.settings import Layers, Precision
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.errors import InputError, MissingExtraError
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        TransformerMixin,
+    )
+except ImportError as error:
+    raise MissingExtraError.of(
+        "scikit-learn", extra="sklearn", purpose="A scikit-learn transformer"
+    ) from error
+
+
+class TextVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """One row for each text, or list of words: the mean over all its words.
+
+    Nothing is learnt from the texts. The model is loaded when it is first needed, in every process
+    by itself, and does not travel with a copied or stored pipeline: only its folder's name does.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        *,
+        layers: Layers = "average",
+        device: str | None = None,
+        precision: Precision = "float32",
+        threads: int | None = None,
+    ) -> None:
+        self.model = model
+        self.layers = layers
+        self.device = device
+        self.precision = precision
+        self.threads = threads
+
+    def fit(self, texts: Iterable[Any], labels: Any = None) -> "TextVectors":  # noqa: ARG002
+        """Load the model; there is nothing to learn."""
+        self._load()
+        return self
+
+    def transform(self, texts: Iterable[Any]) -> Vectors:
+        """(number of texts, D); with all layers, they stand one after the other. No word: zeros."""
+        if isinstance(texts, str):
+            raise InputError("One row is made for each text: give a list of texts, not a text.")
+        texts = list(texts)
+        embedder = self._load()
+        rows = np.zeros((len(texts), self._dim(embedder)))
+        counts = np.zeros((len(texts), 1))
+        for sentence in embedder.embed(iter(texts), layers=self.layers):
+            rows[sentence.index] += sentence.vectors.sum(axis=-2, dtype=np.float64).ravel()
+            counts[sentence.index] += len(sentence.words)
+        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
+        return means
+
+    def get_feature_names_out(self, names: Any = None) -> Any:  # noqa: ARG002
+        """Names for the columns, for tools that want some."""
+        dim = self._dim(self._load())
+        return np.array([f"polyseme{number}" for number in range(dim)], dtype=object)
+
+    def _dim(self, embedder: WordEmbedder) -> int:
+        return embedder.dim * LayerChoice(self.layers, embedder.num_layers).num_layers
+
+    def _load(self) -> WordEmbedder:
+        asked = (str(self.model), self.device, self.precision, self.threads)
+        if getattr(self, "_loaded", (None, None))[0] != asked:
+            embedder = load_embedder(
+                self.model, device=self.device, precision=self.precision, threads=self.threads
+            )
+            self._loaded = asked, embedder
+        return self._loaded[1]
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_loaded", None)
+        return state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True

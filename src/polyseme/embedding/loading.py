@@ -1,0 +1,134 @@
+"""The embedder of a model's name, whoever's model it is: the one place that decides it.
+
+models/en-mini      a model folder of ours
+hf:models/bert      a model folder of Hugging Face
+hf:OWNER/MODEL      a model in Hugging Face's own cache
+"""
+
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+
+from polyseme.config import build
+from polyseme.devices import choose_device
+from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.hf.embedder import HfEmbedder, hf_environment
+from polyseme.embedding.hf.folder import HfFolder, hf_name
+from polyseme.embedding.hf.hub import find_folder
+from polyseme.embedding.settings import Pooling, Precision
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.encoders.environment import Environment, describe
+from polyseme.errors import ConfigError, ModelError
+from polyseme.model import ARTIFACT, preparation_of
+from polyseme.storage.files import sha256_of
+from polyseme.storage.folders import HF_PREFIX, MANIFEST, check_holds, holds, read_manifest
+from polyseme.text.corpus import Corpus
+from polyseme.text.preprocessing import Preparation
+from polyseme.text.settings import CorpusConfig
+
+Name = str | PathLike[str]
+
+
+def load_embedder(
+    name: Name,
+    *,
+    device: str | None = None,
+    precision: Precision = "float32",
+    threads: int | None = None,
+    tokenizer_from: Name | None = None,
+    pooling: Pooling = "mean",
+    download: bool = False,
+) -> WordEmbedder:
+    """The embedder of a model.
+
+    `tokenizer_from`: how words are found in texts, where the model does not say; see
+    `preparation_from`. `pooling`: of the subword tokens of an encoder of Hugging Face.
+    `download`: fetch such a model if it is not here; without it, no network is asked.
+    """
+    preparation = None if tokenizer_from is None else preparation_from(tokenizer_from)
+    if (hf := hf_name(name)) is not None:
+        return HfEmbedder(
+            HfFolder.open(find_folder(hf, download=download)),
+            device=device,
+            precision=precision,
+            threads=threads,
+            pooling=pooling,
+            preparation=preparation,
+        )
+    check_pooling(name, pooling)
+    embedder = Embedder.load(name, device=device, precision=precision, threads=threads)
+    if preparation is None:
+        return embedder
+    if embedder.preparation is not None:
+        raise ConfigError(
+            f"{fspath(name)} says itself how its text was split into words. Leave out "
+            "tokenizer_from."
+        )
+    model = replace(embedder.model, preparation=preparation)
+    return Embedder(
+        model, device=device, precision=precision, threads=threads, fingerprint=embedder.fingerprint
+    )
+
+
+def check_pooling(name: Name, pooling: Pooling) -> None:
+    """Refuse to pool where there is nothing to pool."""
+    if hf_name(name) is None and pooling != "mean":
+        raise ConfigError(
+            f"pooling = {pooling!r} is for encoders of Hugging Face (hf:FOLDER), which read words "
+            f"in parts, as subword tokens; {fspath(name)} reads whole words."
+        )
+
+
+def fingerprint_of(name: Name, pooling: Pooling = "mean") -> str:
+    """That of the model's embedder, without loading it."""
+    if (hf := hf_name(name)) is not None:
+        return HfFolder.open(find_folder(hf)).fingerprint(pooling)
+    folder = Path(name)
+    check_holds(folder, "model", "polyseme pretrain CORPUS", ModelError)
+    return sha256_of(folder / MANIFEST)
+
+
+def model_files(name: Name) -> list[Path]:
+    """The files that make up a model, all in one folder."""
+    if (hf := hf_name(name)) is not None:
+        return HfFolder.open(find_folder(hf)).files
+    folder = Path(name)
+    return [folder / file for file in (*read_manifest(folder, ARTIFACT)["files"], MANIFEST)]
+
+
+def environment_for(name: Name, *, precision: Precision, threads: int | None) -> Environment:
+    """That of the model's embedder on this machine, without loading it."""
+    told = {"device": choose_device(None), "precision": precision}
+    if hf_name(name) is not None:
+        return hf_environment(**told, threads=threads)
+    return describe(**told, threads=threads)
+
+
+def absolute(name: Name) -> str:
+    """The name from wherever it is read: workers may start in another folder."""
+    hf = hf_name(name)
+    if hf is None:
+        return str(Path(name).resolve())
+    return f"{HF_PREFIX}{find_folder(hf).resolve()}"
+
+
+def preparation_from(name: Name) -> Preparation:
+    """How text became words: of a model or a corpus in a folder, or of a language by its code."""
+    text = fspath(name)
+    if hf_name(text) is not None:
+        raise ModelError(
+            f"{text} does not say how text is split into words: its tokenizer finds parts of them. "
+            "Name a language, or the folder of a model or a corpus: tokenizer_from = 'en'."
+        )
+    folder = Path(text)
+    if not (folder.exists() or "/" in text or "\\" in text):
+        return Preparation.of(build(CorpusConfig, {"language": text}))
+    if holds(folder, "corpus"):
+        return Corpus.open(folder).preparation
+    preparation = preparation_of(folder)
+    if preparation is None:
+        raise ModelError(
+            f"{text} does not say how its text was split into words. Name another model or a "
+            "corpus, or a language by its code: tokenizer_from = 'en'."
+        )
+    return preparation

@@ -1,0 +1,163 @@
+"""What everything downstream asks of an embedder, whoever's encoder is behind it.
+
+    in   sentences as lists of words, or texts
+    out  every layer's vectors of every word, in the order given
+
+A sentence's vectors depend on the sentence alone: not on its neighbours, on what was embedded
+before, or on padding. An encoder of another library needs what is abstract here, and a line in
+`loading.py`; it inherits the rest.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from functools import cached_property
+from typing import Any, Protocol, overload
+
+from polyseme.embedding.input_sentences import InputSentence, read_sentences, refuse_flat
+from polyseme.embedding.output import EmbeddedSentence, LayerChoice, Truncation, Vectors
+from polyseme.embedding.settings import Layers
+from polyseme.encoders.environment import Environment
+from polyseme.errors import InputError
+from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor
+
+_NO_TEXTS = (bytes, bytearray, Mapping, Set)
+
+
+class WordEmbedder(Protocol):
+    """Turns words into vectors."""
+
+    @property
+    @abstractmethod
+    def num_layers(self) -> int:
+        """Vectors for each word: layer 0, the encoder's input, and those with context."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Dimensions of each vector."""
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int:
+        """What is read at once: words, or the subword tokens that words are made of.
+
+        A longer sentence is read in parts, and its vectors come as one array.
+        """
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hash of all that decides its vectors but for their last bits, which `environment` has."""
+
+    @property
+    @abstractmethod
+    def environment(self) -> Environment:
+        """What decides the last bits of its vectors besides model, text and settings."""
+
+    @property
+    @abstractmethod
+    def preparation(self) -> Preparation | None:
+        """How texts become words; None if that is not known, and lists of words alone are read."""
+
+    @abstractmethod
+    def stream(
+        self,
+        sentences: Iterable[Sequence[str]],
+        *,
+        layers: Layers = "all",
+        batch_invariant: bool = False,
+    ) -> Iterator[Vectors]:
+        """(L, T, D) for each list of words, in order, in bounded memory; L = 1 for a single layer.
+
+        `batch_invariant`: the same bits for a sentence whatever it is embedded with; slower.
+        """
+
+    @abstractmethod
+    def truncation(self, words: Sequence[str]) -> Truncation:
+        """What of a sentence with these words is not read as it stands."""
+
+    @property
+    def segmenter(self) -> Mapping[str, Any]:
+        """What finds the words in texts, and its version; empty if not known."""
+        return self.preparation.segmenter if self.preparation else {}
+
+    @cached_property
+    def preprocessor(self) -> TextPreprocessor:
+        """Turns texts into sentences as the model's corpus was. Lists of words need none."""
+        return TextPreprocessor.of_model(self.preparation)
+
+    def normalize(self, text: str) -> str:
+        """The text that offsets of words refer to, as the model's corpus would store it."""
+        return self.preprocessor.normalize(text)[0]
+
+    @overload
+    def embed(
+        self, texts: str | Sequence[Any], *, layers: Layers = ..., batch_invariant: bool = ...
+    ) -> list[EmbeddedSentence]: ...
+
+    @overload
+    def embed(
+        self, texts: Iterator[Any], *, layers: Layers = ..., batch_invariant: bool = ...
+    ) -> Iterator[EmbeddedSentence]: ...
+
+    @overload
+    def embed(
+        self, texts: Iterable[Any], *, layers: Layers = ..., batch_invariant: bool = ...
+    ) -> list[EmbeddedSentence] | Iterator[EmbeddedSentence]: ...
+
+    def embed(
+        self, texts: str | Iterable[Any], *, layers: Layers = "all", batch_invariant: bool = False
+    ) -> list[EmbeddedSentence] | Iterator[EmbeddedSentence]:
+        """The sentences of a text, of several texts, or given as lists of words.
+
+        Text is split into sentences and words as the model's corpus was; text without a word has no
+        sentence. A list of words is one sentence. What has a length gives a list. Anything else
+        that can be gone through gives an iterator, in bounded memory: it reads up to a thousand
+        sentences ahead. `batch_invariant`: the same bits for a sentence whatever it is embedded
+        with; slower.
+        """
+        LayerChoice(layers, self.num_layers)  # which refuses what cannot be had
+        if isinstance(texts, str):
+            return list(self._embed(self._read([texts]), layers, batch_invariant=batch_invariant))
+        if not isinstance(texts, Iterable) or isinstance(texts, _NO_TEXTS) or _is_table(texts):
+            raise InputError(
+                f"A {type(texts).__name__} cannot be embedded. Give a text, texts (one column of a "
+                "table), or sentences as lists of words."
+            )
+        given = self._read(texts)
+        if isinstance(texts, Sized):
+            return list(self._embed(refuse_flat(given), layers, batch_invariant=batch_invariant))
+        return self._embed(given, layers, batch_invariant=batch_invariant)
+
+    def _read(self, texts: Iterable[Any]) -> Iterator[InputSentence]:
+        return read_sentences(texts, self._preprocess)
+
+    def _preprocess(self, text: str) -> PreprocessedText:
+        return self.preprocessor(text)
+
+    def _embed(
+        self, given: Iterator[InputSentence], layers: Layers, *, batch_invariant: bool
+    ) -> Iterator[EmbeddedSentence]:
+        is_one = LayerChoice(layers, self.num_layers).is_one
+        waiting: deque[InputSentence] = deque()
+
+        def words() -> Iterator[Sequence[str]]:
+            for sentence in given:
+                waiting.append(sentence)
+                yield sentence.words
+
+        for vectors in self.stream(words(), layers=layers, batch_invariant=batch_invariant):
+            sentence = waiting.popleft()
+            yield EmbeddedSentence(
+                tuple(sentence.words),
+                vectors[0] if is_one else vectors,
+                sentence.index,
+                sentence.starts,
+                self.truncation(sentence.words),
+            )
+
+
+def _is_table(texts: object) -> bool:
+    """Whether going through it would give the names of columns, as with a data frame."""
+    return hasattr(texts, "columns")

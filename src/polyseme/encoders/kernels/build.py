@@ -1,0 +1,178 @@
+"""Compile the LSTM's inner loops: `gates.c` for training, `steps.c` and `tiles.c` for embedding.
+
+`python -m polyseme.encoders.kernels.build` does it with the system's C compiler, for the best
+instruction set of this processor. Nothing needs it: without it the same work is done by torch, in
+more time. It is never built behind anyone's back. A loaded library can do whatever the user can, so
+only the very file that was built here is loaded, and only if nobody else could have changed it.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from polyseme.encoders.kernels.instructions import NEEDS, InstructionSet, instruction_sets
+from polyseme.errors import PolysemeError
+from polyseme.limits import read_text
+from polyseme.storage.files import publish, sha256_of, write_text
+
+_NAMES = ("gates.c", "steps.c", "tiles.c", "gates.h", "steps.h")
+SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
+COMPILERS = ("cc", "gcc", "clang")
+COMMAND = "python -m polyseme.encoders.kernels.build"
+# Not -ffast-math: it lets sums be reordered, which gates.c does not survive, takes NaN for
+# impossible, and as a link option changes how the whole process treats very small numbers.
+_OPTIONS = (
+    *("-std=c11", "-O3", "-shared", "-fPIC", "-fvisibility=hidden"),
+    *("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-ffp-contract=fast"),
+    "-fopenmp-simd",  # only the promise that loops may be vectorised, no threads
+)
+_WIDE = "-mprefer-vector-width=512"  # else compilers stop at 256 bits on processors that have 512
+_FOLDER = "built"  # of its own, so that who can write it does not depend on anyone's umask
+_MODE = 0o755  # of a library and of its folder: whatever the umask, only the owner writes
+_WRITTEN_BY_OTHERS = 0o022
+_LONGEST_RECORD = 1024
+
+
+class UntrustedLibraryError(Exception):
+    """Why a library is not loaded."""
+
+
+def library_path(instruction_set: InstructionSet, folder: Path | None = None) -> Path:
+    """Where the library for an instruction set is. Another source gives it another name."""
+    text = b"".join(source.read_bytes() for source in SOURCES)
+    made_of = hashlib.sha256(text + " ".join(_options(instruction_set)).encode())
+    system = f"{sys.platform}-{platform.machine()}".lower()
+    name = f"lstm-{instruction_set}-{made_of.hexdigest()[:12]}-{system}.so"
+    return (folder or SOURCES[0].parent / _FOLDER) / name
+
+
+def build(folder: Path | None = None, instruction_set: InstructionSet | None = None) -> Path:
+    """Compile for an instruction set, or for the best that processor and compiler both know.
+
+    Into a folder beside this file unless told. Says where the library is.
+    """
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise PolysemeError(
+            f"No C compiler was found (looked for {', '.join(COMPILERS)}). LSTMs work without "
+            "one, only slower; to make them faster, install one and run this again."
+        )
+    *better, last = [instruction_set] if instruction_set else instruction_sets()
+    for each in better:
+        try:
+            return _build(compiler, each, folder)
+        except _CompilerError:
+            continue  # compilers may be older than the processor
+    return _build(compiler, last, folder)
+
+
+class _CompilerError(PolysemeError):
+    pass
+
+
+def _build(compiler: str, instruction_set: InstructionSet, folder: Path | None) -> Path:
+    path = library_path(instruction_set, folder)
+    if folder is None:
+        path.parent.mkdir(exist_ok=True)
+        path.parent.chmod(_MODE)
+    scratch = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        _compile(compiler, instruction_set, scratch)
+        scratch.chmod(_MODE)
+        # First: killed in between, there is no library yet, or one that does not fit its record.
+        # As `sha256sum --check` reads it.
+        write_text(_record_of(path), f"{sha256_of(scratch)}  {path.name}\n")
+        publish(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+    try:
+        check(path)
+    except UntrustedLibraryError as error:
+        raise PolysemeError(
+            f"{path} was built, but will not be used: {error}. Remove {path.parent}, or make it "
+            "yours alone, and build again."
+        ) from error
+    return path
+
+
+def _compile(compiler: str, instruction_set: InstructionSet, into: Path) -> None:
+    sources = [str(source) for source in SOURCES if source.suffix == ".c"]
+    result = subprocess.run(  # noqa: S603
+        [compiler, *_options(instruction_set), "-o", str(into), *sources],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    if result.returncode:
+        raise _CompilerError(
+            f"{compiler} could not compile {' '.join(sources)}; LSTMs work without "
+            f"it, only slower. It said:\n{result.stderr.strip()}"
+        )
+
+
+def _options(instruction_set: InstructionSet) -> tuple[str, ...]:
+    """Flags of the processor are options of the compiler but for a dash: avx512_bf16, amx_tile."""
+    flags = (flag.replace("avx512_", "avx512").replace("_", "-") for flag in NEEDS[instruction_set])
+    wide = (_WIDE,) if "avx512f" in NEEDS[instruction_set] else ()
+    return (*_OPTIONS, *(f"-m{flag}" for flag in flags), *wide)
+
+
+def check(library: Path) -> str:
+    """The library's SHA-256, if it may be loaded; an UntrustedLibraryError that says why if not."""
+    _check_owner(library.parent, is_folder=True)
+    _check_owner(library, is_folder=False)
+    try:
+        recorded = read_text(_record_of(library), _LONGEST_RECORD).split()[0]
+    except (OSError, ValueError, IndexError) as error:
+        raise UntrustedLibraryError(
+            f"what it should be is not written in {_record_of(library).name} beside it"
+        ) from error
+    found = sha256_of(library)
+    if found != recorded:
+        raise UntrustedLibraryError(
+            f"its SHA-256 is {found[:16]}…, and {recorded[:16]}… was built: it was changed since"
+        )
+    return found
+
+
+def _record_of(library: Path) -> Path:
+    return library.with_name(f"{library.name}.sha256")
+
+
+def _check_owner(path: Path, *, is_folder: bool) -> None:
+    """Not a link, and nobody's to write but this user's or root's."""
+    facts = path.lstat()
+    is_right = stat.S_ISDIR if is_folder else stat.S_ISREG
+    if not is_right(facts.st_mode):
+        kind = "a folder" if is_folder else "a regular file"
+        raise UntrustedLibraryError(f"{path} is not {kind} but perhaps a link")
+    if os.name == "nt":  # has neither these owners nor these modes
+        return
+    if facts.st_uid not in (0, os.geteuid()):
+        raise UntrustedLibraryError(
+            f"{path} belongs to user {facts.st_uid}, neither to you ({os.geteuid()}) nor to root"
+        )
+    if facts.st_mode & _WRITTEN_BY_OTHERS:
+        mode = f"{stat.S_IMODE(facts.st_mode):o}"
+        raise UntrustedLibraryError(f"others than its owner can write {path} (its mode is {mode})")
+
+
+def main() -> int:
+    """Build, and say so."""
+    try:
+        path = build()
+    except (PolysemeError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"LSTMs on this processor now use {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""One function over many shards: a local loop or a Ray cluster, each shard exactly once.
+
+    in   a `ShardJob`, a list of inputs, an output folder
+    out  the files the function wrote for each input, and one `Receipt` per shard
+
+`run_job` is all a caller needs. The backends differ only in where `commit_shard` is called.
+"""
+
+from polyseme.executors.commit import Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.executors.run import run_job
+from polyseme.executors.settings import ExecutorConfig
+from polyseme.executors.watch import Report
+
+__all__ = [
+    "ExecutorConfig",
+    "Receipt",
+    "Report",
+    "ShardInput",
+    "ShardJob",
+    "commit_shard",
+    "run_job",
+]

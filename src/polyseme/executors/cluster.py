@@ -1,0 +1,167 @@
+"""Tasks on a Ray cluster. Ray retries what dies with a worker or a node; the commit makes a
+second attempt harmless.
+
+Ray is not a security boundary: whoever reaches a cluster with its token can run code on it.
+What is started here listens on loopback only, demands a token, and has no dashboard.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import ExecutorError, MissingExtraError
+from polyseme.executors.commit import (
+    MAX_RETRIES,
+    Receipt,
+    ShardInput,
+    ShardJob,
+    commit_shard,
+    portable,
+)
+from polyseme.executors.settings import ExecutorConfig
+
+# More tasks in hand than the cluster has places, so that none of its workers waits for us, and
+# few enough that 10^5 shards never sit in the scheduler at once.
+_TASKS_PER_PLACE = 2
+# At "0" a node's only address is loopback. Named after the systems where that is the default.
+_LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+
+# Ray's sockets lie there, and the name of a socket must not be longer than some 100 bytes.
+_SHORT = None if os.name == "nt" else "/tmp"  # noqa: S108
+
+
+def run_on_ray(
+    job: ShardJob, inputs: Sequence[ShardInput], folder: Path, run: str, *, executor: ExecutorConfig
+) -> Iterator[tuple[ShardInput, Receipt]]:
+    """Yield each shard with its receipt as it is committed somewhere on the cluster."""
+    with _connected(executor) as ray:
+        # Retries are for deaths of workers and nodes; an exception from the work itself is the
+        # user's to see at once.
+        options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
+        commit = ray.remote(**options)(_commit)
+        shared_job = ray.put(job)
+        waiting = iter(inputs)
+        in_hand: dict[Any, ShardInput] = {}
+        while True:
+            places = int(ray.cluster_resources().get("CPU", 1)) * _TASKS_PER_PLACE
+            while len(in_hand) < max(places, 1) and (shard := next(waiting, None)) is not None:
+                in_hand[commit.remote(shared_job, shard, folder.resolve(), run)] = shard
+            if not in_hand:
+                return
+            done, _ = ray.wait(list(in_hand), num_returns=1, timeout=5.0)
+            for reference in done:
+                shard = in_hand.pop(reference)
+                yield shard, _result(ray, reference, shard)
+
+
+def _commit(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
+    """`commit_shard`, as a task on the cluster."""
+    try:
+        return commit_shard(job, shard, folder, run)
+    except Exception as error:  # noqa: BLE001  # not lost: it goes to the run that asked
+        raise portable(error, shard) from None
+
+
+def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
+    try:
+        receipt: Receipt = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error  # the work's own error, as the local backend would raise it
+    except ray.exceptions.RayError as error:
+        raise ExecutorError(
+            f"{shard.name} has ended its worker {MAX_RETRIES} times, or the Ray cluster lost it "
+            f"for good: {error}. All other finished shards are kept; run the same command again "
+            "when the cluster is well."
+        ) from error
+    return receipt
+
+
+@contextlib.contextmanager
+def _connected(executor: ExecutorConfig) -> Iterator[Any]:
+    """Ray, for as long as it is needed; nothing of a private cluster is left behind."""
+    # Closed to other users. Ray opens its own folder to all, so that must lie inside.
+    with tempfile.TemporaryDirectory(
+        prefix="polyseme-", dir=_SHORT, ignore_cleanup_errors=True
+    ) as folder:
+        ray = _connect(executor, f"{folder}/ray")
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _connect(executor: ExecutorConfig, folder: str) -> Any:
+    """Ray, connected. A private cluster is closed to everyone without its token."""
+    _set_switches(executor)
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError.of("ray", extra="ray", purpose='backend = "ray"') from error
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if executor.ray_address is None:
+        ray.init(
+            address="local",
+            num_cpus=executor.workers,
+            include_dashboard=False,
+            _temp_dir=folder,
+            **quiet,
+        )
+        _check_closed(ray)
+        return ray
+    try:
+        _check_port(executor.ray_address)
+        ray.init(address=executor.ray_address, **quiet)
+    except (OSError, RuntimeError, ray.exceptions.RayError) as error:
+        raise ExecutorError(
+            f"No Ray cluster answered at {executor.ray_address}: {error}. Check the address and "
+            "that RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) holds the cluster's token."
+        ) from error
+    return ray
+
+
+def _set_switches(executor: ExecutorConfig) -> None:
+    """Ray reads them from the environment when imported, and so do the processes it starts."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no phoning home
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # silences a warning we can't act on
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # prints nothing of its own: not every death
+    if executor.ray_address is not None:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        return
+    if "ray" in sys.modules and os.environ.get(_LOOPBACK_ONLY) != "0":
+        raise ExecutorError(
+            "Ray was imported in this process before it was set to keep to loopback. "
+            "Run this in a process of its own."
+        )
+    os.environ[_LOOPBACK_ONLY] = "0"
+    os.environ["RAY_AUTH_MODE"] = "token"
+    # Otherwise Ray makes one and leaves it in the home folder for all to read.
+    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _check_port(address: str) -> None:
+    """Fail at once where nobody listens; Ray would go on trying for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def _check_closed(ray: Any) -> None:
+    """End a private cluster that others could reach, should a new Ray not know our switch."""
+    addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
+    if not all(map(_is_loopback, addresses)):
+        ray.shutdown()
+        raise ExecutorError(
+            f"Ray {ray.__version__} listens on {', '.join(addresses)}, not on loopback only. "
+            "Start a cluster yourself and give its address, or use the local backend."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("127.0.0.1", "::1")

@@ -1,0 +1,206 @@
+"""Do one shard's work and commit it: afterwards it is there whole, with a receipt, or not at all.
+
+The function writes into a scratch folder. Its files are made durable, hashed and moved to
+their final names; the receipt, written last, is the commit. A death at any moment leaves
+either no receipt (the shard is done again) or a complete shard.
+
+Scratch folders live under `.work/<run>`. A new run takes away those of the runs before it, and
+with them from any survivor of a killed run, perhaps on another machine, the means to publish
+anything: a late rename finds nothing to rename.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from polyseme.errors import ExecutorError, PolysemeError
+from polyseme.executors.watch import ProgressFile, Report
+from polyseme.limits import JSON_BYTES, parse_json, read_text
+from polyseme.storage.files import (
+    WORK,
+    canonical_json,
+    is_as_written,
+    is_linked,
+    publish,
+    sha256_of,
+    write_text,
+)
+from polyseme.storage.folders import listed_files
+from polyseme.storage.shapes import check_shape
+
+RECEIPTS = "receipts"
+# A shard whose worker has died this often is taken to be the cause. Generous, because a busy
+# machine kills workers for the sins of others.
+MAX_RETRIES = 12
+# Stands in each scratch folder from its beginning. A folder without it was not made here: the
+# scratch folder was taken away and the work, making its own folders, has made it again.
+_MARK = "mark"
+
+
+class ShardInput(Protocol):
+    """What one shard is made from. Must be picklable: it travels to the worker."""
+
+    @property
+    def name(self) -> str:
+        """The shard's name, for example `part-00017`; unique within the job."""
+
+    @property
+    def size(self) -> int:
+        """How much work it is, in any one unit; progress is counted in it."""
+
+    def digest(self) -> str:
+        """Hash of everything that will be read. Called where the work is done."""
+
+
+@dataclass(frozen=True)
+class ShardJob:
+    """The function to run over all inputs, and what its results depend on besides the input."""
+
+    work: Callable[[Any, Path, Report], dict[str, Any]]
+    """Writes files below the given folder, under their final relative names; returns counts."""
+    fingerprint: str
+    """Settings and code: changes whenever the same input could give another output."""
+    folders: tuple[str, ...] = ()
+    """Folders in the output that are this job's alone: shards that no receipt names are removed."""
+    linkable: tuple[str, ...] = ()
+    """Those of them that may be links to another disk."""
+    publish: Callable[[Path, Path], None] = publish
+    """Moves a finished file to its final name, atomically."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that a shard is complete: what it was made from and what came out."""
+
+    name: str
+    key: str
+    input: str
+    files: dict[str, dict[str, Any]]
+    """Relative name -> bytes and sha256."""
+    counts: dict[str, Any]
+    was_there: bool = False
+    """Whether an earlier run had done it; not written down."""
+
+
+def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
+    """Make sure this shard is in `folder`, doing its work only if it is not there already."""
+    digest = shard.digest()
+    key = hashlib.sha256(f"{job.fingerprint}\n{digest}".encode()).hexdigest()
+    found = read_receipt(folder, shard.name)
+    if found is not None and found.key == key and _is_intact(found, folder):
+        return replace(found, was_there=True)
+    scratch = _open_scratch(folder, run, shard.name)
+    unfinished = scratch / "files"
+    try:
+        counts = job.work(shard, unfinished, ProgressFile(scratch))
+        if shard.digest() != digest:
+            raise ExecutorError(
+                f"The input of {shard.name} changed while it was being read. "
+                "Let nothing write to it, then run the same command again."
+            )
+        if not (scratch / _MARK).exists():
+            raise ExecutorError(_taken_over(folder))
+        files = {}
+        for path in _files_below(unfinished):
+            name = path.relative_to(unfinished).as_posix()
+            files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        for name in files:
+            _check_free(folder, name, [files, found.files if found else {}])
+            job.publish(unfinished / name, folder / name)
+        receipt = Receipt(shard.name, key, digest, files, counts)
+        final = folder / RECEIPTS / f"{shard.name}.json"
+        write_text(final, _sealed(receipt), work=scratch)
+    except FileNotFoundError as error:
+        if (scratch / _MARK).exists():
+            raise
+        raise ExecutorError(_taken_over(folder)) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return receipt
+
+
+def read_receipt(folder: Path, name: str) -> Receipt | None:
+    """The receipt of a shard, or None if there is none or any of its bytes is not as written."""
+    try:
+        text = read_text(folder / RECEIPTS / f"{name}.json", JSON_BYTES)
+        values = parse_json(text)
+        del values["seal"]
+        listed_files(values)
+        check_shape(values["counts"], dict[str, Any])
+        receipt = Receipt(**values)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None  # damaged counts as missing: the shard is done again
+    return receipt if receipt.name == name and _sealed(receipt) == text else None
+
+
+def _sealed(receipt: Receipt) -> str:
+    """The receipt as text, with a hash of itself: no file vouches for its counts and its input."""
+    values = json.loads(canonical_json(asdict(receipt)))  # as it will be read: all keys are text
+    del values["was_there"]
+    seal = hashlib.sha256(canonical_json(values).encode()).hexdigest()
+    return canonical_json({**values, "seal": seal})
+
+
+def portable(error: Exception, shard: ShardInput) -> Exception:
+    """The error of a worker as its parent will see it: itself, or its text if it cannot travel."""
+    if isinstance(error, MemoryError):  # Arrow has its own kind
+        error = MemoryError(str(error)).with_traceback(error.__traceback__)
+    # Others' errors may want more than their text when they are built again.
+    if not isinstance(error, PolysemeError) and type(error).__module__ != "builtins":
+        text = f"The work on {shard.name} failed. {type(error).__name__}: {error}"
+        error = ExecutorError(text).with_traceback(error.__traceback__)
+    error.add_note(f"In a worker, on {shard.name}:\n{traceback.format_exc()}")
+    return error
+
+
+def _check_free(folder: Path, name: str, ours: list[dict[str, dict[str, Any]]]) -> None:
+    """Refuse to write over a file in a folder elsewhere that is neither this shard's nor equal."""
+    path = folder / name
+    if not is_linked(path.parent) or not os.path.lexists(path):
+        return
+    if not any(name in files and is_as_written(path, files[name]) for files in ours):
+        raise ExecutorError(
+            f"{path} is there already, and no receipt of {folder} names such a file. "
+            f"{path.parent} is a link to {path.parent.readlink()}: move the file away, or let the "
+            "link lead to a folder of its own."
+        )
+
+
+def _is_intact(receipt: Receipt, folder: Path) -> bool:
+    """Are the receipt's files there, byte for byte?"""
+    for name, info in receipt.files.items():
+        path = folder / name
+        if not path.is_file() or path.stat().st_size != info["bytes"]:
+            return False
+        if sha256_of(path) != info["sha256"]:
+            return False
+    return True
+
+
+def _open_scratch(folder: Path, run: str, name: str) -> Path:
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=folder / WORK / run))
+        (scratch / _MARK).touch()
+        (scratch / "files").mkdir()
+    except FileNotFoundError as error:
+        raise ExecutorError(_taken_over(folder)) from error
+    return scratch
+
+
+def _taken_over(folder: Path) -> str:
+    return (
+        f"The work folder of this run below {folder} is gone. Either another run has taken over "
+        "the output folder, or this worker runs on a machine that does not see it: with Ray, the "
+        "inputs and the output must lie on a file system that all nodes share."
+    )
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())

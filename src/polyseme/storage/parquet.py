@@ -1,0 +1,244 @@
+"""Row groups of a Parquet file in batches that fit in memory, however they were written.
+
+    in   a file, and the columns that are wanted
+    out  record batches of at most some megabytes, text still as dictionaries, and the size of
+         each row; `expand` makes plain values of one
+
+Text comes as dictionaries, each value once, because many rows may point at one long value. Only
+rows whose size is known and small are ever expanded.
+"""
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size, open_regular
+from polyseme.storage.parquet_pages import Page, scan_pages
+
+FOOTER_BYTES = 16 << 20
+"""The footer; some writers make a few hundred bytes for each column of each row group."""
+FREE_BYTES = 16 << 20
+"""What may come out of even the smallest file; of a larger one LARGEST_RATIO times its size."""
+FREE_VALUES = 1 << 20
+"""Values of a column of lists that even the smallest one may have."""
+VALUES_PER_BYTE = 16
+"""Values of a column of lists for each of its bytes on disk. A list of one value again and again
+takes no room at all; words take a byte or two."""
+TABLE_BYTES = 512 << 20
+"""A table that is read as a whole, expanded: the vocabulary of a model."""
+_BATCH_BYTES = 16 << 20
+_TAIL = 8  # length of the footer, and PAR1
+
+Sizes = npt.NDArray[np.int64]
+
+
+class ParquetReader:
+    """An open file. Faults of the file are LimitError (a ValueError), OSError or ArrowException."""
+
+    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
+        self.path, self._columns = path, columns
+        self._stream = open_regular(path)
+        try:
+            self._bytes = os.fstat(self._stream.fileno()).st_size
+            self._check_footer()
+            found = pq.ParquetFile(path).metadata
+            self._file = pq.ParquetFile(
+                path, metadata=found, read_dictionary=_text_columns(found), buffer_size=1 << 20
+            )
+        except BaseException:
+            self._stream.close()
+            raise
+        self.metadata = self._file.metadata
+        self.schema = self._file.schema_arrow
+        self._given = 0
+
+    def __enter__(self) -> "ParquetReader":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+        self._file.close()
+
+    @property
+    def num_row_groups(self) -> int:
+        """How many row groups there are."""
+        return int(self.metadata.num_row_groups)
+
+    def batches(self, group: int, rows: int = 1024) -> Iterator[tuple[Any, Sizes]]:
+        """The rows of a row group, at most `rows` at a time, with the bytes of each, expanded.
+
+        Those over LONGEST_LINE come alone, and are not to be expanded.
+        """
+        pages = self.check(group)
+        fit = max(1, min(rows, int(_BATCH_BYTES / max(1.0, pages))))
+        for batch in self._file.iter_batches(
+            fit, row_groups=[group], columns=self._columns, use_threads=False
+        ):
+            sizes = _row_sizes(batch)
+            for begin, end in _spans(sizes):
+                part = sizes[begin:end]
+                self._count(part)
+                yield batch.slice(begin, end - begin), part
+
+    def expanded(self, group: int, rows: int = 1024) -> Iterator[Any]:
+        """The rows of a row group as plain values; one over LONGEST_LINE is refused."""
+        for batch, sizes in self.batches(group, rows):
+            check_size("its longest row", int(sizes.max(initial=0)), LONGEST_LINE)
+            yield expand(batch)
+
+    def read_group(self, group: int) -> Any:
+        """All of a row group as a table, text as dictionaries."""
+        self.check(group)
+        # One thread: the others belong to the model that learns meanwhile.
+        return self._file.read_row_group(group, self._columns, use_threads=False)
+
+    def check(self, group: int) -> float:
+        """Refuse a row group whose pages would take too much memory. Bytes of a row, at most.
+
+        That is the mean of the page where it is largest.
+        """
+        metadata = self.metadata.row_group(group)
+        largest = 0.0
+        for number in range(metadata.num_columns if metadata.num_rows else 0):  # or none is read
+            column = metadata.column(number)
+            if self._columns and column.path_in_schema.split(".")[0] not in self._columns:
+                continue
+            begin, packed = column.data_page_offset, column.total_compressed_size
+            if column.has_dictionary_page and column.dictionary_page_offset:
+                begin = min(begin, column.dictionary_page_offset)
+            pages = list(scan_pages(self._stream, begin, begin + packed))
+            if self.metadata.schema.column(number).max_repetition_level:
+                _check_lists(column, pages, packed)
+            largest += max((page.size / max(1, page.values) for page in pages
+                            if not page.is_dictionary), default=0.0)  # fmt: skip
+        return largest
+
+    def _check_footer(self) -> None:
+        self._stream.seek(max(0, self._bytes - _TAIL))
+        tail = self._stream.read(_TAIL)
+        if len(tail) < _TAIL or tail[4:] != b"PAR1":
+            raise LimitError("it does not end as a Parquet file does")
+        check_size("its footer", struct.unpack("<I", tail[:4])[0], FOOTER_BYTES)
+
+    def _count(self, sizes: Sizes) -> None:
+        """A row is at least a byte: there may be no rows without end, either."""
+        self._given += int(sizes[sizes <= LONGEST_LINE].sum()) + len(sizes)
+        if self._given > max(FREE_BYTES, LARGEST_RATIO * self._bytes):
+            raise LimitError(f"it unpacks to over {LARGEST_RATIO} times its size")
+
+
+def expand(batch: Any) -> Any:
+    """The same rows with plain values in the place of dictionaries."""
+    arrays = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def read_batches(path: Path, columns: Sequence[str], rows: int = 1024) -> Iterator[Any]:
+    """All rows of a file that has these columns, expanded, in batches of at most `rows`."""
+    with ParquetReader(path, columns) as reader:
+        if missing := set(columns) - set(reader.schema.names):
+            raise LimitError(f"it has no column {sorted(missing)[0]!r}")
+        for group in range(reader.num_row_groups):
+            yield from reader.expanded(group, rows)
+
+
+def read_table(path: Path, columns: Sequence[str]) -> Any:
+    """A whole table of plain values with the metadata of its schema, at most TABLE_BYTES."""
+    batches, total = [], 0
+    for batch in read_batches(path, columns, 1 << 16):
+        batches.append(batch)
+        total += batch.nbytes
+        check_size("what it unpacks to", total, TABLE_BYTES)
+    with ParquetReader(path, columns) as reader:
+        schema = reader.schema
+    if not batches:  # old weights may come without a list of words
+        batches = [_no_rows(schema, columns)]
+    return pa.Table.from_batches(batches).replace_schema_metadata(schema.metadata)
+
+
+def _no_rows(schema: Any, columns: Sequence[str]) -> Any:
+    """A batch of these columns, without rows, text as plain strings."""
+    types = [schema.field(name).type for name in columns]
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in types]
+    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in plain], names=list(columns))
+
+
+def _text_columns(metadata: Any) -> list[str]:
+    columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.logical_type.type in ("STRING", "NONE")
+    ]
+
+
+def _check_lists(column: Any, pages: Sequence[Page], packed: int) -> None:
+    values = max(column.num_values, sum(page.values for page in pages if not page.is_dictionary))
+    most = max(FREE_VALUES, VALUES_PER_BYTE * packed)
+    if values > most:
+        raise LimitError(
+            f"the column {column.path_in_schema} has lists of {values:,} values in {packed:,} "
+            f"bytes; at most {most:,} are read"
+        )
+
+
+def _spans(sizes: Sizes) -> Iterator[tuple[int, int]]:
+    """Runs of rows of at most LONGEST_LINE bytes; a row that is larger stands alone."""
+    begin = total = 0
+    for place, size in enumerate(sizes.tolist()):
+        if place > begin and total + size > LONGEST_LINE:
+            yield begin, place
+            begin, total = place, 0
+        total += size
+    if begin < len(sizes):
+        yield begin, len(sizes)
+
+
+def _row_sizes(batch: Any) -> Sizes:
+    total: Sizes = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        total += _sizes(column)
+    return total
+
+
+def _sizes(array: Any) -> Sizes:
+    """The bytes of each value, expanded."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        lengths = np.append(_sizes(array.dictionary), 0)
+        codes: Sizes = lengths[array.indices.fill_null(len(lengths) - 1).to_numpy(False)]
+        return codes
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        inner = array.values if not pa.types.is_map(kind) else array.items
+        ends = np.concatenate([[0], np.cumsum(_sizes(inner) + 8)])
+        offsets = array.offsets.to_numpy(False)
+        spans: Sizes = np.diff(ends[offsets])
+        return spans
+    if pa.types.is_struct(kind):
+        total: Sizes = sum((_sizes(array.field(n)) for n in range(kind.num_fields)),
+                           np.zeros(len(array), np.int64))  # fmt: skip
+        return total
+    if pa.types.is_fixed_size_list(kind):
+        return np.full(len(array), 8 * kind.list_size, np.int64)
+    is_text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    if is_text or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        found: Sizes = pc.binary_length(array).fill_null(0).to_numpy(False).astype(np.int64)
+        return found
+    return np.full(len(array), 8, np.int64)

@@ -1,0 +1,139 @@
+"""What a task reads, and what is looked up for it beforehand.
+
+    in   `Sentences`      a data set's words, each distinct spelling once
+    then `FeatureBatch`   the numbers of some sentences, before any parameter is needed
+    out  `TaskInputs`     vectors at each place where a task takes some
+
+A task sees `TaskInputs` and nothing else, so it cannot tell static vectors from frozen or
+fine-tuned ones. `FeatureBatch` travels in the task's batches: it can be shared out among processes
+and moved to a device.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from polyseme.data.batch import Batch
+from polyseme.data.char_vocabulary import Integers, encode_words
+from polyseme.data.table import FIRST_ROW
+from polyseme.embedding.input_sentences import check_words
+from polyseme.errors import InputError
+
+
+class Sentences:
+    """Sentences as lists of words; in memory, as the labels beside them are."""
+
+    def __init__(self, sentences: Iterable[Sequence[str]]) -> None:
+        self.words = [check_words(words, index) for index, words in enumerate(sentences)]
+        if not self.words:
+            raise InputError("There are no sentences in the data.")
+        for index, words in enumerate(self.words):
+            if not words:
+                raise InputError(f"Sentence {index} has no words. Leave it out of the data.")
+        self.lengths: Integers = np.array([len(words) for words in self.words], np.int64)
+        self.starts: Integers = np.cumsum(self.lengths) - self.lengths
+        encoded = encode_words(self.words)
+        self.distinct: pa.StringArray = encoded.dictionary
+        """Every spelling once, in the order of appearance."""
+        self.rows = encoded.indices.to_numpy().astype(np.int32) + FIRST_ROW
+        """All sentences one after another; row FIRST_ROW + n stands for spelling n."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderInput:
+    """What an encoder that is fine-tuned reads: its own batch, special tokens and all."""
+
+    batch: Batch
+    """A row for each sentence, or for each piece of one that is too long to be read at once."""
+    places: Tensor  # (B, T) int64
+    """Where each word's vector comes out: row of the batch times its width, plus column."""
+
+    def select(self, rows: Tensor, lengths: Tensor) -> "EncoderInput":
+        """The input of these sentences, which have these lengths."""
+        places = self.places[rows, : int(lengths.max())]
+        width = self.batch.words.shape[1]
+        pieces, which = torch.unique(places // width, return_inverse=True)
+        batch = self.batch.select(pieces)
+        return EncoderInput(batch, which * batch.words.shape[1] + places % width)
+
+    def to(self, device: str | torch.device) -> "EncoderInput":
+        """The same on another device."""
+        return EncoderInput(self.batch.to(device), self.places.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBatch:
+    """Some sentences, gathered for `Embeddings`. Each part is there if they have a use for it."""
+
+    lengths: Tensor  # (B,) int64
+    """Words in each sentence; there are no special tokens."""
+    words: Batch | None = None
+    """The distinct words, for table and character CNN; `ids` are those of the table."""
+    layers: Tensor | None = None  # (B, T, L, D), float16 or float32
+    """What a frozen encoder has given."""
+    encoder_input: EncoderInput | None = None
+    """What a fine-tuned encoder will read."""
+    characters: Batch | None = None
+    """The distinct characters, where labels stand at characters."""
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) True at words."""
+        place = torch.arange(int(self.lengths.max()), device=self.lengths.device)
+        return place < self.lengths[:, None]
+
+    @property
+    def num_words(self) -> int:
+        """Words of all sentences."""
+        return int(self.lengths.sum())
+
+    def select(self, rows: Tensor) -> "FeatureBatch":
+        """These sentences only, as if they had been gathered alone."""
+        lengths = self.lengths[rows]
+        return FeatureBatch(
+            lengths,
+            None if self.words is None else self.words.select(rows),
+            None if self.layers is None else self.layers[rows, : int(lengths.max())],
+            None if self.encoder_input is None else self.encoder_input.select(rows, lengths),
+            None if self.characters is None else self.characters.select(rows),
+        )
+
+    def to(self, device: str | torch.device) -> "FeatureBatch":
+        """The same on another device."""
+        return FeatureBatch(
+            self.lengths.to(device),
+            None if self.words is None else self.words.to(device),
+            None if self.layers is None else self.layers.to(device),
+            None if self.encoder_input is None else self.encoder_input.to(device),
+            None if self.characters is None else self.characters.to(device),
+        )
+
+
+class InputDims(NamedTuple):
+    """Dimensions of `TaskInputs`; 0 where nothing is inserted."""
+
+    input: int
+    after_first_layer: int = 0
+    output: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TaskInputs:
+    """The vectors of a batch, zero where there is no word."""
+
+    input: Tensor  # (B, T, D)
+    """The task's input: x, ELMo, or [x; ELMo]."""
+    mask: Tensor  # (B, T)
+    """True at words."""
+    after_first_layer: Tensor | None = None  # (B, T, D)
+    """To be concatenated with what the task's first layer gives, as in TagLM."""
+    output: Tensor | None = None  # (B, T, D)
+    """To be concatenated with what the task's last layer gives."""

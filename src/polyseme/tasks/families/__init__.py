@@ -1,0 +1,30 @@
+"""The task families, and the choice among them: the one place that lists them all."""
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from polyseme.tasks.families.classification import Classification, ClassificationConfig
+from polyseme.tasks.families.family import TaskFamily
+from polyseme.tasks.families.pairs import Pairs, PairsConfig
+from polyseme.tasks.families.sequence_pair import SequencePair, SequencePairConfig
+from polyseme.tasks.families.tagging import Tagging, TaggingConfig
+
+NetworkConfig: TypeAlias = Annotated[
+    TaggingConfig | ClassificationConfig | PairsConfig | SequencePairConfig,
+    Field(discriminator="kind"),
+]
+"""What is built between vectors and findings."""
+
+
+def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
+    """The family these settings are of; it has seen no training data."""
+    match config:
+        case TaggingConfig():
+            return Tagging(config)
+        case ClassificationConfig():
+            return Classification(config)
+        case PairsConfig():
+            return Pairs(config)
+        case SequencePairConfig():
+            return SequencePair(config)

@@ -1,0 +1,203 @@
+"""Labels, and what families that give one label to each example share.
+
+in   examples with a label, whatever their texts
+out  numbers for a network, the label of a network's number, counts of what was right
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from rich.console import RenderableType
+from torch import Tensor
+from torch.nn import functional
+
+from polyseme.data.char_vocabulary import Integers
+from polyseme.display import html_words, sentence, summary
+from polyseme.errors import InputError
+from polyseme.printable import PrintableText
+from polyseme.tasks.confusion import draw_confusion
+from polyseme.tasks.embeddings.features import TaskInputs
+from polyseme.tasks.families.family import (
+    Columns,
+    Example,
+    Network,
+    TaskBatch,
+    TaskFamily,
+    Text,
+)
+from polyseme.tasks.families.layers import check_finite
+from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels
+from polyseme.tasks.texts import TextReader, WordTuple
+
+MAX_LABELS = 65_536
+"""Labels of texts."""
+COLOURS = ("lightcyan", "lavender", "honeydew", "lemonchiffon", "aliceblue", "mistyrose")
+"""Of labels, in HTML."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Every label that can be predicted, in the order of their numbers."""
+
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, labels: Iterable[str], *, most: int = MAX_LABELS) -> "Labels":
+        """Those of the training data."""
+        found = set(labels)
+        if len(found) < 2:
+            raise InputError(
+                f"There is nothing to tell apart: all training examples have {sorted(found)}."
+            )
+        _check_number(found, most)
+        return cls(tuple(sorted(found)))
+
+    @classmethod
+    def from_json(cls, names: Sequence[str], *, most: int = MAX_LABELS) -> "Labels":
+        """Those that a task's folder tells."""
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("a label is no text")
+        _check_number(names, most)
+        return cls(tuple(names))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each."""
+        return {name: number for number, name in enumerate(self.names)}
+
+    def encode(self, labels: Iterable[str]) -> Integers:
+        """Labels by number."""
+        return np.array([self.numbers[label] for label in labels], np.int64)
+
+    def decode(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Labels by name."""
+        return tuple(self.names[number] for number in numbers)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The first of them."""
+        more = f" and {len(self.names) - 8:,} more" if len(self.names) > 8 else ""
+        return [("labels", " ".join(self.names[:8]) + more)]
+
+
+def _check_number(labels: Collection[str], most: int) -> None:
+    if not 2 <= len(labels) <= most:
+        raise InputError(
+            f"There are {len(labels):,} labels; this kind of network tells 2 to {most:,} apart. Is "
+            "the column that was named the one of the labels?"
+        )
+
+
+def words_of(text: Text, reader: TextReader) -> WordTuple:
+    """A text as words; what is words already stays as it is."""
+    return reader.split(text) if isinstance(text, str) else text
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedLabel:
+    """A text or a pair with its label."""
+
+    texts: tuple[str, ...]
+    """What was given, its words with spaces between them."""
+    label: str
+
+    def __repr__(self) -> str:
+        return summary("Predicted", self.label, *map(sentence, map(str.split, self.texts)))
+
+    def _repr_html_(self) -> str:
+        return html_words([(self.label, "", COLOURS[0]), *((t, "", "") for t in self.texts)])
+
+    def __rich__(self) -> RenderableType:
+        text = PrintableText()
+        text.append(f"{self.label}  ", style="bold cyan")
+        return text.append(" | ".join(self.texts))
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written."""
+        return {"texts": list(self.texts), "label": self.label}
+
+
+class LabelNetwork(Network):
+    """Scores of K labels, of which the highest is found."""
+
+    @abstractmethod
+    def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """(B, K)"""
+
+    def losses(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """Cross-entropy: (B,)"""
+        scores = self.scores(inputs, batch).float()
+        return functional.cross_entropy(scores, batch["gold"], reduction="none")
+
+    def decode(self, inputs: TaskInputs, batch: TaskBatch) -> list[int]:
+        """The label of each example, by number."""
+        scores = self.scores(inputs, batch)
+        check_finite(scores)
+        found: list[int] = scores.argmax(dim=-1).tolist()
+        return found
+
+
+class LabelledExample(Example, Protocol):
+    """An example with one label."""
+
+    @property
+    def label(self) -> str:
+        """The gold label."""
+        ...
+
+
+LabelledT = TypeVar("LabelledT", bound=LabelledExample)
+
+
+@dataclass(frozen=True)
+class LabelFamily(TaskFamily[LabelledT, PredictedLabel], Generic[LabelledT]):
+    """One label for each example; what is read and how is the families' own."""
+
+    measures: ClassVar[tuple[str, ...]] = LABEL_MEASURES
+    labels: Labels = field(default=Labels(), kw_only=True)
+
+    def fit(self, examples: Sequence[LabelledT]) -> Self:
+        """With the labels of the training data."""
+        return replace(self, labels=Labels.of(example.label for example in examples))
+
+    def to_json(self) -> dict[str, Any]:
+        """The labels."""
+        return {"labels": list(self.labels.names)}
+
+    def restore(self, told: Mapping[str, Any]) -> Self:
+        """The reverse."""
+        return replace(self, labels=Labels.from_json(told["labels"]))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The labels."""
+        return self.labels.facts()
+
+    def encode(self, examples: Sequence[LabelledT], *, with_gold: bool) -> Columns:
+        """`gold` (B,): the label by number."""
+        if not with_gold:
+            return {}
+        return {"gold": self.labels.encode(example.label for example in examples)}
+
+    def predicted(self, example: LabelledT, found: int) -> PredictedLabel:
+        """The texts and their label."""
+        return PredictedLabel(tuple(map(" ".join, example.sentences)), self.labels.names[found])
+
+    def score(self, examples: Sequence[LabelledT], predicted: Sequence[PredictedLabel]) -> Counts:
+        """Counts of labels."""
+        return count_labels(*_both(examples, predicted))
+
+    def draw(
+        self, folder: Path, examples: Sequence[LabelledT], predicted: Sequence[PredictedLabel]
+    ) -> list[str]:
+        """Which labels were taken for which."""
+        return draw_confusion(folder, *_both(examples, predicted))
+
+
+def _both(
+    examples: Sequence[LabelledExample], predicted: Sequence[PredictedLabel]
+) -> tuple[list[str], list[str]]:
+    return [example.label for example in examples], [each.label for each in predicted]

@@ -1,0 +1,244 @@
+"""A label for every word: layers with context, then a chain that chooses all labels together.
+
+Names, parts of speech, chunks, semantic roles. Spans are written in the network's own scheme,
+whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from rich.console import RenderableType
+from torch import Tensor, nn
+
+from polyseme.config import Settings
+from polyseme.display import html_words, sentence, summary
+from polyseme.printable import PrintableText
+from polyseme.tasks.confusion import draw_confusion
+from polyseme.tasks.crf import Crf
+from polyseme.tasks.embeddings.features import InputDims, TaskInputs
+from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
+from polyseme.tasks.families.labels import COLOURS, Labels
+from polyseme.tasks.families.layers import Context, ContextConfig, check_finite
+from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_spans, count_tags
+from polyseme.tasks.spans import OUTSIDE, Scheme, Transitions, convert, find_spans, transitions
+from polyseme.tasks.texts import TextReader, WordTuple, find_target
+
+MAX_TAGS = 4_096
+"""Labels of words: every pair of them has a number of its own."""
+_TERMINAL_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
+
+
+class TaggingConfig(Settings):
+    """Labels for words: names, parts of speech, chunks, roles."""
+
+    kind: Literal["tagging"] = "tagging"
+    scheme: Scheme | Literal["none"] = "bio"
+    """How spans are written inside the network, whatever the scheme of the data; what breaks the
+    scheme's rules is never predicted. `none`: labels mark no spans, as parts of speech."""
+    has_target: bool = False
+    """Whether labels are about one target word of the sentence, as roles are about a predicate."""
+    ignore_labels: tuple[str, ...] = ()
+    """Kinds of span that are not counted, since they are given: V, the predicate."""
+    context: ContextConfig = ContextConfig()
+    """Layers that read the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A sentence with a label for every word."""
+
+    words: WordTuple
+    labels: tuple[str, ...]
+    target_index: int | None = None
+    """The predicate the labels are about, from 0; None where there is no such word."""
+
+    def with_words(self, _reader: TextReader, /) -> Self:
+        """It is words already."""
+        return self
+
+    @property
+    def sentences(self) -> tuple[WordTuple, ...]:
+        """The one sentence."""
+        return (self.words,)
+
+
+class Tagger(Network):
+    """Emissions by layers with context, transitions by a CRF."""
+
+    def __init__(
+        self, config: TaggingConfig, dims: InputDims, labels: int, allowed: Transitions | None
+    ) -> None:
+        super().__init__()
+        self.context = Context(config.context, dims, has_target=config.has_target)
+        self.emit = nn.Linear(self.context.dim, labels)
+        self.crf = Crf(labels, allowed)
+
+    def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """(B, T, K)"""
+        found: Tensor = self.emit(self.context(inputs, batch["target_index"]))
+        return found
+
+    def losses(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """-log p of each sentence's labels: (B,)"""
+        found: Tensor = self.crf(self.scores(inputs, batch), batch["gold"], inputs.mask)
+        return found
+
+    def decode(self, inputs: TaskInputs, batch: TaskBatch) -> list[list[int]]:
+        """The labels of each sentence's words, by number."""
+        scores = self.scores(inputs, batch)
+        check_finite(scores[inputs.mask])
+        found = self.crf.decode(scores, inputs.mask)[0].tolist()
+        lengths = batch.features.lengths.tolist()
+        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedTags:
+    """A sentence with a label for every word."""
+
+    words: WordTuple
+    labels: tuple[str, ...]
+    marks_spans: bool = False
+    target_index: int | None = None
+
+    def __repr__(self) -> str:
+        found = [f"{word}/{label}" for word, label in self._pairs() if label != OUTSIDE]
+        told = sentence(found) if found else f"{len(self.labels)} words, nothing found"
+        return summary("Predicted", told, sentence(self.words))
+
+    def _repr_html_(self) -> str:
+        kinds = sorted({_kind(label) for label in self.labels})
+        return html_words(
+            (word, "", "")
+            if label == OUTSIDE
+            else (word, label, COLOURS[kinds.index(_kind(label)) % len(COLOURS)])
+            for word, label in self._pairs()
+        )
+
+    def __rich__(self) -> RenderableType:
+        return self._spans_coloured() if self.marks_spans else self._labels_coloured()
+
+    def _labels_coloured(self) -> PrintableText:
+        text = PrintableText()
+        for word, label in self._pairs():
+            text.append(word)
+            text.append(f"/{label} ", style="cyan")
+        return text
+
+    def _spans_coloured(self) -> PrintableText:
+        text = PrintableText()
+        spans = {span.start: span for span in find_spans(self.labels)}
+        kinds = sorted({span.kind for span in spans.values()})
+        place = 0
+        while place < len(self.words):
+            span = spans.get(place)
+            if span is None:
+                text.append(self.words[place] + " ")
+                place += 1
+                continue
+            style = _TERMINAL_COLOURS[kinds.index(span.kind) % len(_TERMINAL_COLOURS)]
+            text.append(" ".join(self.words[span.start : span.stop]), style=f"bold {style}")
+            text.append(f"[{span.kind or OUTSIDE}] ", style=style)
+            place = span.stop
+        return text
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        return list(zip(self.words, self.labels, strict=True))
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written."""
+        told: dict[str, Any] = {"words": list(self.words), "labels": list(self.labels)}
+        return told if self.target_index is None else {**told, "target_index": self.target_index}
+
+
+@dataclass(frozen=True)
+class Tagging(TaskFamily[Tagged, PredictedTags]):
+    """A label for every word."""
+
+    example_types: ClassVar = (Tagged,)
+    config: TaggingConfig
+    labels: Labels = field(default=Labels(), kw_only=True)
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """F1 is customary for spans."""
+        return ("f1", *LABEL_MEASURES) if self.marks_spans else LABEL_MEASURES
+
+    @property
+    def marks_spans(self) -> bool:
+        """Whether labels stand for spans, as names have them."""
+        return self.config.scheme != "none"
+
+    def gold(self, example: Tagged) -> tuple[str, ...]:
+        """The right labels, in the network's scheme."""
+        if self.config.scheme == "none":
+            return example.labels
+        return tuple(convert(example.labels, self.config.scheme))
+
+    def fit(self, examples: Sequence[Tagged]) -> Self:
+        """With the labels of the training data."""
+        found = (label for example in examples for label in self.gold(example))
+        return replace(self, labels=Labels.of(found, most=MAX_TAGS))
+
+    def to_json(self) -> dict[str, Any]:
+        """The labels."""
+        return {"labels": list(self.labels.names)}
+
+    def restore(self, told: Mapping[str, Any]) -> Self:
+        """The reverse."""
+        return replace(self, labels=Labels.from_json(told["labels"], most=MAX_TAGS))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The labels."""
+        return self.labels.facts()
+
+    def encode(self, examples: Sequence[Tagged], *, with_gold: bool) -> Columns:
+        """`gold` (B, T): labels by number. `target_index` (B,): -1 for none."""
+        targets = [-1 if e.target_index is None else e.target_index for e in examples]
+        columns: dict[str, Any] = {"target_index": np.array(targets, np.int64)}
+        if with_gold:
+            columns["gold"] = [self.labels.encode(self.gold(example)) for example in examples]
+        return columns
+
+    def network(self, dims: InputDims) -> Tagger:
+        """The layers, and the CRF with the rules of the scheme."""
+        names, scheme = self.labels.names, self.config.scheme
+        # On the meta device only shapes matter. The rules are worked out pair by pair, which for
+        # labels of a folder that nobody has checked yet may take long.
+        is_outline = torch.get_default_device().type == "meta"
+        allowed = None if scheme == "none" or is_outline else transitions(names, scheme)
+        return Tagger(self.config, dims, len(names), allowed)
+
+    def predicted(self, example: Tagged, found: Sequence[int]) -> PredictedTags:
+        """The words and their labels."""
+        labels = self.labels.decode(found)
+        return PredictedTags(example.words, labels, self.marks_spans, example.target_index)
+
+    def score(self, examples: Sequence[Tagged], predicted: Sequence[PredictedTags]) -> Counts:
+        """Counts of spans, or of words where labels mark none."""
+        gold, found = [self.gold(each) for each in examples], [each.labels for each in predicted]
+        if self.marks_spans:
+            return count_spans(gold, found, ignore_labels=self.config.ignore_labels)
+        return count_tags(gold, found)
+
+    def draw(
+        self, folder: Path, examples: Sequence[Tagged], predicted: Sequence[PredictedTags]
+    ) -> list[str]:
+        """Which kinds of label were taken for which, word by word."""
+        kind = _kind if self.marks_spans else str
+        gold = [kind(label) for example in examples for label in self.gold(example)]
+        return draw_confusion(folder, gold, [kind(x) for each in predicted for x in each.labels])
+
+    def of_texts(self, texts: tuple[str, ...], reader: TextReader) -> Iterator[Tagged]:
+        """Every sentence of a text."""
+        for words in reader.sentences(texts[0]):
+            target, found = find_target(words) if self.config.has_target else (None, words)
+            yield Tagged(found, (OUTSIDE,) * len(found), target)
+
+
+def _kind(label: str) -> str:
+    return label.partition("-")[2] or label

@@ -1,0 +1,106 @@
+"""What people write, for a family to make examples of: words found as in training, limits kept."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+from polyseme.embedding.loading import preparation_from
+from polyseme.errors import ConfigError, InputError
+from polyseme.text.preprocessing import TextPreprocessor
+
+WordTuple: TypeAlias = tuple[str, ...]
+TextInput: TypeAlias = str | tuple[str, ...]
+"""A text, or those that are read together: a pair, a question with its passage."""
+_ASTERISK = "*"
+LONGEST_LINE_LABELLED = 1 << 20
+"""Characters of a text; it takes about five seconds to tag the words of half of it."""
+LONGEST_TEXT = 20_000
+"""Words of a text that has one label: its vectors are in memory together."""
+LONGEST_OF_PAIR = 4_096
+"""Words of each of two texts: every word of one is compared with every word of the other."""
+
+
+class TextReader:
+    """Running text in, words out, found as a model's were. Loads a segmenter when needed."""
+
+    def __init__(self, tokenizer_from: Path | None, *, at_characters: bool = False) -> None:
+        """`at_characters`: labels stand at characters."""
+        self._tokenizer_from, self._at_characters = tokenizer_from, at_characters
+
+    @cached_property
+    def preprocess(self) -> TextPreprocessor:
+        """Text in; words, sentences and their offsets out."""
+        if self._tokenizer_from is None:
+            raise ConfigError(
+                "Nothing says how words are found in running text. Name a model, a corpus or a "
+                "language in data.tokenizer_from, and train with it."
+            )
+        return TextPreprocessor.of_model(preparation_from(self._tokenizer_from))
+
+    def split(self, text: str) -> WordTuple:
+        """The words of all sentences of a text; there may be none."""
+        return tuple(self.preprocess(text).words.words)
+
+    def words(self, text: str, longest: int = LONGEST_TEXT) -> WordTuple:
+        """The same of what a person wrote: not too long, and not empty."""
+        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        words = self.split(text)
+        _check_length(len(words), longest, "words")
+        if not words:
+            raise InputError(f"There is no word in {text[:60]!r}.")
+        return words
+
+    def sentences(self, text: str) -> Iterator[WordTuple]:
+        """The sentences of a text; those that a corpus would have split are split alike.
+
+        Where labels stand at characters, those are the words.
+        """
+        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        for found in self.preprocess(text).stored():
+            yield tuple("".join(found.words)) if self._at_characters else tuple(found.words)
+
+
+def group_texts(texts: Sequence[TextInput], num_texts: int | None) -> list[tuple[str, ...]]:
+    """The texts of each example, where an example has so many; of any number, if it is None."""
+    if num_texts == 1 and not all(isinstance(text, str) for text in texts):
+        raise InputError("This task labels single texts: give a text, or a list of texts.")
+    if num_texts is None and not all(isinstance(text, str) for text in texts):
+        return [(text,) if isinstance(text, str) else tuple(text) for text in texts]
+    flat = [part for text in texts for part in ((text,) if isinstance(text, str) else text)]
+    size = num_texts or max(1, len(flat))
+    if len(flat) % size:
+        raise InputError(
+            f"This task reads {size} texts together; {len(flat)} cannot be divided so. Quote each."
+        )
+    return [tuple(flat[begin : begin + size]) for begin in range(0, len(flat), size)]
+
+
+def split_line(line: str, num_texts: int | None) -> tuple[str, ...]:
+    """The texts of a line of a file, with a tab between them."""
+    texts = line.split("\t", -1 if num_texts is None else num_texts - 1)
+    if num_texts is not None and len(texts) < num_texts:
+        raise InputError(f"no tab between {num_texts} texts")
+    return tuple(texts)
+
+
+def find_target(words: WordTuple) -> tuple[int, WordTuple]:
+    """The word between two asterisks, and all words without them."""
+    places = [place for place, word in enumerate(words) if word == _ASTERISK]
+    if len(places) == 2 and places[1] == places[0] + 2:
+        return places[0], tuple(word for word in words if word != _ASTERISK)
+    for place, word in enumerate(words):
+        if len(word) > 2 and word.startswith(_ASTERISK) and word.endswith(_ASTERISK):
+            return place, (*words[:place], word[1:-1], *words[place + 1 :])
+    raise InputError(
+        f"This task is about one word of each sentence. Put asterisks around it: "
+        f"{' '.join(words[:12])!r} has none."
+    )
+
+
+def _check_length(number: int, longest: int, what: str) -> None:
+    if number > longest:
+        raise InputError(
+            f"A text has {number:,} {what}; up to {longest:,} are labelled at once. Cut it into "
+            "parts, one a line."
+        )

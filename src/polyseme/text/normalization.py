@@ -1,0 +1,74 @@
+"""A text normalized for storing: one Unicode form, one Chinese script, no control characters.
+
+Nothing is changed in silence: each kind of change is counted by the caller, and what cannot be
+mended is rejected with the reason.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.text.settings import CorpusConfig
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+# All of Unicode's control characters but the tab; form feeds abound in text made from pages.
+_CONTROL = re.compile(r"[\x01-\x08\x0a-\x1f\x7f-\x9f]")
+
+# Normalising sorts the marks on one letter, in a time that grows with their square. Unicode's
+# own limit for streams is 30 (UAX 15, stream-safe text); this many are no writing.
+_PILE = re.compile(rb"[^\0]{256}")
+
+
+class UnfitTextError(InputError):
+    """Text that must not go into a shard. Its argument is the reason, as the quarantine has it."""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong with the text, in a word."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"This text cannot be read: {self.reason}. Is it binary data?"
+
+
+def normalize(text: str, config: CorpusConfig) -> tuple[str, bool]:
+    """The text as it will be stored, and whether control characters were replaced by spaces."""
+    if "\0" in text:
+        raise UnfitTextError("nul-character")  # binary data, or UTF-16 read as something else
+    if _SURROGATE.search(text):
+        raise UnfitTextError("lone-surrogate")
+    spaced = _CONTROL.sub(" ", text)
+    has_controls = spaced != text
+    if config.script is not None:
+        spaced = _converter(config.script)(spaced)
+    if config.unicode_normalization is not None:
+        if _PILE.search(bytes(map(unicodedata.combining, spaced))):
+            raise UnfitTextError("piled-up-marks")
+        spaced = unicodedata.normalize(config.unicode_normalization, spaced)
+    return spaced, has_controls
+
+
+def describe_script(config: CorpusConfig) -> dict[str, str]:
+    """Which converter folded the script, with its version; empty if none did."""
+    if config.script is None:
+        return {}
+    from importlib.metadata import version
+
+    _converter(config.script)
+    return {"name": "opencc", "version": version("opencc"), "script": config.script}
+
+
+@lru_cache(maxsize=2)
+def _converter(script: str) -> Callable[[str], str]:
+    try:
+        import opencc
+    except ImportError as error:
+        raise MissingExtraError.of(
+            "opencc", extra="zh", purpose="Folding Chinese script"
+        ) from error
+    convert: Callable[[str], str] = opencc.OpenCC(
+        "t2s" if script == "simplified" else "s2t"
+    ).convert
+    return convert

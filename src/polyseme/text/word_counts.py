@@ -1,0 +1,59 @@
+"""Shards in, `vocabulary.parquet` out: every spelling with its count, most frequent first.
+
+DuckDB groups and sorts on disk when the spellings outgrow the memory it is given, so the
+number of distinct words is bounded by the disk, not by the machine.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from polyseme.storage.files import scratch_folder, scratch_for
+
+_MEMORY = "512MB"
+_BATCH = 100_000
+VOCABULARY_SCHEMA = pa.schema(
+    [
+        pa.field("word", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("held_out", pa.int64(), nullable=False),
+    ]
+)
+# Ordered to the last row: equal counts by spelling, so the file is the same on every run.
+_QUERY = """
+    SELECT word, count(*) AS count, count(*) FILTER (held_out) AS held_out
+    FROM (SELECT unnest(words) AS word, held_out FROM read_parquet($shards))
+    GROUP BY word ORDER BY count DESC, word
+"""
+
+
+def count_words(shards: Sequence[Path], final: Path, *, threads: int) -> int:
+    """Count all words of all shards into one table; returns how many spellings there are."""
+    with scratch_folder(final.parent) as spilled, scratch_for(final) as scratch:
+        return _count(shards, scratch, spilled, threads=threads)
+
+
+def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) -> int:
+    options: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _MEMORY,
+        "threads": threads,
+        "temp_directory": str(spilled),
+        "autoinstall_known_extensions": "false",  # nothing from the network
+        "autoload_known_extensions": "false",
+    }
+    rows = 0
+    with duckdb.connect(":memory:", config=options) as connection:
+        names = {"shards": [str(path) for path in shards]}
+        result = connection.execute(_QUERY, names)
+        with (
+            table.open("wb") as file,
+            pq.ParquetWriter(file, VOCABULARY_SCHEMA, compression="zstd") as writer,
+        ):
+            while batch := result.fetchmany(_BATCH):
+                columns = [list(column) for column in zip(*batch, strict=True)]
+                writer.write_table(pa.table(columns, schema=VOCABULARY_SCHEMA))
+                rows += len(batch)
+    return rows

@@ -1,0 +1,116 @@
+"""A batch, its parts, and what must not depend on its neighbours."""
+
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from data.making import make_vocabulary, read_back
+from polyseme.data import MAX_FILTER_WIDTH, Batch
+
+SENTENCES = st.lists(st.lists(st.text("abcd", min_size=1, max_size=14), max_size=6), max_size=6)
+
+
+def assert_same(left: Batch, right: Batch) -> None:
+    for name in ("words", "lengths", "ids", "char_ids"):
+        assert getattr(left, name).equal(getattr(right, name)), name
+
+
+def strongest_windows(characters: Tensor, width: int) -> Tensor:
+    """For each word its largest window of `width` characters, compared as numbers base 100."""
+    powers = 100 ** torch.arange(width)
+    return (characters.unfold(1, width, 1) * powers).sum(dim=2).max(dim=1).values
+
+
+def test_the_mask_is_true_at_real_words() -> None:
+    batch = make_vocabulary().batch([["a"], [], ["a", "b"]])
+    assert batch.mask.tolist() == [
+        [True, True, True, False],
+        [True, True, False, False],
+        [True, True, True, True],
+    ]
+    assert batch.num_words == 3 + 2 + 4
+
+
+def test_padding_points_at_distinct_word_0() -> None:
+    batch = make_vocabulary().batch([["a"], ["a", "b", "c"]])
+    assert batch.words[~batch.mask].tolist() == [0, 0]
+    assert (batch.words[batch.mask] != 0).all()
+    assert batch.char_ids[0].eq(0).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(sentences=SENTENCES, data=st.data())
+def test_rows_selected_are_the_batch_built_from_them(
+    sentences: list[list[str]], data: st.DataObject
+) -> None:
+    vocabulary = make_vocabulary(["a", "ab"], max_characters=12)
+    rows = data.draw(st.lists(st.integers(0, len(sentences) - 1))) if sentences else []
+    selected = vocabulary.batch(sentences).select(torch.tensor(rows, dtype=torch.int64))
+    assert selected.char_ids.is_contiguous()
+    if rows:
+        assert_same(selected, vocabulary.batch([sentences[row] for row in rows]))
+    else:
+        assert selected.words.shape == (0, 0)
+
+
+def test_selected_rows_keep_their_segments_and_labels() -> None:
+    batch = make_vocabulary().batch([["a", "b"], ["c"], ["d", "a", "d"]])
+    segments = torch.arange(15).view(3, 5)
+    paired = Batch(
+        batch.words, batch.lengths, batch.ids, batch.char_ids, segments, torch.tensor([1, 0, 1])
+    )
+    selected = paired.select(torch.tensor([1, 0]))
+    assert selected.segments is not None
+    assert selected.follows is not None
+    assert selected.segments.tolist() == [[5, 6, 7, 8], [0, 1, 2, 3]]
+    assert selected.follows.tolist() == [0, 1]
+
+
+def test_selecting_works_without_characters() -> None:
+    vocabulary = make_vocabulary(characters="none")
+    selected = vocabulary.batch([["the"], ["of", "of"]]).select(torch.tensor([0]))
+    assert_same(selected, vocabulary.batch([["the"]]))
+
+
+@settings(deadline=None, max_examples=30)
+@given(word=st.text("abcd", max_size=25), others=st.lists(st.text("abcd", max_size=25)))
+@example(word="a", others=["b" * 25])
+@example(word="a" * 18, others=[])
+@example(word="a" * 17, others=["b" * 18])
+def test_what_a_filter_sees_of_a_word_does_not_depend_on_its_neighbours(
+    word: str, others: list[str]
+) -> None:
+    vocabulary = make_vocabulary(max_characters=20)
+    alone, together = vocabulary.batch([[word]]), vocabulary.batch([[word, *others]])
+    for width in (1, 2, MAX_FILTER_WIDTH):
+        # Negative too: padding, the smallest id, then makes the strongest window there is.
+        for sign in (1, -1):
+            one = strongest_windows(sign * alone.char_ids, width)[alone.words[0, 1]]
+            other = strongest_windows(sign * together.char_ids, width)[together.words[0, 1]]
+            assert one == other
+
+
+def test_a_filter_wider_than_promised_does_see_the_neighbours() -> None:
+    # Shows that the test above can fail.
+    vocabulary = make_vocabulary(max_characters=30)
+    alone, together = vocabulary.batch([["a"]]), vocabulary.batch([["a", "bbbbbbb"]])
+    one = strongest_windows(-alone.char_ids, MAX_FILTER_WIDTH + 1)[alone.words[0, 1]]
+    assert one != strongest_windows(-together.char_ids, MAX_FILTER_WIDTH + 1)[together.words[0, 1]]
+
+
+def test_unknown_words_keep_their_characters() -> None:
+    vocabulary = make_vocabulary(["the"])
+    sentences = [["the", "zebra", "of"], ["zebras"]]
+    assert read_back(vocabulary.batch(sentences), vocabulary) == [
+        ("<S>", "the", "zebra", "of", "</S>"),
+        ("<S>", "zebras", "</S>"),
+    ]
+
+
+def test_a_batch_moves_with_all_its_parts() -> None:
+    batch = make_vocabulary().batch([["a"]])
+    moved = Batch(
+        batch.words, batch.lengths, batch.ids, batch.char_ids, batch.words, batch.lengths
+    ).to("meta")
+    assert all(getattr(moved, name).is_meta for name in Batch.__dataclass_fields__)

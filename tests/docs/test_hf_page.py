@@ -1,0 +1,68 @@
+"""The page on encoders of Hugging Face, run from top to bottom with a small random encoder."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from embedding.hf_making import make_folder
+from tasks.cases import make_task
+
+from polyseme.cli.app import main
+from polyseme.commands import prepare
+from polyseme.config import build
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/use-a-hugging-face-encoder.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FETCHING = ("pip install", "hf download")  # what the test has done instead
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the page takes for granted: a model, a corpus, a text, and labelled data."""
+    monkeypatch.chdir(tmp_path)
+    make_folder("bert", Path("models/bert"))
+    make_task(tmp_path)
+    Path("letters.txt").write_text("She plays the piano. It rains.\n", encoding="utf-8")
+    corpus = {"language": "en", "held_out": 0.0}
+    values = {"inputs": ["letters.txt"], "out": "corpus/letters", "corpus": corpus}
+    prepare.run(build(prepare.PrepareConfig, {**values, "executor": {"workers": 1}}))
+    return tmp_path
+
+
+def run_command(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: one that loads these libraries again for each takes a minute."""
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code in (None, 0), command
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_page_runs_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, object] = {}
+    kinds = []
+    for kind, code in FENCE.findall(PAGE.read_text(encoding="utf-8")):
+        kinds.append(kind)
+        if kind == "python":
+            exec(compile(code, PAGE.name, "exec"), names)
+        elif kind == "toml":
+            Path("names.toml").write_text(f"{code}\n[training]\nepochs = 1\n", encoding="utf-8")
+        else:
+            for command in code.splitlines():
+                if not command.startswith(FETCHING):
+                    run_command(command, monkeypatch)
+    assert kinds.count("sh") == 4
+    printed = capsys.readouterr().out
+    assert printed.startswith("('She', 'plays', 'the', 'piano', '.') (3, 5, 24)\n")
+    assert "(5, 24) Truncation(chunks=1, characters=0, unread_words=0)" in printed
+    assert "f1 on the dev data" in printed
+
+
+def test_the_page_names_every_pooling_and_the_extra() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert "polyseme[hf]" in page
+    assert '"first"' in page

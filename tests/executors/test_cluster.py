@@ -1,0 +1,187 @@
+"""Runs on Ray, each in a process of its own: Ray keeps its first switches for life."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from executors.addresses import addresses_of_this_machine
+from executors.jobs import capitals_job, hashes, make_inputs
+from required import needs
+
+from polyseme.executors import ExecutorConfig, run_job
+
+pytestmark = pytest.mark.cluster
+TESTS = Path(__file__).parents[1]
+PRIVATE = "workers=2"
+SCRIPT = """
+import sys
+from functools import partial
+from pathlib import Path
+from executors import jobs
+from polyseme.executors import ExecutorConfig, ShardJob, cluster, run_job
+cluster.MAX_RETRIES = 2
+folder = Path(sys.argv[1])
+inputs = jobs.make_inputs(folder / "in", 4)
+try:
+    for _ in range({times}):
+        executor = ExecutorConfig(backend="ray", {executor})
+        receipts = run_job({job}, inputs, folder / "ray", executor=executor)
+    print([receipt.name for receipt in receipts])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+CLUSTER = """
+import sys
+from polyseme.executors import ExecutorConfig, cluster
+with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
+    print(ray.get_runtime_context().gcs_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+RAYS_OWN = re.compile(
+    r"\[[\d-]+ [\d:,]+ E \d+ \d+\] task_manager\.cc:\d+: "
+    r"Failed to push error to driver for task [0-9a-f]+"
+)
+
+
+def run_on_ray(
+    folder: Path,
+    job: str,
+    executor: str,
+    times: int = 1,
+    environment: dict[str, str] | None = None,
+) -> str:
+    """What a run prints. Warnings are errors there too, and all else it says would show."""
+    script = SCRIPT.format(job=job, executor=executor, times=times)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, folder],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd=TESTS,
+        env={**os.environ, **(environment or {})},
+    )
+    # Ray itself says this when a run ends before the news of a failed task has reached it.
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if not RAYS_OWN.fullmatch(line)] == []
+    return done.stdout
+
+
+# --- private clusters --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with its own home in which a process has run twice, and what it said."""
+    folder = tmp_path_factory.mktemp("private")
+    (folder / "home").mkdir()
+    home = {"HOME": str(folder / "home")}
+    return folder, run_on_ray(folder, "jobs.capitals_job()", PRIVATE, 2, home)
+
+
+def test_a_private_cluster_is_silent_and_can_be_started_twice(private: tuple[Path, str]) -> None:
+    assert private[1] == "['part-00000', 'part-00001', 'part-00002', 'part-00003']\n"
+
+
+def test_a_private_cluster_makes_what_one_process_makes(private: tuple[Path, str]) -> None:
+    folder = private[0]
+    inputs = make_inputs(folder / "in", 4)
+    run_job(capitals_job(), inputs, folder / "one", executor=ExecutorConfig(workers=1))
+    assert hashes(folder / "ray") == hashes(folder / "one")
+
+
+def test_no_token_is_left_in_the_home_folder(private: tuple[Path, str]) -> None:
+    assert list((private[0] / "home").iterdir()) == []
+
+
+def test_ray_imported_too_early_to_be_closed_is_refused(tmp_path: Path) -> None:
+    said = run_on_ray(tmp_path, "__import__('ray') and jobs.capitals_job()", PRIVATE)
+    assert said.startswith("ExecutorError Ray was imported in this process before")
+    assert hashes(tmp_path / "ray") == {}
+
+
+@needs(bool(addresses_of_this_machine()), "an address besides loopback")
+def test_a_ray_that_does_not_keep_to_loopback_is_ended(tmp_path: Path) -> None:
+    unknown = "setattr(cluster, '_LOOPBACK_ONLY', 'NO_SUCH_SWITCH')"
+    said = run_on_ray(tmp_path, f"{unknown} or jobs.capitals_job()", PRIVATE)
+    assert said.startswith("ExecutorError Ray ")
+    assert "not on loopback only" in said
+    assert hashes(tmp_path / "ray") == {}
+
+
+# --- a cluster that is there already -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where a cluster is, as a setting of `ExecutorConfig`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        with subprocess.Popen(
+            [sys.executable, "-c", CLUSTER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout
+            yield f"ray_address='{process.stdout.readline().strip()}'"
+            process.communicate("", timeout=60)
+
+
+def test_a_cluster_makes_what_one_process_makes(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "jobs.capitals_job()", address)
+    inputs = make_inputs(tmp_path / "in", 4)
+    receipts = run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
+    assert said == f"{[receipt.name for receipt in receipts]}\n"
+    assert hashes(tmp_path / "ray") == hashes(tmp_path / "one")
+
+
+def test_an_error_on_a_cluster_arrives_as_itself(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(jobs.fail, '')", address)
+    assert said == "ValueError part-00001 is not to my taste\n"
+
+
+def test_an_error_that_cannot_travel_arrives_as_its_text(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(jobs.fail_awkwardly, '')", address)
+    assert said.startswith("ExecutorError The work on part-0000")
+    assert "is awkward" in said
+
+
+def test_a_full_disk_on_a_cluster_is_told_in_words(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(partial(jobs.fill_disk, 28), '')", address)
+    assert said.startswith("StorageError Writing to")
+    assert "No space left on device" in said
+
+
+def test_a_shard_that_always_ends_its_worker_is_named(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(jobs.die, '')", address)
+    assert said.startswith("ExecutorError part-00001 has ended its worker 2 times")
+
+
+def test_an_address_where_nobody_answers_is_told_in_words_and_soon(tmp_path: Path) -> None:
+    began = time.monotonic()
+    said = run_on_ray(tmp_path, "jobs.capitals_job()", "ray_address='127.0.0.1:1'")
+    assert said.startswith("ExecutorError No Ray cluster answered at 127.0.0.1:1")
+    assert time.monotonic() - began < 30
+
+
+def test_a_wrong_token_is_told_in_words(tmp_path: Path, address: str) -> None:
+    script = SCRIPT.format(job="jobs.capitals_job()", executor=address, times=1)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=TESTS,
+        env={**os.environ, "RAY_AUTH_TOKEN": "f" * 64, "RAY_NUM_REDIS_GET_RETRIES": "2"},
+    )
+    assert done.stdout.startswith("ExecutorError No Ray cluster answered at")
+    assert "RAY_AUTH_TOKEN" in done.stdout

@@ -1,0 +1,215 @@
+import errno
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from executors.jobs import (
+    calls_made,
+    capitals_job,
+    fail,
+    fill_disk,
+    hashes,
+    make_inputs,
+    noting_job,
+    report_half_and_wait,
+)
+
+from polyseme.errors import ExecutorError, StorageError
+from polyseme.executors import ExecutorConfig, ShardJob, run_job
+from polyseme.storage.files import clear_work
+from polyseme.storage.locks import hold_folder
+
+HERE = ExecutorConfig(workers=1)
+
+
+def test_receipts_come_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+    inputs = make_inputs(tmp_path / "in", 5)
+    shuffled = [inputs[i] for i in (3, 0, 4, 1, 2)]
+    receipts = run_job(capitals_job(), shuffled, tmp_path / "out", executor=HERE)
+    assert [receipt.name for receipt in receipts] == [shard.name for shard in shuffled]
+
+
+def test_nothing_but_files_and_receipts_is_left(tmp_path: Path) -> None:
+    run_job(capitals_job(), make_inputs(tmp_path / "in", 2), tmp_path / "out", executor=HERE)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["receipts", "upper"]
+
+
+def test_no_inputs_give_no_receipts(tmp_path: Path) -> None:
+    assert run_job(capitals_job(), [], tmp_path / "out", executor=ExecutorConfig(workers=2)) == []
+
+
+def test_progress_ends_at_the_sum_of_all_sizes_whether_found_or_made(tmp_path: Path) -> None:
+    inputs = make_inputs(tmp_path / "in", 3)
+    for was_there in (False, True):
+        told: list[int] = []
+        job = capitals_job()
+        receipts = run_job(job, inputs, tmp_path / "out", executor=HERE, on_progress=told.append)
+        assert told[-1] == sum(shard.size for shard in inputs)
+        assert {receipt.was_there for receipt in receipts} == {was_there}
+
+
+def test_progress_within_a_shard_is_told_before_it_is_finished(tmp_path: Path) -> None:
+    [shard] = make_inputs(tmp_path / "in", 1)
+    told: list[int] = []
+    job = ShardJob(report_half_and_wait, "settings")
+    run_job(job, [shard], tmp_path / "out", executor=HERE, on_progress=told.append)
+    assert shard.size // 2 in told
+    assert told[-1] == shard.size
+
+
+def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
+    inputs, calls = make_inputs(tmp_path / "in", 3), tmp_path / "calls"
+    run_job(noting_job(calls), inputs[:2], tmp_path / "out", executor=HERE)
+    run_job(noting_job(calls), inputs, tmp_path / "out", executor=HERE)
+    assert set(calls_made(calls).values()) == {1}
+
+
+def test_a_run_after_a_failure_keeps_what_was_finished(tmp_path: Path) -> None:
+    inputs, out, calls = make_inputs(tmp_path / "in", 3), tmp_path / "out", tmp_path / "calls"
+    with pytest.raises(ValueError, match="not to my taste"):
+        run_job(ShardJob(fail, "settings"), inputs, out, executor=HERE)
+    run_job(noting_job(calls), inputs, out, executor=HERE)
+    assert calls_made(calls) == {"part-00001": 1, "part-00002": 1}
+
+
+def test_shards_of_an_earlier_plan_are_removed(tmp_path: Path) -> None:
+    inputs, out = make_inputs(tmp_path / "in", 4), tmp_path / "out"
+    run_job(capitals_job(), inputs[:2], tmp_path / "reference", executor=HERE)
+    run_job(capitals_job(), inputs, out, executor=HERE)
+    run_job(capitals_job(), inputs[:2], out, executor=HERE)
+    assert hashes(out) == hashes(tmp_path / "reference")
+
+
+def test_shards_of_an_earlier_plan_are_removed_though_their_receipts_are_lost(
+    tmp_path: Path,
+) -> None:
+    inputs, out = make_inputs(tmp_path / "in", 4), tmp_path / "out"
+    run_job(capitals_job(), inputs[:2], tmp_path / "reference", executor=HERE)
+    run_job(capitals_job(), inputs, out, executor=HERE)
+    shutil.rmtree(out / "receipts")
+    run_job(capitals_job(), inputs[:2], out, executor=HERE)
+    assert hashes(out) == hashes(tmp_path / "reference")
+
+
+def test_a_file_that_a_shard_has_no_more_is_removed(tmp_path: Path) -> None:
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    run_job(capitals_job(), inputs, tmp_path / "reference", executor=HERE)
+    plain = inputs[0].path.read_text()
+    inputs[0].path.write_text("odd")
+    run_job(capitals_job(), inputs, out, executor=HERE)
+    assert (out / "odd" / "part-00000.txt").exists()
+    inputs[0].path.write_text(plain)
+    run_job(capitals_job(), inputs, out, executor=HERE)
+    assert hashes(out) == hashes(tmp_path / "reference")
+
+
+def test_files_of_others_in_the_output_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out" / "notes").mkdir(parents=True)
+    (tmp_path / "out" / "notes" / "part-00000.txt").write_text("mine")
+    run_job(capitals_job(), make_inputs(tmp_path / "in", 1), tmp_path / "out", executor=HERE)
+    assert (tmp_path / "out" / "notes" / "part-00000.txt").read_text() == "mine"
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from polyseme.storage.locks import hold_folder
+with hold_folder(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_run_in_a_folder_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    out, inputs = tmp_path / "out", make_inputs(tmp_path / "in", 1)
+    out.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ExecutorError, match="Another run is writing"):
+            run_job(capitals_job(), inputs, out, executor=HERE)
+        assert hashes(out).keys() == {".lock"}
+        holder.communicate(b"")
+    run_job(capitals_job(), inputs, out, executor=HERE)
+
+
+def test_a_run_that_was_killed_does_not_hold_its_folder(tmp_path: Path) -> None:
+    out, inputs = tmp_path / "out", make_inputs(tmp_path / "in", 1)
+    out.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout
+        holder.stdout.readline()
+        holder.kill()
+    run_job(capitals_job(), inputs, out, executor=HERE)
+    assert not (out / ".lock").exists()
+
+
+def test_a_folder_may_be_held_around_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with hold_folder(out):
+        run_job(capitals_job(), make_inputs(tmp_path / "in", 1), out, executor=HERE)
+        assert (out / ".lock").exists(), "the run has let go of what its caller holds"
+    assert not (out / ".lock").exists()
+
+
+def test_the_lock_file_is_gone_before_the_lock_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The other order lets a second run take the lock, lose its name, and a third run in.
+    seen = []
+    release = "filelock.FileLock.release"
+    import filelock
+
+    honest = filelock.FileLock.release
+
+    def look_and_release(lock: filelock.FileLock, force: bool = False) -> None:
+        seen.append((tmp_path / ".lock").exists())
+        honest(lock, force)
+
+    monkeypatch.setattr(release, look_and_release)
+    with hold_folder(tmp_path):
+        pass
+    assert seen[0] is False
+
+
+def test_what_earlier_runs_left_unfinished_is_removed(tmp_path: Path) -> None:
+    stale = tmp_path / "out" / ".work" / "earlier" / "part-00000-x"
+    stale.mkdir(parents=True)
+    (stale / "half").write_text("half")
+    run_job(capitals_job(), make_inputs(tmp_path / "in", 1), tmp_path / "out", executor=HERE)
+    assert not (tmp_path / "out" / ".work").exists()
+
+
+def test_a_survivor_loses_its_folder_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Emptied file by file, its folder would stay if the survivor filled it meanwhile.
+    scratch = tmp_path / ".work" / "earlier" / "part-00000-x"
+    scratch.mkdir(parents=True)
+    gone: list[bool] = []
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: gone.append(not scratch.exists()))
+    clear_work(tmp_path / ".work")
+    assert gone == [True]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_full_or_failing_disk_is_told_in_words(tmp_path: Path, number: int, workers: int) -> None:
+    job = ShardJob(partial(fill_disk, number), "")
+    inputs, executor = make_inputs(tmp_path / "in", 2), ExecutorConfig(workers=workers)
+    with pytest.raises(StorageError, match="run the same command again"):
+        run_job(job, inputs, tmp_path / "out", executor=executor)
+
+
+def test_other_faults_of_the_system_are_not_blamed_on_the_disk(tmp_path: Path) -> None:
+    job = ShardJob(partial(fill_disk, errno.EACCES), "")
+    with pytest.raises(PermissionError):
+        run_job(job, make_inputs(tmp_path / "in", 1), tmp_path / "out", executor=HERE)

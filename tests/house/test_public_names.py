@@ -1,0 +1,86 @@
+"""What users may build on. A change here is a change for them: say so in CHANGELOG.md."""
+
+import inspect
+
+import polyseme
+from polyseme.commands.prepare import PrepareResult
+from polyseme.commands.train import TrainResult
+from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.output import EmbeddedSentence
+from polyseme.pretraining.run import PretrainResult
+from polyseme.pretraining.scores import Score
+from polyseme.tasks.families.labels import PredictedLabel
+from polyseme.tasks.families.tagging import PredictedTags
+
+FUNCTIONS = {
+    "load": (
+        "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
+        "pooling='mean', download=False)"
+    ),
+    "prepare": "(inputs, out, *, language, progress=False, **settings)",
+    "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
+    "score": "(model, texts)",
+    "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
+}
+METHODS = {
+    "Corpus.open": "(folder)",
+    "Task.load": "(folder, *, model=None)",
+    "Task.predict": "(self, texts)",
+}
+CLASSES: dict[type, set[str]] = {
+    polyseme.Corpus: {
+        *("check_files", "check_same_words", "config", "folder", "manifest", "open"),
+        *("preparation", "read_stats", "shards", "vocabulary"),
+    },
+    PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
+    PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},
+    Score: {"as_json", "parts", "total", "words"},
+    TrainResult: {"config", "metadata", "notes", "score"},
+    PredictedTags: {"as_json", "labels", "marks_spans", "target_index", "words"},
+    PredictedLabel: {"as_json", "label", "texts"},
+    EmbeddedSentence: {
+        *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
+    },
+    Embedder: {
+        *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),
+        *("num_layers", "preparation", "preprocessor", "segmenter", "stream", "truncation"),
+    },
+}
+
+
+def signature(thing: object) -> str:
+    """Names and defaults; what they are is for mypy."""
+    found = inspect.signature(thing)  # type: ignore[arg-type]
+    plain = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in found.parameters.values()
+    ]
+    return str(inspect.Signature(plain))
+
+
+def test_the_package_has_these_names_and_no_others() -> None:
+    classes = {"Corpus", "Task"}
+    assert set(polyseme.__all__) == {*FUNCTIONS, *classes, "__version__"}
+    assert set(polyseme.__all__) <= set(dir(polyseme))
+    for name in polyseme.__all__:
+        assert getattr(polyseme, name) is not None
+    assert not hasattr(polyseme, "anything_else")
+
+
+def test_functions_take_these_arguments() -> None:
+    assert {name: signature(getattr(polyseme, name)) for name in FUNCTIONS} == FUNCTIONS
+
+
+def test_methods_take_these_arguments() -> None:
+    found = {}
+    for name in METHODS:
+        owner, _, method = name.partition(".")
+        found[name] = signature(getattr(getattr(polyseme, owner), method))
+    assert found == METHODS
+
+
+def test_results_have_these_names() -> None:
+    for kind, names in CLASSES.items():
+        fields = set(getattr(kind, "__dataclass_fields__", {}))
+        found = {name for name in {*dir(kind), *fields} if not name.startswith("_")}
+        assert found == names, kind.__name__

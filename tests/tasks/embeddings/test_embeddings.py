@@ -1,0 +1,219 @@
+"""What holds for every kind of embeddings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from polyseme.config import build
+from polyseme.errors import ConfigError, InputError
+from polyseme.storage.files import canonical_json
+from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig, load_model
+from polyseme.tasks.embeddings.features import TaskInputs
+from polyseme.tasks.embeddings.mix import LayerMix
+from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
+from tasks.embeddings.making import EMBEDDINGS, SENTENCES, embed_one, embeddings_of
+
+Models = dict[str, Path]
+every_kind = pytest.mark.parametrize("values", EMBEDDINGS.values(), ids=EMBEDDINGS)
+ALL = [*SENTENCES, ["new", "Ban", "words"]]
+
+
+def parts(inputs: TaskInputs) -> dict[str, Tensor]:
+    named = {
+        "input": inputs.input,
+        "after_first_layer": inputs.after_first_layer,
+        "output": inputs.output,
+    }
+    return {name: part for name, part in named.items() if part is not None}
+
+
+def embed_all(embeddings: Embeddings, numbers: list[int] | None = None) -> TaskInputs:
+    with torch.no_grad():
+        inputs: TaskInputs = embeddings(
+            embeddings.prepare(ALL).gather(numbers or list(range(len(ALL))))
+        )
+    return inputs
+
+
+def train_a_little(embeddings: Embeddings, steps: int = 3) -> None:
+    """Towards zero: every parameter that can move does."""
+    dataset = embeddings.prepare(ALL)
+    embeddings.train()
+    optimizer = torch.optim.AdamW([p for p in embeddings.parameters() if p.requires_grad], lr=0.01)
+    for step in range(steps):
+        optimizer.zero_grad()
+        inputs = embeddings(dataset.gather(range(len(ALL))), step=step)
+        far = [(part - 1).square().mean() for part in parts(inputs).values()]
+        (torch.stack(far).sum() + embeddings.penalty()).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    embeddings.eval()
+
+
+@every_kind
+def test_dimensions_are_known_beforehand(values: Any, models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    inputs = embed_all(embeddings)
+    dims = {name: dim for name, dim in embeddings.dims._asdict().items() if dim}
+    assert {name: part.shape[-1] for name, part in parts(inputs).items()} == dims
+    assert all(part.shape[:2] == inputs.mask.shape for part in parts(inputs).values())
+
+
+@every_kind
+def test_the_mask_is_true_at_words_and_vectors_are_zero_elsewhere(
+    values: Any, models: Models, tmp_path: Path
+) -> None:
+    inputs = embed_all(embeddings_of(values, models, tmp_path))
+    assert inputs.mask.sum(dim=1).tolist() == [len(words) for words in ALL]
+    for part in parts(inputs).values():
+        assert not part[~inputs.mask].any()
+        assert part.isfinite().all()
+        assert part[inputs.mask].any(dim=-1).all()
+
+
+@every_kind
+def test_inputs_do_not_depend_on_neighbours(values: Any, models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    together = parts(embed_all(embeddings))
+    for row, words in enumerate(ALL):
+        alone = parts(embed_one(embeddings, words))
+        for name, part in together.items():
+            # Layers from the cache are rounded to float16; those worked out for one are not.
+            assert torch.allclose(part[row, : len(words)], alone[name][0], atol=2e-3, rtol=2e-3)
+
+
+@every_kind
+def test_the_order_of_sentences_changes_nothing(
+    values: Any, models: Models, tmp_path: Path
+) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    here = parts(embed_all(embeddings))
+    there = parts(embed_all(embeddings, [3, 0, 4, 1, 2]))
+    for name, part in here.items():
+        assert torch.allclose(part[[3, 0, 4, 1, 2]], there[name], atol=1e-5)
+
+
+@every_kind
+def test_selected_sentences_are_as_if_gathered_alone(
+    values: Any, models: Models, tmp_path: Path
+) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    whole = embeddings.prepare(ALL).gather(range(len(ALL)))
+    with torch.no_grad():
+        some = embeddings(whole.select(torch.tensor([2, 0])))
+    expected = embed_all(embeddings, [2, 0])
+    assert torch.equal(some.mask, expected.mask)
+    for name, part in parts(expected).items():
+        assert torch.allclose(parts(some)[name], part, atol=1e-5)
+
+
+@every_kind
+def test_all_that_is_trained_has_a_param_group_and_is_saved(
+    values: Any, models: Models, tmp_path: Path
+) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    trained = {name for name, parameter in embeddings.named_parameters() if parameter.requires_grad}
+    assert set(embeddings.param_groups()) == trained
+    assert trained <= set(embeddings.state_dict())
+    before = {name: weight.clone() for name, weight in embeddings.state_dict().items()}
+    train_a_little(embeddings)
+    moved = {
+        name
+        for name, weight in embeddings.state_dict().items()
+        if not torch.equal(weight, before[name])
+    }
+    assert moved <= trained
+    # Segments and places that no sentence has stay where they are.
+    assert {name for name in trained - moved if "segments" not in name} == set()
+
+
+@every_kind
+def test_saved_then_loaded_gives_the_same(values: Any, models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    train_a_little(embeddings)
+    state = {name: weight.contiguous() for name, weight in embeddings.state_dict().items()}
+    vocabulary = EmbeddingVocabulary.from_json(embeddings.vocabulary.as_json())
+    again = Embeddings.with_vocabulary(
+        embeddings.config, vocabulary, load_model(embeddings.config, "cpu")
+    ).eval()
+    again.load_state_dict(load(save(state)))
+    for name, part in parts(embed_all(embeddings)).items():
+        assert torch.equal(part, parts(embed_all(again))[name])
+    assert again.fingerprint() == embeddings.fingerprint()
+
+
+@every_kind
+def test_twice_gives_the_same(values: Any, models: Models, tmp_path: Path) -> None:
+    first, second = (parts(embed_all(embeddings_of(values, models, tmp_path))) for _ in range(2))
+    assert all(torch.equal(part, second[name]) for name, part in first.items())
+
+
+def with_file(path: Path, number: int) -> dict[str, Any]:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{ALL[0][0]} 1 2\n{ALL[0][1]} 3 {number}\n", encoding="utf-8")
+    return {"words": {"vectors": {"kind": "file", "path": path}}}
+
+
+def test_vectors_may_be_moved_and_are_told_from_others(models: Models, tmp_path: Path) -> None:
+    here, there = tmp_path / "here.txt", tmp_path / "far" / "there.txt"
+    first = embeddings_of(with_file(here, 4), models, tmp_path).fingerprint()
+    assert embeddings_of(with_file(there, 4), models, tmp_path).fingerprint() == first
+    assert embeddings_of(with_file(here, 5), models, tmp_path).fingerprint() != first
+    assert str(tmp_path) not in canonical_json(first)
+
+
+def test_both_ends_learn_a_mix_of_their_own(models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(EMBEDDINGS["frozen at both ends"], models, tmp_path)
+    assert set(embeddings.mix_weights()) == {"input", "output"}
+    train_a_little(embeddings)
+    mixes = embeddings.mix_weights()
+    assert mixes["input"] != mixes["output"]
+    assert all(abs(sum(mix["weights"]) - 1) < 1e-6 for mix in mixes.values())
+
+
+def test_the_penalty_is_that_of_all_mixes(models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(
+        EMBEDDINGS["frozen at both ends"], models, tmp_path, mix={"penalty": 0.5}
+    )
+    with torch.no_grad():
+        for mix in embeddings.mixes.values():
+            assert isinstance(mix, LayerMix)
+            assert mix.logits is not None
+            mix.logits.copy_(torch.tensor([1.0, 0.0, -1.0]))
+    assert float(embeddings.penalty().detach()) == 2.0
+    assert embeddings_of(EMBEDDINGS["table"], models, tmp_path).penalty() == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "words, a model, or both"),
+        (
+            {"model": {"kind": "frozen", "model": "m"}, "insert_at": "output"},
+            "leaves the input empty",
+        ),
+        ({"words": {}}, "vectors, characters, or both"),
+        ({"words": {"vectors": {"kind": "new"}}}, "set trained = true"),
+    ],
+)
+def test_settings_without_an_input_are_refused(values: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        build(EmbeddingsConfig, values)
+
+
+def test_sentences_that_are_none_are_refused(models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(EMBEDDINGS["table"], models, tmp_path)
+    cases: list[tuple[Any, str]] = [
+        ([], "no sentences"),
+        ([["a"], []], "Sentence 1 has no words"),
+        (["a text"], "a list of words was expected"),
+        ([["\ud800"]], "half a character"),
+    ]
+    for sentences, said in cases:
+        with pytest.raises(InputError, match=said):
+            embeddings.prepare(sentences)
+    with pytest.raises(InputError, match="not all among the 1"):
+        embeddings.prepare([["a"]]).gather([1])

@@ -1,0 +1,168 @@
+"""A model that is fine-tuned."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from polyseme.config import build
+from polyseme.embedding.embedder import Embedder
+from polyseme.errors import ConfigError
+from polyseme.model import Model
+from polyseme.tasks.embeddings.embeddings import Embeddings
+from polyseme.tasks.embeddings.features import Sentences
+from polyseme.tasks.embeddings.finetuned import FineTuned, FineTunedConfig
+from polyseme.tasks.embeddings.layers import LayerTrainingConfig, layer_parameters, lowest_unfrozen
+from tasks.embeddings.making import MODELS, SENTENCES, embeddings_of
+from tasks.embeddings.test_embeddings import train_a_little
+
+LONG = [*SENTENCES, [SENTENCES[1][n % 9] for n in range(90)]]
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def finetuned(folder: Path, **values: Any) -> FineTuned:
+    return FineTuned.load(build(FineTunedConfig, {"model": folder, **values})).eval()
+
+
+def weights_of(embeddings: Embeddings) -> dict[int, dict[str, Tensor]]:
+    """Copies of the encoder's parameters, by layer."""
+    assert embeddings.finetuned is not None
+    found: dict[int, dict[str, Tensor]] = {}
+    for layer, name, parameter in layer_parameters(embeddings.finetuned.encoder):
+        found.setdefault(layer, {})[name] = parameter.detach().clone()
+    return found
+
+
+def moved(before: dict[int, dict[str, Tensor]], after: dict[int, dict[str, Tensor]]) -> set[int]:
+    """Layers in which any bit has changed."""
+    return {
+        layer
+        for layer, weights in before.items()
+        if any(not torch.equal(weight, after[layer][name]) for name, weight in weights.items())
+    }
+
+
+@every_model
+def test_before_training_it_gives_what_the_embedder_gives(
+    name: str, models: dict[str, Path]
+) -> None:
+    module = finetuned(models[name])
+    sentences = Sentences(LONG)
+    encoder_input = module.source(sentences).gather(np.arange(len(LONG)))
+    with torch.no_grad():
+        layers = module(encoder_input)
+    for row, expected in enumerate(Embedder.load(models[name], device="cpu").stream(LONG)):
+        found = layers[:, row, : len(LONG[row])].numpy()
+        assert np.allclose(found, expected, atol=1e-5)
+
+
+def test_a_sentence_longer_than_it_learned_is_read_in_pieces(models: dict[str, Path]) -> None:
+    module = finetuned(models["gpt"])  # has places for 38 words, BOS and EOS
+    encoder_input = module.source(Sentences(LONG)).gather(np.array([4, 0]))
+    assert encoder_input.batch.lengths.tolist() == [32, 32, 32, 5]
+    alone = encoder_input.select(torch.tensor([1]), torch.tensor([3]))
+    assert alone.batch.lengths.tolist() == [5]
+
+
+def test_selected_sentences_bring_no_others_along(models: dict[str, Path]) -> None:
+    encoder_input = finetuned(models["elmo"]).source(Sentences(SENTENCES)).gather(np.arange(4))
+    some = encoder_input.select(torch.tensor([2, 3]), torch.tensor([1, 7]))
+    assert some.batch.lengths.tolist() == [3, 9]
+
+
+@every_model
+def test_every_parameter_belongs_to_a_layer(name: str, models: dict[str, Path]) -> None:
+    encoder = Model.load(models[name]).network.encoder
+    found = list(layer_parameters(encoder))
+    assert len(found) == len(list(encoder.parameters()))
+    assert {layer for layer, _, _ in found} == set(range(encoder.config.num_layers))
+
+
+@pytest.mark.parametrize("name", ["elmo", "lstm joint", "elmo of transformers", "gpt"])
+@pytest.mark.parametrize("layers", [(0,), (1,), (2,), (0, 2)])
+def test_only_chosen_layers_move(
+    name: str, layers: tuple[int, ...], models: dict[str, Path], tmp_path: Path
+) -> None:
+    values = {"model": {"kind": "finetuned", "model": name, "layers": layers}}
+    embeddings = embeddings_of(values, models, tmp_path)
+    before = weights_of(embeddings)
+    train_a_little(embeddings)
+    assert moved(before, weights_of(embeddings)) == set(layers)
+
+
+def test_what_has_moved_is_in_the_saved_state_and_in_the_model(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    embeddings = embeddings_of({"model": {"kind": "finetuned", "model": "elmo"}}, models, tmp_path)
+    train_a_little(embeddings)
+    assert embeddings.finetuned is not None
+    embeddings.finetuned.model.save(tmp_path / "tuned", card="Fine-tuned.")
+    again = Model.load(tmp_path / "tuned").network.encoder.state_dict()
+    state = embeddings.state_dict()
+    original = Model.load(models["elmo"]).network.encoder.state_dict()
+    for name, weight in again.items():
+        assert torch.equal(weight, state[f"finetuned.encoder.{name}"])
+        assert not torch.equal(weight, original[name])
+
+
+def test_layers_are_unfrozen_from_the_top() -> None:
+    config = LayerTrainingConfig(unfreeze_after=10, unfreeze_every=5)
+    unfrozen = [lowest_unfrozen(step, config, 3) for step in (0, 9, 10, 14, 15, 19, 20, 500)]
+    assert unfrozen == [3, 3, 2, 2, 1, 1, 0, 0]
+    at_once = LayerTrainingConfig(unfreeze_after=10)
+    assert [lowest_unfrozen(step, at_once, 3) for step in (9, 10)] == [3, 0]
+    assert lowest_unfrozen(0, LayerTrainingConfig(), 3) == 0
+
+
+@pytest.mark.parametrize("name", ["elmo", "bert"])
+def test_frozen_layers_do_not_move(name: str, models: dict[str, Path], tmp_path: Path) -> None:
+    values = {
+        "model": {"kind": "finetuned", "model": name, "unfreeze_after": 1, "unfreeze_every": 1}
+    }
+    for steps, expected in [(1, set()), (2, {2}), (3, {1, 2}), (4, {0, 1, 2})]:
+        embeddings = embeddings_of(values, models, tmp_path)
+        before = weights_of(embeddings)
+        train_a_little(embeddings, steps)
+        assert moved(before, weights_of(embeddings)) == expected
+
+
+def test_which_layers_are_frozen_depends_on_the_step_alone(models: dict[str, Path]) -> None:
+    module = finetuned(models["elmo"], unfreeze_every=3)
+    encoder_input = module.source(Sentences(LONG)).gather(np.array([0, 1]))
+
+    def learning(step: int | None) -> list[bool]:
+        module.zero_grad()
+        module(encoder_input, step=step).sum().backward()
+        assert all(parameter.requires_grad for parameter in module.parameters())
+        return [parameter.grad is not None for parameter in module.parameters()]
+
+    first = learning(4)
+    assert sum(first) == 8  # of two layers, each with four parameters
+    assert all(learning(100))
+    assert all(learning(None))
+    assert learning(4) == first
+
+
+def test_frozen_layers_give_the_same_vectors(models: dict[str, Path]) -> None:
+    module = finetuned(models["bert"], unfreeze_after=5)
+    encoder_input = module.source(Sentences(LONG)).gather(np.array([0, 1]))
+    assert torch.equal(module(encoder_input, step=0), module(encoder_input))
+
+
+def test_lower_layers_learn_more_slowly(models: dict[str, Path]) -> None:
+    module = finetuned(models["elmo"], lr_scale=0.5, layer_lr_decay=0.1)
+    by_layer = {
+        layer: module.param_groups()[f"encoder.{name}"].lr_scale
+        for layer, name, _ in layer_parameters(module.encoder)
+    }
+    assert by_layer == pytest.approx({0: 0.005, 1: 0.05, 2: 0.5})
+    assert not module.param_groups()["encoder.inputs.word_embedding.weight"].weight_decay
+
+
+def test_layers_that_are_not_there_are_refused(models: dict[str, Path]) -> None:
+    for layers in [(3,), (-1,), ()]:
+        with pytest.raises(ConfigError, match="layers 0 to 2"):
+            finetuned(models["elmo"], layers=layers)
