@@ -49,9 +49,9 @@ def load(
     word's subword tokens. `download`: fetch the model if it is not here; nothing else asks a
     network.
     """
-    from polyseme.errors import torch_needed_for
+    from polyseme.errors import extra_needed_for
 
-    with torch_needed_for("Embedding"):
+    with extra_needed_for("Embedding"):
         from polyseme.embedding.loading import load_embedder
     return load_embedder(
         model,
@@ -100,11 +100,11 @@ def pretrain(
     """
     from polyseme.calling import call
     from polyseme.commands.pretrain import run
-    from polyseme.errors import torch_needed_for
+    from polyseme.errors import extra_needed_for
     from polyseme.pretraining.settings import PretrainConfig
 
     given = {"folder": corpus, "out": out, "preset": preset, **settings}
-    with torch_needed_for("Pretraining"):
+    with extra_needed_for("Pretraining"):
         return call(run, PretrainConfig, given, progress=progress)
 
 
@@ -116,9 +116,9 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
     """
     from pathlib import Path
 
-    from polyseme.errors import torch_needed_for
+    from polyseme.errors import extra_needed_for
 
-    with torch_needed_for("Scoring"):
+    with extra_needed_for("Scoring"):
         from polyseme.pretraining.scores import score_texts
     return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
 
@@ -138,10 +138,10 @@ def train(
     """
     from polyseme.calling import call
     from polyseme.commands.train import TrainConfig, run
-    from polyseme.errors import torch_needed_for
+    from polyseme.errors import extra_needed_for
 
     given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
-    with torch_needed_for("Training a task"):
+    with extra_needed_for("Training a task"):
         return call(run, TrainConfig, given, progress=progress)
 
 
@@ -152,9 +152,9 @@ def __getattr__(name: str) -> Any:
 
         return Corpus
     if name == "Task":
-        from polyseme.errors import torch_needed_for
+        from polyseme.errors import extra_needed_for
 
-        with torch_needed_for("A task"):
+        with extra_needed_for("A task"):
             from polyseme.tasks.task import Task
         return Task
     raise AttributeError(f"module 'polyseme' has no attribute {name!r}")

@@ -64,15 +64,26 @@ class MissingExtraError(PolysemeError):
         )
 
 
+_EXTRAS = {
+    "torch": "torch",
+    "safetensors": "torch",
+    "networkx": "senses",
+    "scipy": "senses",
+    "sklearn": "senses",
+}
+"""Packages that whole commands need, and the extra that brings each."""
+
+
 @contextlib.contextmanager
-def torch_needed_for(purpose: str) -> Iterator[None]:
-    """Say what to install where an import finds no PyTorch."""
+def extra_needed_for(purpose: str) -> Iterator[None]:
+    """Say what to install where an import finds no PyTorch, or another package of `_EXTRAS`."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
             raise
-        raise MissingExtraError.of(error.name, extra="torch", purpose=purpose) from error
+        raise MissingExtraError.of(package, extra=_EXTRAS[package], purpose=purpose) from error
 
 
 def _installed_from() -> str:

@@ -129,22 +129,23 @@ class LanguageModel(nn.Module):
     def forward(self, targets: TrainingTargets) -> dict[str, Tensor]:
         """What training lowers, for each part summed over its predictions."""
         predictions = self.objective.predict(self.encoder, targets)
-        return losses(predictions, self._word_embeddings, targets.negatives)
+        return losses(predictions, self.word_embeddings, targets.negatives)
 
     @torch.no_grad()
     def log_probabilities(self, targets: TrainingTargets) -> dict[str, Tensor]:
         """For each part, the natural log of each target's probability among all there are."""
         return log_probabilities(
-            self.objective.predict(self.encoder, targets), self._word_embeddings
+            self.objective.predict(self.encoder, targets), self.word_embeddings
         )
 
     @torch.no_grad()
     def scores(self, targets: TrainingTargets) -> dict[str, Scores]:
         """For each part, how well it predicts each target, as its head is measured."""
-        return scores(self.objective.predict(self.encoder, targets), self._word_embeddings)
+        return scores(self.objective.predict(self.encoder, targets), self.word_embeddings)
 
     @property
-    def _word_embeddings(self) -> Tensor | None:
+    def word_embeddings(self) -> Tensor | None:
+        """(V, D) those of the input, which a tied softmax predicts with; None without any."""
         embedding = self.encoder.inputs.word_embedding
         return None if embedding is None else embedding.weight
 

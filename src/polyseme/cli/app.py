@@ -17,7 +17,7 @@ import typer
 
 from polyseme import __version__
 from polyseme.cli.verbs import Verb, all_verbs, find_verb
-from polyseme.errors import ConfigError, torch_needed_for
+from polyseme.errors import ConfigError, extra_needed_for
 
 _STOPPED = 130
 _PIPE_CLOSED = 141
@@ -153,7 +153,7 @@ def _command(verb: Verb) -> Callable[..., None]:
     kind = inspect.signature(module.run).parameters["config"].annotation
 
     def do(config: Any) -> None:
-        with RichProgress() as bars, torch_needed_for(f"polyseme {verb.name}"):
+        with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
             result = module.run(config, bars)
         bars.console.print_whole(module.show(result))
 

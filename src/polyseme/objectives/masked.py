@@ -144,6 +144,17 @@ class ClassificationHead(nn.Linear):
         log_probs, ids = self(vectors).float().log_softmax(dim=-1).topk(k, dim=-1)
         return log_probs, ids
 
+    def logits(
+        self,
+        vectors: Tensor,
+        ids: Tensor,
+        *,
+        table: Tensor | None,  # noqa: ARG002
+    ) -> Tensor:
+        """(B, K) log-probabilities of these K classes, up to a constant for each vector."""
+        found: Tensor = self(vectors)[:, ids]
+        return found
+
 
 def _with_mask_token(batch: Batch, vocabulary: Vocabulary) -> tuple[Batch, int]:
     """The batch with the mask token among its distinct words, and its index there."""

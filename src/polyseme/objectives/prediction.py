@@ -43,6 +43,9 @@ class Head(Protocol):
     def top_k(self, vectors: Tensor, k: int, *, table: Tensor | None) -> tuple[Tensor, Tensor]:
         """(N, k) natural logs of the highest probabilities, falling; and (N, k) their ids."""
 
+    def logits(self, vectors: Tensor, ids: Tensor, *, table: Tensor | None) -> Tensor:
+        """(N, K) log-probabilities of these K ids, up to a constant for each vector."""
+
 
 class Prediction(NamedTuple):
     """One part of the loss: vectors, the ids they are to predict, and the head that does."""

@@ -122,6 +122,10 @@ class WordSoftmax(nn.Module):
         """(N, k) natural logs of the highest probabilities, falling; and (N, k) their words."""
         return top_k(vectors, self._weight(table), self.bias, k)
 
+    def logits(self, vectors: Tensor, ids: Tensor, *, table: Tensor | None) -> Tensor:
+        """(N, K) log-probabilities of these K words, up to a constant for each vector."""
+        return torch.addmm(self.bias[ids], vectors, self._weight(table)[ids].t())
+
     def _weight(self, table: Tensor | None) -> Tensor:
         if self.weight is not None:
             return self.weight
@@ -187,6 +191,19 @@ class AdaptiveSoftmax(nn.Module):
             all_words = self.clusters.log_prob(vectors[rows].float())
             log_probs[rows], ids[rows] = all_words.topk(k, dim=-1)
         return log_probs, ids
+
+    def logits(
+        self,
+        vectors: Tensor,
+        ids: Tensor,
+        *,
+        table: Tensor | None,  # noqa: ARG002
+    ) -> Tensor:
+        """(N, K) natural logs of the probabilities of these K words."""
+        chosen = vectors.new_empty(len(vectors), len(ids), dtype=torch.float32)
+        for rows in row_chunks(len(vectors), self.clusters.n_classes):
+            chosen[rows] = self.clusters.log_prob(vectors[rows].float())[:, ids]
+        return chosen
 
 
 def sample_negatives(number: int, vocab_size: int, random: np.random.Generator) -> Negatives:

@@ -1,0 +1,1 @@
+"""Uses of a word: found, described, grouped by meaning, named, compared."""

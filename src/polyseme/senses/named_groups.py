@@ -1,0 +1,188 @@
+"""Uses of a word in, its groups with names, typical lines and figures out: what a person reads.
+
+A group is found, not looked up: see `groups.py`. Everything here can be had as a table.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyseme.display import html_table, summary
+from polyseme.progress import NullProgress, Progress
+from polyseme.senses.features import UseDescriber, UseFeatures
+from polyseme.senses.groups import FEW_USES, Grouping, group_uses
+from polyseme.senses.names import name_by_collocates, name_by_substitutes
+from polyseme.senses.uses import Use, Uses
+
+if TYPE_CHECKING:
+    import pandas
+
+MAX_USES = 5_000
+"""Uses that are described, sampled by seed: more cost time and change little."""
+NUM_TYPICAL = 5
+_CHUNK = 256  # uses described between two reports of progress
+
+
+@dataclass(frozen=True)
+class NamedGroup:
+    """Uses that belong together."""
+
+    number: int
+    """From 1; the largest group is the first."""
+    size: int
+    share: float
+    stability: float
+    """How much of it comes together again when part of the uses are grouped anew: 1 is all."""
+    substitutes: tuple[str, ...]
+    """What could stand in the word's place here more than in the other groups."""
+    collocates: tuple[str, ...]
+    """What stands near the word here more than in the other groups."""
+    typical: tuple[int, ...]
+    """Numbers of the uses nearest to the middle of the group."""
+
+    @property
+    def name(self) -> str:
+        """Its words in one line."""
+        return " | ".join(" ".join(words) for words in (self.substitutes, self.collocates) if words)
+
+
+@dataclass(frozen=True, eq=False)
+class Senses:
+    """The uses of a word in groups. `senses.groups[0].name`, `senses.lines(1)`."""
+
+    uses: Uses
+    grouping: Grouping
+    features: UseFeatures
+    groups: tuple[NamedGroup, ...]
+    num_found: int
+    """Uses there are; `uses` may be a sample of them."""
+
+    @property
+    def labels(self) -> list[int]:
+        """The number of each use's group, from 1."""
+        return [int(label) + 1 for label in self.grouping.labels]
+
+    def lines(self, group: int, number: int = NUM_TYPICAL) -> Iterator[Use]:
+        """The most typical uses of a group."""
+        for index in self.grouping.most_typical(group - 1, number):
+            yield self.uses[int(index)]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know before trusting the groups."""
+        notes = []
+        if len(self.uses) < self.num_found:
+            notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
+        if len(self.uses) < FEW_USES:
+            notes.append(
+                f"{len(self.uses)} uses are few: below {FEW_USES}, groups are often chance."
+            )
+        return notes
+
+    def __repr__(self) -> str:
+        found = f"{len(self.uses):,} uses in {len(self.groups)} groups"
+        return summary("Senses", found, *(f"{g.share:.0%} {g.name}" for g in self.groups))
+
+    def _repr_html_(self) -> str:
+        header = ("group", "uses", "share", "stability", "substitutes", "collocates", "typical use")
+        rows = [
+            (
+                group.number,
+                group.size,
+                f"{group.share:.0%}",
+                group.stability,
+                " ".join(group.substitutes),
+                " ".join(group.collocates),
+                self.uses[group.typical[0]].text,
+            )
+            for group in self.groups
+        ]
+        return html_table(repr(self), rows, header)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The uses, one a row, with the number and the name of the group of each."""
+        table = self.uses.to_pandas()
+        names = {group.number: group.name for group in self.groups}
+        table.insert(0, "group", self.labels)
+        table.insert(1, "group_name", [names[number] for number in self.labels])
+        return table
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """As `to_pandas`, in a file."""
+        names = {group.number: group.name for group in self.groups}
+        extra = {"group": self.labels, "group_name": [names[number] for number in self.labels]}
+        self.uses.to_csv(path, extra)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: the groups, each with its typical uses."""
+        groups = [
+            {
+                "group": group.number,
+                "uses": group.size,
+                "share": round(group.share, 4),
+                "stability": round(group.stability, 4),
+                "substitutes": list(group.substitutes),
+                "collocates": list(group.collocates),
+                "typical": [self.uses[index].text for index in group.typical],
+            }
+            for group in self.groups
+        ]
+        return {"uses": len(self.uses), "found": self.num_found, "groups": groups}
+
+
+def find_senses(
+    uses: Uses,
+    describer: UseDescriber,
+    *,
+    finer: int = 0,
+    num_groups: int | None = None,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Senses:
+    """Describe uses, group them, name the groups. The same seed gives the same groups."""
+    num_found = len(uses)
+    if num_found > MAX_USES:
+        chosen = np.random.default_rng(seed).permutation(num_found)[:MAX_USES]
+        uses = uses.select(np.sort(chosen))
+    features = describe(uses, describer, progress or NullProgress())
+    grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
+    return Senses(uses, grouping, features, _name(uses, features, grouping, describer), num_found)
+
+
+def describe(uses: Uses, describer: UseDescriber, progress: Progress) -> UseFeatures:
+    """The features of all uses, with a report of how far it is."""
+    progress.start("Describing uses", len(uses))
+    sentences, contexts, bags = uses.sentences(), [], []
+    spans = [[(begin, end)] for begin, end in uses.spans.tolist()]
+    for number, (context, bag) in enumerate(describer.stream(sentences, spans), start=1):
+        contexts.append(context)
+        bags.append(bag)
+        if number % _CHUNK == 0 or number == len(uses):
+            progress.update(number)
+    return describer.features(np.concatenate(contexts), np.concatenate(bags))
+
+
+def _name(
+    uses: Uses, features: UseFeatures, grouping: Grouping, describer: UseDescriber
+) -> tuple[NamedGroup, ...]:
+    labels = grouping.labels
+    collocates = name_by_collocates(labels, uses.sentences(), uses.spans.tolist())
+    substitutes: list[tuple[str, ...]] = [()] * grouping.num_groups
+    if features.substitutes is not None:
+        substitutes = name_by_substitutes(labels, features.substitutes, describer.words)
+    sizes = np.bincount(labels, minlength=grouping.num_groups).tolist()
+    return tuple(
+        NamedGroup(
+            number + 1,
+            size,
+            size / len(labels),
+            grouping.stability[number],
+            substitutes[number],
+            collocates[number],
+            tuple(grouping.most_typical(number, NUM_TYPICAL).tolist()),
+        )
+        for number, size in enumerate(sizes)
+    )

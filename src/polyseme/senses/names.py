@@ -1,0 +1,82 @@
+"""What to call a group of uses: words that set it apart from the other groups.
+
+    in   the group of each use; for each use some words: its substitutes, or those around it
+    out  for each group the words that are most its own
+
+By log-odds with an informative Dirichlet prior (Monroe et al., 2008): a word must be more frequent
+here than in the other groups, by more than chance explains. Substitutes say what kind of thing is
+meant, collocates what the text is about; a person wants both.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyseme.senses.features import Ids
+from polyseme.senses.groups import Labels
+
+NUM_NAMES = 8
+"""Words that a group is given as a name."""
+_BEST = 20  # substitutes of a use that count for the name of its group
+_WINDOW = 10  # words on either side that count as collocates
+_PRIOR = 500.0  # words that the prior weighs, distributed as in all groups together
+_MIN_USES = 3  # in which a word must occur to be a name
+
+
+def name_by_substitutes(
+    labels: Labels, substitutes: Ids, words: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """For each group what could stand in the word's place there more than elsewhere."""
+    each = [[words[number] for number in row] for row in substitutes[:, :_BEST].tolist()]
+    return distinctive_words(labels, each)
+
+
+def name_by_collocates(
+    labels: Labels, sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[int]]
+) -> list[tuple[str, ...]]:
+    """For each group the words that stand near it more than elsewhere."""
+    each = []
+    for sentence, (begin, end) in zip(sentences, spans, strict=True):
+        near = [*sentence[max(0, begin - _WINDOW) : begin], *sentence[end : end + _WINDOW]]
+        each.append([word.lower() for word in near if any(map(str.isalpha, word))])
+    return distinctive_words(labels, each)
+
+
+def distinctive_words(
+    labels: Labels, words: Sequence[Sequence[str]], number: int = NUM_NAMES
+) -> list[tuple[str, ...]]:
+    """For each group the words of its uses that are most its own, the most certain first.
+
+    A word counts once a use. With a single group, its most frequent words.
+    """
+    num_groups = int(labels.max()) + 1
+    counts: list[Counter[str]] = [Counter() for _ in range(num_groups)]
+    for group, found in zip(labels.tolist(), words, strict=True):
+        counts[group].update(set(found))
+    total: Counter[str] = sum(counts, Counter())
+    if num_groups == 1:
+        return [tuple(word for word, _ in _ranked(total)[:number])]
+    return [_of_group(count, total, number) for count in counts]
+
+
+def _of_group(count: Counter[str], total: Counter[str], number: int) -> tuple[str, ...]:
+    words = [word for word in total if count[word] >= _MIN_USES]
+    if not words:
+        return ()
+    here = np.array([count[word] for word in words], np.float64)
+    everywhere = np.array([total[word] for word in words], np.float64)
+    there = everywhere - here
+    all_here, all_words = count.total(), total.total()
+    all_there = all_words - all_here
+    prior = _PRIOR * everywhere / all_words
+    odds_here = (here + prior) / (all_here + _PRIOR - here - prior)
+    odds_there = (there + prior) / (all_there + _PRIOR - there - prior)
+    spread = np.sqrt(1 / (here + prior) + 1 / (there + prior))
+    scores = (np.log(odds_here) - np.log(odds_there)) / spread
+    best = sorted(zip(scores.tolist(), words, strict=True), key=lambda pair: (-pair[0], pair[1]))
+    return tuple(word for score, word in best[:number] if score > 0)
+
+
+def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

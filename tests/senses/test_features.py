@@ -1,0 +1,109 @@
+"""What is said of a use: never the word itself, always what the model expects in its place."""
+
+import numpy as np
+import pytest
+import torch
+from embedding.making import POINTS, tiny
+from laws.cases import WORDS
+
+from polyseme.senses.features import Expectation, UseDescriber
+
+SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]
+SPANS = np.array([[2, 3], [0, 1], [0, 1]])
+PREDICTING = ["elmo", "lstm forward", "gpt", "elmo of transformers"]
+
+
+@pytest.mark.parametrize("point", PREDICTING)
+def test_the_context_of_a_use_does_not_know_the_word(point: str) -> None:
+    describe = UseDescriber(tiny(point))
+    others = [list(words) for words in SENTENCES]
+    for words, (begin, _) in zip(others, SPANS, strict=True):
+        words[begin] = "unseen"
+    one, two = describe(SENTENCES, SPANS), describe(others, SPANS)
+    assert np.abs(one.context - two.context).max() < 1e-6
+    assert np.abs(one.bag - two.bag).max() < 1e-6
+    assert np.array_equal(one.substitutes, two.substitutes)
+
+
+@pytest.mark.parametrize("point", PREDICTING)
+def test_the_context_of_a_use_knows_the_words_around_it(point: str) -> None:
+    """The control: another word before it is seen."""
+    describe = UseDescriber(tiny(point))
+    other = [["unseen", *SENTENCES[0][1:]]]
+    one, two = describe(SENTENCES[:1], SPANS[:1]), describe(other, SPANS[:1])
+    assert np.abs(one.context - two.context).max() > 1e-3
+
+
+@pytest.mark.parametrize("point", sorted(set(POINTS) - set(PREDICTING) - {"plain elmo"}))
+def test_an_encoder_that_has_seen_the_word_gives_its_own_vector(point: str) -> None:
+    embedder = tiny(point)
+    is_causal = embedder.model.config.objective.kind == "causal"  # without context, but it predicts
+    found = UseDescriber(embedder)(SENTENCES, SPANS)
+    if is_causal:
+        assert found.substitutes is not None
+        return
+    assert found.substitutes is None
+    own = [
+        layers[-1, begin]
+        for layers, (begin, _) in zip(embedder.stream(SENTENCES), SPANS, strict=True)
+    ]
+    assert np.array_equal(found.context, np.stack(own))
+
+
+def test_states_at_the_edges_are_those_of_the_special_tokens() -> None:
+    """Found another way: one batch through the network, BOS and EOS kept."""
+    embedder = tiny("elmo")
+    model = embedder.model
+    with torch.no_grad():
+        forward, backward = model.network.encoder(model.vocabulary.batch(SENTENCES)).halves
+    found = UseDescriber(embedder)(SENTENCES, SPANS).context
+    for row, (words, (begin, end)) in enumerate(zip(SENTENCES, SPANS, strict=True)):
+        assert end <= len(words)
+        before, after = forward[row, begin], backward[row, end + 1]  # position 0 is BOS
+        assert np.abs(found[row] - torch.cat([before, after]).numpy()).max() < 1e-5
+
+
+def test_logits_are_the_product_of_both_directions_over_the_frequency() -> None:
+    embedder = tiny("elmo")
+    expects = Expectation.of(embedder)
+    assert expects is not None
+    objective, vocabulary = embedder.model.network.objective, embedder.model.vocabulary
+    states = UseDescriber(embedder)(SENTENCES, SPANS).context
+    number = len(vocabulary.words)
+    found = expects.logits(states, number).log_softmax(dim=1)
+    halves = torch.from_numpy(states).chunk(2, dim=1)
+    log_probs = torch.zeros(len(states), number)
+    for word in range(number):
+        targets = torch.full((len(states),), word + vocabulary.size - number)
+        table = embedder.model.network.word_embeddings
+        for half in halves:
+            log_probs[:, word] += objective.softmax.log_probabilities(
+                half, targets, table=table
+            ).detach()
+    log_probs -= torch.log(torch.tensor(vocabulary.counts / vocabulary.counts.sum())).float()
+    assert (found - log_probs.log_softmax(dim=1)).abs().max() < 1e-4
+
+
+def test_a_sentence_with_many_uses_is_read_once_and_gives_each_of_them() -> None:
+    describe = UseDescriber(tiny("elmo"))
+    words = SENTENCES[1]
+    every = [(n, n + 1) for n in range(len(words))]
+    ((contexts, bags),) = list(describe.stream([words], [every]))
+    alone = describe([words] * len(words), np.array(every))
+    assert np.abs(contexts - alone.context).max() < 1e-5
+    assert np.abs(bags - alone.bag).max() < 1e-5
+
+
+def test_frequent_words_weigh_less_in_the_bag() -> None:
+    embedder = tiny("elmo")
+    counts = embedder.model.vocabulary.counts
+    describe = UseDescriber(embedder)
+    weights = describe._weights
+    shares = counts / counts.sum()
+    for word, share in zip(embedder.model.vocabulary.words.to_pylist(), shares, strict=True):
+        assert weights[word] == pytest.approx(1e-3 / (1e-3 + share))
+
+
+def test_no_use_gives_no_features() -> None:
+    found = UseDescriber(tiny("elmo"))([], np.empty((0, 2), np.int64))
+    assert len(found) == 0

@@ -1,0 +1,131 @@
+"""Groups of uses: found where they were put, the same every time, stable where they are real."""
+
+import numpy as np
+import pytest
+
+from polyseme.errors import InputError
+from polyseme.senses.features import UseFeatures
+from polyseme.senses.groups import MAX_GRAPH, by_size, group_uses, join_views
+
+
+def planted(
+    sizes: list[int], *, noise: float = 0.6, seed: int = 0
+) -> tuple[UseFeatures, list[int]]:
+    """Features drawn around one point for each group, in random order; and whose they are."""
+    random = np.random.default_rng(seed)
+    number, dim, words = len(sizes), 16, 40
+    gold = random.permutation(np.repeat(np.arange(number), sizes))
+    points = random.normal(size=(number, dim))
+
+    def view() -> np.ndarray:
+        noisy = points[gold] + noise * random.normal(size=(len(gold), dim))
+        return noisy.astype(np.float32)
+
+    own = [random.permutation(words)[:12] + words * group for group in range(number)]
+    substitutes = np.stack([random.permutation(own[group])[:10] for group in gold])
+    return UseFeatures(view(), view(), substitutes.astype(np.int32)), gold.tolist()
+
+
+def agree(found: list[int], gold: list[int]) -> bool:
+    """Whether two partitions are the same, whatever the groups are called."""
+    pairs = set(zip(found, gold, strict=True))
+    return len(pairs) == len(set(found)) == len(set(gold))
+
+
+def test_planted_groups_are_found() -> None:
+    features, gold = planted([120, 70, 50])
+    grouping = group_uses(features)
+    assert agree(grouping.labels.tolist(), gold)
+    assert grouping.num_groups == 3
+    assert min(grouping.stability) > 0.95
+
+
+def test_the_largest_group_is_the_first() -> None:
+    features, _ = planted([50, 120, 70])
+    sizes = np.bincount(group_uses(features).labels)
+    assert sizes.tolist() == [120, 70, 50]
+
+
+def test_the_same_uses_give_the_same_groups() -> None:
+    features, _ = planted([60, 60], noise=2.5)
+    one, two = group_uses(features, seed=3), group_uses(features, seed=3)
+    assert np.array_equal(one.labels, two.labels)
+    assert one.stability == two.stability
+    assert np.array_equal(one.vectors, two.vectors)
+
+
+def test_chance_is_less_stable_than_real_groups() -> None:
+    random = np.random.default_rng(1)
+    noise = random.normal(size=(200, 16)).astype(np.float32)
+    words = random.integers(0, 500, (200, 10)).astype(np.int32)
+    chance = group_uses(UseFeatures(noise, noise[::-1].copy(), words), num_groups=3)
+    real = group_uses(planted([80, 70, 50])[0], num_groups=3)
+    assert np.mean(chance.stability) < 0.7 < np.mean(real.stability)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 6])
+def test_as_many_groups_as_asked_for(number: int) -> None:
+    grouping = group_uses(planted([120, 70, 50], noise=1.5)[0], num_groups=number)
+    assert grouping.num_groups == number == len(set(grouping.labels.tolist()))
+
+
+def test_fewer_groups_than_there_are_join_whole_groups() -> None:
+    features, gold = planted([120, 70, 50])
+    found = group_uses(features, num_groups=2).labels.tolist()
+    assert len(set(zip(found, gold, strict=True))) == 3  # none of the three is split
+
+
+def test_finer_gives_no_fewer_groups_and_coarser_no_more() -> None:
+    planted_ones, _ = planted([60] * 5, noise=2.0)
+    features = UseFeatures(planted_ones.context, planted_ones.bag, None)
+    numbers = [group_uses(features, finer=step).num_groups for step in (-3, 0, 3)]
+    assert numbers == sorted(numbers)
+    assert numbers[0] < numbers[2]
+
+
+def test_uses_beyond_the_graph_join_the_group_that_is_nearest() -> None:
+    features, gold = planted([MAX_GRAPH - 300, 500, 200])
+    grouping = group_uses(features)
+    assert len(grouping.labels) == MAX_GRAPH + 400
+    assert agree(grouping.labels.tolist(), gold)
+
+
+def test_too_few_uses_are_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"39 uses are too few.*at least 40"):
+        group_uses(planted([20, 19])[0])
+
+
+@pytest.mark.parametrize("number", [0, 500])
+def test_an_impossible_number_of_groups_is_refused(number: int) -> None:
+    with pytest.raises(InputError, match="cannot make"):
+        group_uses(planted([60, 60])[0], num_groups=number)
+
+
+def test_uses_that_are_all_alike_are_one_group() -> None:
+    same = np.ones((60, 8), np.float32)
+    grouping = group_uses(UseFeatures(same, same, None))
+    assert len(grouping.labels) == 60
+    assert np.isfinite(grouping.vectors).all()
+
+
+def test_every_view_has_the_same_weight() -> None:
+    features, _ = planted([40, 40])
+    joined = join_views(features)
+    assert np.allclose(np.linalg.norm(joined, axis=1), 1, atol=1e-5)
+    scaled = UseFeatures(features.context * 100, features.bag, features.substitutes)
+    assert np.allclose(join_views(scaled), joined, atol=1e-5)
+
+
+def test_the_most_typical_uses_are_nearest_to_the_mean() -> None:
+    grouping = group_uses(planted([80, 60])[0])
+    order = grouping.most_typical(0, 80)
+    mean = grouping.vectors[grouping.labels == 0].mean(axis=0)
+    cosines = grouping.vectors[order] @ mean
+    assert (np.diff(cosines) <= 1e-6).all()
+    assert len(set(order.tolist())) == 80
+
+
+def test_groups_of_one_size_are_in_the_order_they_begin() -> None:
+    labels, order = by_size(np.array([7, 3, 3, 7, 5]))
+    assert labels.tolist() == [0, 1, 1, 0, 2]
+    assert order == [7, 3, 5]
