@@ -9,7 +9,7 @@ none takes for ever; a comparison is one of six, with text or a number.
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
@@ -88,11 +88,10 @@ class Query:
         for batch in _vocabulary(corpus, ["word"]):
             words = batch["word"]
             # Folding a long list in Python takes long, so first what Arrow can tell of it.
+            is_short = pc.less_equal(pc.utf8_length(words), longest)
             may_be = pc.or_(
-                pc.is_in(pc.ascii_lower(words) if not self.is_case_sensitive else words, folded),
-                pc.and_not(
-                    pc.less_equal(pc.utf8_length(words), longest), pc.string_is_ascii(words)
-                ),
+                pc.is_in(words if self.is_case_sensitive else pc.ascii_lower(words), folded),
+                pc.and_not(is_short, pc.string_is_ascii(words)),
             )
             for word in words.filter(may_be).to_pylist():
                 if (key := self._folded(word)) in wanted:
@@ -176,8 +175,8 @@ class Comparison:
         found = _COMPARISON.fullmatch(text)
         if found is None:
             raise ConfigError(
-                f"{text!r} is no condition. Expected: a column, one of < <= > >= = !=, and a value; "
-                "for example 'year<1860' or 'author=Dickens'."
+                f"{text!r} is no condition. Expected: a column, one of < <= > >= = !=, and a "
+                "value; for example 'year<1860' or 'author=Dickens'."
             )
         column, operator, value = found.groups()
         return cls(column, "=" if operator == "==" else operator, value)

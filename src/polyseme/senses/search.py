@@ -1,12 +1,12 @@
-"""Terms and conditions in, the sentences that have them out, read from as few row groups as will do.
+"""Terms and conditions in, the sentences that have them out, from as few row groups as will do.
 
     in   a corpus, terms in its spellings, conditions on metadata
     out  a table of sentences; for each use its sentence and its words there
 
-`word_counts` tells which row groups have the words. Of these, metadata is read first, and words only
-where a sentence meets the conditions. Words stay numbers: a row group's dictionary is looked up
-once, and only sentences that have a use are kept. Row groups are read by several threads, as Arrow
-lets others work meanwhile.
+`word_counts` tells which row groups have the words. Of these, metadata is read first, and words
+only where a sentence meets the conditions. Words stay numbers: a row group's dictionary is looked
+up once, and only sentences that have a use are kept. Several threads read, as Arrow lets others
+work meanwhile.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -178,8 +178,9 @@ def find_uses(
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
 
-    `where`: comparisons that a sentence's metadata must meet, all of them, such as `year<1860`. An
-    error names near forms if the corpus does not have the word; none with this metadata is no error.
+    `where`: comparisons that a sentence's metadata must meet, all of them, such as `year<1860`. A
+    word that is not in the corpus is an error that names near forms; one that is, but not with this
+    metadata, has no uses.
     """
     query = query if isinstance(query, Query) else Query((query,))
     comparisons = [
@@ -189,6 +190,6 @@ def find_uses(
         comparison.check_column((DOCUMENT, *corpus.config.meta))
     terms = query.resolve(corpus)
     table, rows, spans = search(corpus, terms, comparisons, threads=threads)
-    if not len(rows) and not comparisons:
+    if not terms or not (len(rows) or comparisons):
         raise InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")
     return Uses(table, rows, spans, query)
