@@ -30,7 +30,7 @@ METHODS = {
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
         *("check_files", "check_same_words", "config", "folder", "manifest", "open"),
-        *("preparation", "read_stats", "shards", "vocabulary"),
+        *("preparation", "read_stats", "shards", "vocabulary", "word_counts"),
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},

@@ -180,9 +180,10 @@ _STEPS = tuple(f"checkpoints/step-{step:09d}" for step in (1, 2, 3, 4))
 _CORPUS = ("manifest.json", "config.toml", "vocabulary.parquet", ".lock")
 _SHARDS = (
     *("shards/part-00000.parquet", "shards/part-00099.parquet", "quarantine/part-00000.jsonl"),
+    *("word_counts/part-00000.parquet", "word_counts/part-00099.parquet"),
     *("quarantine/part-00099.jsonl", "receipts/part-00000.json", "receipts/part-00099.json"),
 )
-_SHARD_FOLDERS = (".work", "shards", "quarantine", "receipts")
+_SHARD_FOLDERS = (".work", "shards", "word_counts", "quarantine", "receipts")
 _TASK = (*_MODEL, "words.json", "metrics.json", "layers.png", "confusion.png")
 
 

@@ -30,6 +30,7 @@ def test_a_finished_corpus_opens(tmp_path: Path) -> None:
 def test_shards_are_told_from_other_files(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
     assert corpus.shards == [tmp_path / "c" / "shards" / "part-00000.parquet"]
+    assert corpus.word_counts == [tmp_path / "c" / "word_counts" / "part-00000.parquet"]
     assert corpus.vocabulary == tmp_path / "c" / "vocabulary.parquet"
 
 
@@ -52,7 +53,7 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
 def test_another_format_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
     folder = write_corpus(tmp_path / "c")
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    for version, told in ((99, "format 99"), (2, "format 2"), (None, "an older format")):
+    for version, told in ((99, "format 99"), (3, "format 3"), (None, "an older format")):
         other = {**manifest, "format": version}
         (folder / MANIFEST).write_text(json.dumps(other), encoding="utf-8")
         with pytest.raises(CorpusError, match=f"{told}, this version.* {ARTIFACT.version}"):

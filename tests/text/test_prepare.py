@@ -3,13 +3,15 @@
 import gc
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from polyseme.errors import ExecutorError
-from polyseme.text import prepare
+from polyseme.text import prepare, shards
 from polyseme.text.pieces import ShardPieces
 from polyseme.text.prepare import fingerprint, is_held_out
 from polyseme.text.preprocessing import Preparation
@@ -157,6 +159,24 @@ def test_several_pieces_make_one_shard(tmp_path: Path) -> None:
     assert prepared.counts["documents"] == 2
 
 
+def test_the_words_of_each_row_group_are_counted_beside_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "_ROW_GROUP", 2)
+    rows = run(tmp_path, "b a b .\na c\n三 a\n".encode()).rows
+    expected = [
+        (word, group, count)
+        for group in range(2)
+        for word, count in Counter(
+            word for row in rows[2 * group : 2 * group + 2] for word in row["words"]
+        ).items()
+    ]
+    [path] = tmp_path.rglob("word_counts/*.parquet")
+    table = pq.read_table(path)
+    found = [tuple(row.values()) for row in table.to_pylist()]
+    assert found == sorted(expected)
+
+
 def test_a_broken_file_keeps_its_first_lines_and_is_named(tmp_path: Path) -> None:
     packed = pack(b"whole line\n" * 10, "gz") + pack(b"lost\n", "gz")[:-9]
     source = make_source(tmp_path, packed, compression="gz")
@@ -168,8 +188,9 @@ def test_a_broken_file_keeps_its_first_lines_and_is_named(tmp_path: Path) -> Non
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         run(tmp_path / name, "Eins zwei . 三\n\n\xff".encode("latin-1", "replace") * 50)
-    first, second = sorted(tmp_path.rglob("*.parquet"))
-    assert first.read_bytes() == second.read_bytes()
+    for folder in ("shards", "word_counts"):
+        first, second = sorted(tmp_path.rglob(f"{folder}/*.parquet"))
+        assert first.read_bytes() == second.read_bytes()
 
 
 def test_the_fingerprint_changes_with_any_setting() -> None:

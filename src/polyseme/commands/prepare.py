@@ -38,7 +38,7 @@ from polyseme.storage.folders import CONFIG, MANIFEST, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
-from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, Corpus
+from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
 from polyseme.text.pieces import ShardPieces
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
@@ -191,7 +191,7 @@ def _make_shards(
     job = ShardJob(
         work=shard_function(config.corpus),
         fingerprint=fingerprint(config.corpus),
-        folders=(SHARDS, QUARANTINE),
+        folders=(SHARDS, WORD_COUNTS, QUARANTINE),
         linkable=(SHARDS,),
     )
     progress.start("Preparing", sum(shard.size for shard in shards))

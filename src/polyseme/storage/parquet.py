@@ -201,6 +201,9 @@ def _check_lists(column: Any, pages: Sequence[Page], packed: int) -> None:
 
 def _spans(sizes: Sizes) -> Iterator[tuple[int, int]]:
     """Runs of rows of at most LONGEST_LINE bytes; a row that is larger stands alone."""
+    if len(sizes) and int(sizes.sum()) <= LONGEST_LINE:  # nearly always
+        yield 0, len(sizes)
+        return
     begin = total = 0
     for place, size in enumerate(sizes.tolist()):
         if place > begin and total + size > LONGEST_LINE:

@@ -23,7 +23,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import COUNTS, ReadStats
 from polyseme.text.settings import CorpusConfig
 
-SHARDS, QUARANTINE = "shards", "quarantine"
+SHARDS, WORD_COUNTS, QUARANTINE = "shards", "word_counts", "quarantine"
 VOCABULARY = "vocabulary.parquet"
 
 
@@ -45,12 +45,12 @@ class _CorpusManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=3,
+    version=4,
     files=frozenset({CONFIG, VOCABULARY}),
     metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
     made_by="polyseme prepare TEXTS --language CODE",
     shape=_CorpusManifest,
-    folders=frozenset({SHARDS, QUARANTINE}),
+    folders=frozenset({SHARDS, WORD_COUNTS, QUARANTINE}),
     remedy="Run the same prepare command again: it mends the corpus.",
     error=CorpusError,
 )
@@ -120,6 +120,11 @@ class Corpus:
         """The shard files, in order."""
         names = self.manifest["files"]
         return [self.folder / name for name in names if name.startswith(f"{SHARDS}/")]
+
+    @property
+    def word_counts(self) -> list[Path]:
+        """For each shard the table of which words each of its row groups has."""
+        return [self.folder / WORD_COUNTS / shard.name for shard in self.shards]
 
     @property
     def vocabulary(self) -> Path:

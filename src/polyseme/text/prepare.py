@@ -19,6 +19,7 @@ from polyseme.errors import ExecutorError
 from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
+from polyseme.text.group_counts import GroupCountsWriter
 from polyseme.text.normalization import UnfitTextError
 from polyseme.text.pieces import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
@@ -70,7 +71,9 @@ def prepare_shard(
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Write `shards/NAME.parquet`, and `quarantine/NAME.jsonl` if anything was rejected.
+    """Write `shards/NAME.parquet` and `word_counts/NAME.parquet`.
+
+    And `quarantine/NAME.jsonl`, if anything was rejected.
 
     `report` is called with the number of bytes of input, as they are read.
     """
@@ -80,7 +83,8 @@ def prepare_shard(
     quarantine.parent.mkdir()
     with (
         _no_cycle_collection(),
-        ShardWriter(folder / "shards" / f"{shard.name}.parquet", config.meta) as writer,
+        GroupCountsWriter(folder / "word_counts" / f"{shard.name}.parquet") as words,
+        ShardWriter(folder / "shards" / f"{shard.name}.parquet", config.meta, words) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
         for piece in shard.pieces:

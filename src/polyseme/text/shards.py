@@ -1,4 +1,4 @@
-"""Sentences in, one Parquet shard out, a row group at a time.
+"""Sentences in, one Parquet shard out with the counts of its words, a row group at a time.
 
 Words are dictionary-encoded within each row group: a reader gets every distinct word once,
 and the rest as numbers. Shards know no vocabulary, so it can change without touching them.
@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from polyseme.text.group_counts import GroupCountsWriter
 
 # Sentences in a row group: some 250,000 words, 15 MB while being written.
 _ROW_GROUP = 10_000
@@ -33,10 +35,16 @@ def shard_schema(meta: tuple[str, ...]) -> Any:
 
 
 class ShardWriter:
-    """Collects sentences and writes them out whenever a row group is full."""
+    """Collects sentences and writes them out whenever a row group is full.
 
-    def __init__(self, path: Path, meta: tuple[str, ...]) -> None:
+    `counts`, if it is given, is told the words of each row group.
+    """
+
+    def __init__(
+        self, path: Path, meta: tuple[str, ...], counts: GroupCountsWriter | None = None
+    ) -> None:
         self._schema = shard_schema(meta)
+        self._counts = counts
         path.parent.mkdir(exist_ok=True)
         # A Python file, not a path: a full disk then comes as an OSError with its number.
         self._file = path.open("wb")
@@ -80,6 +88,8 @@ class ShardWriter:
             for values, kind in zip(self._columns, self._schema.types, strict=True)
         ]
         self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        if self._counts is not None:
+            self._counts.add(arrays[self._schema.names.index("words")].values)
         self._columns = [[] for _ in self._schema]
 
 

@@ -1,0 +1,144 @@
+"""The sentences in which uses were found: words and metadata in memory, texts when they are read.
+
+    in   what `search` found in each row group, or plain lists of words
+    out  the words of a sentence, its metadata; its text, offsets and id, which lie in the corpus
+
+Text columns are kept as each distinct value once and a number for each row. Words are all that a
+model needs, so texts and offsets are read only for sentences that are looked at: those of one row
+group together, and once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from polyseme.storage.parquet import ParquetReader
+from polyseme.text.corpus import damage_explained
+
+Integers = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+DOCUMENT = "document"
+_DETAILS = ["sentence_id", "text", "starts"]
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text: each distinct value once, and a number for each row; -1 for no value."""
+
+    values: list[str]
+    codes: Codes
+
+    @classmethod
+    def of(cls, values: Sequence[object]) -> "TextColumn":
+        """From plain values; None stays None."""
+        texts = [None if value is None else str(value) for value in values]
+        return cls.from_arrow([pa.array(texts, pa.string()).dictionary_encode()])
+
+    @classmethod
+    def from_arrow(cls, chunks: Sequence[Any]) -> "TextColumn":
+        """From dictionary arrays, one after the other."""
+        parts = [
+            cls(chunk.dictionary.to_pylist(), chunk.indices.fill_null(-1).to_numpy())
+            for chunk in chunks
+        ]
+        return parts[0] if len(parts) == 1 else cls.joined(parts)
+
+    @classmethod
+    def joined(cls, parts: Sequence["TextColumn"]) -> "TextColumn":
+        """Columns, one after the other, each distinct value once."""
+        numbers: dict[str, int] = {}
+        codes = [np.empty(0, np.int32)]
+        for part in parts:
+            new = [numbers.setdefault(value, len(numbers)) for value in part.values]
+            codes.append(np.array([*new, -1], np.int32)[part.codes])  # no value, -1, is the last
+        return cls(list(numbers), np.concatenate(codes))
+
+    def select(self, rows: Integers) -> "TextColumn":
+        """These rows, and only their values."""
+        used, codes = np.unique(self.codes[rows], return_inverse=True)
+        is_value = used >= 0
+        numbers = np.cumsum(is_value).astype(np.int32) - 1
+        numbers[~is_value] = -1
+        return TextColumn([self.values[code] for code in used[is_value]], numbers[codes])
+
+    def take(self, rows: Integers | slice) -> list[str | None]:
+        """The values of these rows."""
+        values = self.values
+        return [values[code] if code >= 0 else None for code in self.codes[rows].tolist()]
+
+
+class Details(NamedTuple):
+    """What is read of a sentence only if it is looked at."""
+
+    sentence_id: str
+    text: str
+    starts: tuple[int, ...]
+
+
+@dataclass
+class SentenceTable:
+    """Sentences by number. `places` says where each lies in the corpus: shard, row group, row."""
+
+    words: TextColumn
+    """All sentences one after another."""
+    offsets: Integers
+    """Where each begins in `words`, and where the last one ends."""
+    columns: Mapping[str, TextColumn]
+    """`document`, then the user's metadata."""
+    shards: Sequence[Path] = ()
+    places: Integers | None = None
+    _details: dict[int, Details] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, sentences: Sequence[Sequence[str]], metadata: Mapping[str, Sequence[object]]
+    ) -> "SentenceTable":
+        """Sentences that are in no corpus, with a value of each column for each."""
+        words = TextColumn.of([word for sentence in sentences for word in sentence])
+        lengths = [len(sentence) for sentence in sentences]
+        columns = {DOCUMENT: [""] * len(sentences), **metadata}
+        return cls(
+            words,
+            np.cumsum([0, *lengths]),
+            {name: TextColumn.of(values) for name, values in columns.items()},
+        )
+
+    def words_of(self, sentence: int) -> list[str]:
+        """The words of a sentence."""
+        begin, end = self.offsets[sentence : sentence + 2].tolist()
+        return [word or "" for word in self.words.take(slice(begin, end))]
+
+    def details_of(self, sentence: int) -> Details:
+        """Its text, offsets and id; reads the sentences of its row group that are in this table."""
+        if self.places is None:
+            return _joined_by_spaces(sentence, self.words_of(sentence))
+        if sentence not in self._details:
+            shard, group, _ = self.places[sentence].tolist()
+            is_there = (self.places[:, 0] == shard) & (self.places[:, 1] == group)
+            sentences = np.flatnonzero(is_there)
+            found = _read_details(self.shards[shard], group, self.places[sentences, 2])
+            self._details |= zip(sentences.tolist(), found, strict=True)
+        return self._details[sentence]
+
+
+def _joined_by_spaces(sentence: int, words: Sequence[str]) -> Details:
+    lengths = [len(word) + 1 for word in words]
+    starts = np.cumsum([0, *lengths])[:-1].tolist()
+    return Details(str(sentence), " ".join(words), tuple(starts))
+
+
+def _read_details(path: Path, group: int, rows: Integers) -> list[Details]:
+    """The details of these rows of a row group."""
+    with damage_explained(path):
+        with ParquetReader(path, _DETAILS) as reader:
+            table = reader.read_group(group).take(rows)
+        columns = [table[name].to_pylist() for name in _DETAILS]
+        return [
+            Details(sentence_id, text, tuple(starts))
+            for sentence_id, text, starts in zip(*columns, strict=True)
+        ]
