@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from polyseme.senses.names import distinctive_words, name_by_collocates, name_by_substitutes
+from polyseme.senses.names import collocates_of, distinctive_words, substitutes_of
 
 
 def test_words_of_one_group_name_it_and_words_of_both_do_not() -> None:
@@ -32,24 +32,25 @@ def test_a_word_counts_once_a_use() -> None:
 
 
 def test_a_single_group_is_named_by_its_most_frequent_words() -> None:
-    assert distinctive_words(np.zeros(3, np.int64), [["a", "b"], ["a"], ["c", "a"]], 2) == [
-        ("a", "b")
-    ]
+    words = [["a", "b"], ["a"], ["c", "a"]]
+    assert distinctive_words(np.zeros(3, np.int64), words, number=2) == [("a", "b")]
 
 
-def test_substitutes_name_by_the_words_they_stand_for() -> None:
-    labels = np.array([0] * 4 + [1] * 4)
-    numbers = np.array([[0, 2]] * 4 + [[1, 2]] * 4, np.int32)
-    assert name_by_substitutes(labels, numbers, ["shore", "company", "thing"]) == [
-        ("shore",),
-        ("company",),
-    ]
+def test_punctuation_and_what_is_frequent_everywhere_is_no_name() -> None:
+    labels = np.array([0] * 5 + [1] * 5)
+    words = [["river", ",", "he", "2"]] * 5 + [["money", "she", "."]] * 5
+    found = distinctive_words(labels, words, is_frequent=lambda word: word in ("he", "she"))
+    assert found == [("river",), ("money",)]
 
 
-def test_collocates_are_near_and_never_the_word_or_punctuation() -> None:
-    far = ["far"] * 3 + ["x"] * 20
-    sentences = [[*far, "River", "bank", ",", "water"]] * 4 + [["money", "bank", "."]] * 4
-    spans = [(24, 25)] * 4 + [(1, 2)] * 4
-    first, second = name_by_collocates(np.array([0] * 4 + [1] * 4), sentences, spans)
-    assert set(first) == {"river", "water", "x"}
-    assert second == ("money",)
+def test_substitutes_are_the_words_they_stand_for() -> None:
+    numbers = np.array([[0, 2], [1, 2]], np.int32)
+    found = substitutes_of(numbers, ["shore", "company", "thing"])
+    assert found == [["shore", "thing"], ["company", "thing"]]
+
+
+def test_collocates_are_near_and_never_the_word_itself() -> None:
+    sentences = [[*["far"] * 3, *["x"] * 8, "River", "bank", "water"], ["bank"]]
+    near, alone = collocates_of(sentences, [(12, 13), (0, 1)])
+    assert near == ["far", *["x"] * 8, "river", "water"]
+    assert alone == []

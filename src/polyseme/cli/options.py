@@ -19,12 +19,15 @@ from polyseme.cli.help import GENERAL
 from polyseme.config import AnySettings, build, flat_names, overlay, put, read_toml
 
 _ARGUMENTS = ("task", "model", "folder", "inputs")
-"""Settings that need no `--name`: what the verb is done to."""
+"""Settings that need no `--name`: what the verb is done to. A command may have others, which its
+settings then name: `arguments: ClassVar = ("word",)`."""
 _LONGEST_METAVAR = 18
 
 
 def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> Callable[..., None]:
     """A function with a parameter for every setting of `kind`, which builds it and calls `do`."""
+    arguments: tuple[str, ...] = getattr(kind, "arguments", _ARGUMENTS)
+    shown = {name: _shown(name, name in arguments) for name in flat_names(kind)}
     # What is in a dict, --set alone reaches.
     options = {
         name: (path, field)
@@ -42,10 +45,13 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
                 values = put(values, path, _split_list(value, field))
         for assignment in assignments:
             values = overlay(values, assignment)
-        do(build(kind, values, {path: _shown(name) for name, (path, _) in options.items()}))
+        do(build(kind, values, {path: shown[name] for name, (path, _) in options.items()}))
 
     parameters = [
-        _parameter(name, field, _panel(kind, path)) for name, (path, field) in options.items()
+        _argument(name, field, shown[name])
+        if name in arguments
+        else _option(name, field, shown[name], panel=_panel(kind, path))
+        for name, (path, field) in options.items()
     ]
     signature = inspect.Signature([*parameters, *_general_parameters()])
     call.__signature__ = signature  # type: ignore[attr-defined]
@@ -58,20 +64,23 @@ def _panel(kind: type[BaseModel], path: tuple[str, ...]) -> str:
     return (description or "Options").rstrip(".")
 
 
-def _parameter(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
+def _argument(name: str, field: FieldInfo, shown: str) -> inspect.Parameter:
+    """Typer's view of a setting that needs no name."""
+    # None: a settings file may name it; that it is required, `build` will say.
+    shape: Any = {"inputs": list[str] | None, "word": str | None}.get(name, Path | None)
+    text = _escaped(" ".join((field.description or "").split()))
+    argument = typer.Argument(help=text, metavar=shown, show_default=False)
+    return _keyword(name, Annotated[shape, argument], None)
+
+
+def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.Parameter:
     """Typer's view of one setting. None, or False for a switch, means: not given."""
     text = " ".join((field.description or "").split())
-    shape: Any
-    if name in _ARGUMENTS:
-        # None: a settings file may name it; that it is required, `build` will say.
-        shape = list[str] | None if name == "inputs" else Path | None
-        argument = typer.Argument(help=_escaped(text), metavar=_shown(name), show_default=False)
-        return _keyword(name, Annotated[shape, argument], None)
     is_switch = field.annotation is bool
-    shape = bool if is_switch else str | None
+    shape: Any = bool if is_switch else str | None
     choices = _choices(field)
     option = typer.Option(
-        _shown(name),
+        shown,
         help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
         metavar=None if is_switch else _metavar(field, choices),
         show_default=False,
@@ -82,9 +91,9 @@ def _parameter(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
     return _keyword(name, Annotated[shape, option], False if is_switch else None)
 
 
-def _shown(name: str) -> str:
+def _shown(name: str, is_argument: bool) -> str:
     """A setting as a user types it."""
-    if name in _ARGUMENTS:
+    if is_argument:
         return name.upper()
     return "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
 

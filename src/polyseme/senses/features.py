@@ -70,6 +70,10 @@ class UseDescriber:
         """What the numbers of substitutes stand for; empty without a head."""
         return self._expects.words if self._expects else []
 
+    def is_frequent(self, word: str) -> bool:
+        """Whether a word is too frequent to say what a text is about: a thousandth of all words."""
+        return self._weights.get(word, 1.0) < 0.5
+
     def __call__(
         self, sentences: Sequence[Sequence[str]], spans: npt.NDArray[np.int64]
     ) -> UseFeatures:

@@ -14,7 +14,7 @@ from polyseme.display import html_table, summary
 from polyseme.progress import NullProgress, Progress
 from polyseme.senses.features import UseDescriber, UseFeatures
 from polyseme.senses.groups import FEW_USES, Grouping, group_uses
-from polyseme.senses.names import name_by_collocates, name_by_substitutes
+from polyseme.senses.names import collocates_of, distinctive_words, substitutes_of
 from polyseme.senses.uses import Use, Uses
 
 if TYPE_CHECKING:
@@ -169,10 +169,12 @@ def _name(
     uses: Uses, features: UseFeatures, grouping: Grouping, describer: UseDescriber
 ) -> tuple[NamedGroup, ...]:
     labels = grouping.labels
-    collocates = name_by_collocates(labels, uses.sentences(), uses.spans.tolist())
+    near = collocates_of(uses.sentences(), uses.spans.tolist())
+    collocates = distinctive_words(labels, near, is_frequent=describer.is_frequent)
     substitutes: list[tuple[str, ...]] = [()] * grouping.num_groups
     if features.substitutes is not None:
-        substitutes = name_by_substitutes(labels, features.substitutes, describer.words)
+        expected = substitutes_of(features.substitutes, describer.words)
+        substitutes = distinctive_words(labels, expected, is_frequent=describer.is_frequent)
     sizes = np.bincount(labels, minlength=grouping.num_groups).tolist()
     return tuple(
         NamedGroup(

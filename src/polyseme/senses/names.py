@@ -9,7 +9,7 @@ meant, collocates what the text is about; a person wants both.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -24,36 +24,40 @@ _PRIOR = 500.0  # words that the prior weighs, distributed as in all groups toge
 _MIN_USES = 3  # in which a word must occur to be a name
 
 
-def name_by_substitutes(
-    labels: Labels, substitutes: Ids, words: Sequence[str]
-) -> list[tuple[str, ...]]:
-    """For each group what could stand in the word's place there more than elsewhere."""
-    each = [[words[number] for number in row] for row in substitutes[:, :_BEST].tolist()]
-    return distinctive_words(labels, each)
+def substitutes_of(substitutes: Ids, words: Sequence[str]) -> list[list[str]]:
+    """For each use the words that could best stand in its place."""
+    return [[words[number] for number in row] for row in substitutes[:, :_BEST].tolist()]
 
 
-def name_by_collocates(
-    labels: Labels, sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[int]]
-) -> list[tuple[str, ...]]:
-    """For each group the words that stand near it more than elsewhere."""
+def collocates_of(
+    sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[int]]
+) -> list[list[str]]:
+    """For each use the words that stand near it."""
     each = []
     for sentence, (begin, end) in zip(sentences, spans, strict=True):
         near = [*sentence[max(0, begin - _WINDOW) : begin], *sentence[end : end + _WINDOW]]
-        each.append([word.lower() for word in near if any(map(str.isalpha, word))])
-    return distinctive_words(labels, each)
+        each.append([word.lower() for word in near])
+    return each
 
 
 def distinctive_words(
-    labels: Labels, words: Sequence[Sequence[str]], number: int = NUM_NAMES
+    labels: Labels,
+    words: Sequence[Sequence[str]],
+    *,
+    is_frequent: Callable[[str], bool] = lambda _: False,
+    number: int = NUM_NAMES,
 ) -> list[tuple[str, ...]]:
     """For each group the words of its uses that are most its own, the most certain first.
 
-    A word counts once a use. With a single group, its most frequent words.
+    A word counts once a use; one without a letter, or that is frequent everywhere, is no name. With
+    a single group, its most frequent words.
     """
     num_groups = int(labels.max()) + 1
     counts: list[Counter[str]] = [Counter() for _ in range(num_groups)]
+    names = {word for found in words for word in found}
+    names = {word for word in names if any(map(str.isalpha, word)) and not is_frequent(word)}
     for group, found in zip(labels.tolist(), words, strict=True):
-        counts[group].update(set(found))
+        counts[group].update(names.intersection(found))
     total: Counter[str] = sum(counts, Counter())
     if num_groups == 1:
         return [tuple(word for word, _ in _ranked(total)[:number])]

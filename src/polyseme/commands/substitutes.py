@@ -1,0 +1,85 @@
+"""Ask a model which words it expects in the place of one word of a sentence.
+
+The model sees the words to the left and to the right, not the word itself. Mark the word with
+asterisks, or name it with --word.
+
+Examples:
+
+  polyseme substitutes "He sat on the *bank* of the river." --model models/en-mini
+
+  polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --number 20
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line, titled
+
+if TYPE_CHECKING:
+    from polyseme.senses.substitutes import Substitutes
+
+
+class SubstitutesConfig(Settings):
+    """Which word of which sentence, by which model."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
+
+    inputs: tuple[str, ...]
+    """Sentences, each quoted, one word of each between asterisks."""
+    model: str
+    """The model folder."""
+    word: str = ""
+    """The word that is meant, where none is marked."""
+    number: int = Field(10, ge=1, le=100_000)
+    """How many words are shown."""
+    json_: bool = False
+    """Print a JSON object a line instead of tables."""
+
+
+@dataclass(frozen=True)
+class SubstitutesResult:
+    """One for each sentence, in the order given."""
+
+    found: "list[Substitutes]"
+    as_json: bool
+
+
+def run(config: SubstitutesConfig, progress: Progress | None = None) -> SubstitutesResult:
+    """Read each sentence, and ask the model."""
+    from polyseme.embedding.loading import load_embedder
+    from polyseme.senses.marked_use import read_marked
+    from polyseme.senses.substitutes import find_substitutes
+
+    del progress
+    embedder = load_embedder(config.model)
+    uses = [read_marked(embedder, text, config.word) for text in config.inputs]
+    found = [find_substitutes(embedder, use, config.number) for use in uses]
+    return SubstitutesResult(found, config.json_)
+
+
+def show(result: SubstitutesResult) -> RenderableType:
+    """A table for each sentence."""
+    if result.as_json:
+        lines = [json.dumps(each.to_json(), ensure_ascii=False) for each in result.found]
+        return Group(*map(on_one_line, lines))
+    return Group(*map(_table, result.found))
+
+
+def _table(found: "Substitutes") -> RenderableType:
+    table = Table("word", show_edge=False, pad_edge=False)
+    table.add_column("probability", justify="right")
+    for word, probability in found.words:
+        table.add_row(PrintableText(word, overflow="fold"), f"{probability:.1%}")
+    parts: list[RenderableType] = [titled(f"Instead of {found.use.form!r}", table)]
+    if found.own is not None:
+        rank, own = found.own
+        parts.append(PrintableText(f"{found.use.form!r} itself: rank {rank:,}, {own:.2%}"))
+    return Group(*parts)
