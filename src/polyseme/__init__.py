@@ -19,13 +19,26 @@ if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
+    from polyseme.senses.named_groups import Senses
+    from polyseme.senses.substitutes import Substitutes
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
     Folder = str | PathLike[str]
 
 __version__ = "0.1.0"
-__all__ = ["Corpus", "Task", "__version__", "load", "prepare", "pretrain", "score", "train"]
+__all__ = [
+    "Corpus",
+    "Task",
+    "__version__",
+    "load",
+    "prepare",
+    "pretrain",
+    "score",
+    "senses",
+    "substitutes",
+    "train",
+]
 
 
 def load(
@@ -121,6 +134,44 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
     with extra_needed_for("Scoring"):
         from polyseme.pretraining.scores import score_texts
     return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
+
+
+def senses(
+    word: str, corpus: "Folder", *, model: "Folder", progress: bool = False, **settings: Any
+) -> "Senses":
+    """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
+
+    `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
+    `groups=4`, `finer=1`. `senses.groups` has the groups, `senses.to_pandas()` every use.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.senses import SensesConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"word": word, "in_": corpus, "model": fspath(model), **settings}
+    with extra_needed_for("Grouping uses"):
+        return call(run, SensesConfig, given, progress=progress).senses
+
+
+def substitutes(
+    text: str, *, model: "Folder | WordEmbedder", word: str = "", number: int = 10
+) -> "Substitutes":
+    """The words a model expects in the place of one word of a sentence, with probabilities.
+
+    The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `model`: a
+    folder, or what `polyseme.load` gave.
+    """
+    from os import PathLike
+
+    from polyseme.errors import extra_needed_for
+
+    with extra_needed_for("Asking a model"):
+        from polyseme.senses.marked_use import read_marked
+        from polyseme.senses.substitutes import find_substitutes
+    embedder = load(model) if isinstance(model, str | PathLike) else model
+    return find_substitutes(embedder, read_marked(embedder, text, word), number)
 
 
 def train(

@@ -27,7 +27,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.senses.export import check_format
+from polyseme.senses.export import check_format, write_uses
 from polyseme.senses.query import Query
 from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
@@ -109,7 +109,7 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
         progress=progress,
     )
     if config.out is not None:
-        senses.to_csv(config.out)
+        write_uses(senses.table(), config.out)
     return SensesResult(senses, config, time.monotonic() - began)
 
 

@@ -8,7 +8,8 @@ an apostrophe first, as spreadsheets themselves do; control characters are shown
 """
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from polyseme.senses.uses import Use, Uses
 
+Cell = str | float | None
 _OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)
 # What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"); a tab or a line
 # end before it is gone when this is asked, as they are shown as escapes.
@@ -30,17 +32,26 @@ _MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
 _MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
 
 
-def columns_of(uses: "Uses") -> list[str]:
-    """The columns of the table: ours, then the user's, renamed if they are called like ours."""
-    return [*_OURS, *(f"{name}_" if name in _OURS else name for name in uses.columns[1:])]
+@dataclass(frozen=True)
+class UseTable:
+    """Uses as rows; `first` has columns that come before all others, a value for each use."""
+
+    uses: "Uses"
+    first: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """These, then ours, then the user's, renamed if they are called like one of the others."""
+        ours = [*self.first, *_OURS]
+        return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """As they are in the corpus."""
+        for index, use in enumerate(self.uses):
+            yield [*(values[index] for values in self.first.values()), *_row(use)]
 
 
-def rows_of(uses: "Uses") -> Iterator[list[str | int | None]]:
-    """The rows of the table, as they are in the corpus."""
-    return (_row(use) for use in uses)
-
-
-def _row(use: "Use") -> list[str | int | None]:
+def _row(use: "Use") -> list[Cell]:
     begin = use.starts[use.begin]
     end = use.starts[use.end - 1] + len(use.words[use.end - 1])
     left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
@@ -48,7 +59,7 @@ def _row(use: "Use") -> list[str | int | None]:
     return [*ours, *use.metadata.values()]
 
 
-def to_pandas(uses: "Uses") -> "pandas.DataFrame":
+def to_pandas(table: UseTable) -> "pandas.DataFrame":
     """A data frame, one row a use."""
     try:
         import pandas
@@ -57,10 +68,10 @@ def to_pandas(uses: "Uses") -> "pandas.DataFrame":
             "A data frame needs the package 'pandas', which is not installed. "
             "Install it with: pip install pandas"
         ) from error
-    return pandas.DataFrame(list(rows_of(uses)), columns=columns_of(uses))
+    return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
 
-def guarded(value: str | float | None) -> str | float | None:
+def guarded(value: Cell) -> Cell:
     """A cell that no spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value
@@ -81,19 +92,19 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def write_uses(uses: "Uses", path: Path, kind: str | None = None) -> None:
+def write_uses(table: UseTable, path: Path, kind: str | None = None) -> None:
     """All uses, to a file that is there whole or not at all."""
     write = _WRITERS[kind or check_format(path)]
     with scratch_for(path) as scratch:
-        write(uses, scratch)
+        write(table, scratch)
 
 
-def _write_delimited(delimiter: str, encoding: str) -> Callable[["Uses", Path], None]:
-    def write(uses: "Uses", path: Path) -> None:
+def _write_delimited(delimiter: str, encoding: str) -> Callable[[UseTable, Path], None]:
+    def write(table: UseTable, path: Path) -> None:
         with path.open("w", encoding=encoding, newline="") as file:
             writer = csv.writer(file, delimiter=delimiter)
-            writer.writerow(map(guarded, columns_of(uses)))
-            writer.writerows(map(guarded, row) for row in rows_of(uses))
+            writer.writerow(map(guarded, table.columns))
+            writer.writerows(map(guarded, row) for row in table.rows())
 
     return write
 
@@ -106,22 +117,22 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
-def _write_xlsx(uses: "Uses", path: Path) -> None:
-    if len(uses) > _MOST_ROWS:
+def _write_xlsx(table: UseTable, path: Path) -> None:
+    if len(table.uses) > _MOST_ROWS:
         raise ConfigError(
-            f"{len(uses):,} uses are more than the {_MOST_ROWS:,} rows of a spreadsheet. Write "
-            "them to a .csv or .tsv file."
+            f"{len(table.uses):,} uses are more than the {_MOST_ROWS:,} rows of a spreadsheet. "
+            "Write them to a .csv or .tsv file."
         )
     book = _openpyxl().Workbook(write_only=True)
     sheet = book.create_sheet("uses")
-    sheet.append([guarded(name) for name in columns_of(uses)])
-    for row in rows_of(uses):
+    sheet.append([guarded(name) for name in table.columns])
+    for row in table.rows():
         cells = [guarded(value) for value in row]
         sheet.append([c[:_MOST_CHARACTERS] if isinstance(c, str) else c for c in cells])
     book.save(path)
 
 
-_WRITERS: dict[str, Callable[["Uses", Path], None]] = {
+_WRITERS: dict[str, Callable[[UseTable, Path], None]] = {
     # With a byte-order mark: without one, Excel takes UTF-8 for the encoding of the country.
     ".csv": _write_delimited(",", "utf-8-sig"),
     ".tsv": _write_delimited("\t", "utf-8"),

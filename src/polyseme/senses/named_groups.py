@@ -6,12 +6,14 @@ A group is found, not looked up: see `groups.py`. Everything here can be had as 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polyseme.display import html_table, summary
 from polyseme.progress import NullProgress, Progress
+from polyseme.senses.export import UseTable, to_pandas, write_uses
 from polyseme.senses.features import UseDescriber, UseFeatures
 from polyseme.senses.groups import FEW_USES, Grouping, group_uses
 from polyseme.senses.names import collocates_of, distinctive_words, substitutes_of
@@ -102,19 +104,21 @@ class Senses:
         ]
         return html_table(repr(self), rows, header)
 
-    def to_pandas(self) -> "pandas.DataFrame":
+    def table(self) -> UseTable:
         """The uses, one a row, with the number and the name of the group of each."""
-        table = self.uses.to_pandas()
         names = {group.number: group.name for group in self.groups}
-        table.insert(0, "group", self.labels)
-        table.insert(1, "group_name", [names[number] for number in self.labels])
-        return table
+        numbers = self.labels
+        return UseTable(
+            self.uses, {"group": numbers, "group_name": [names[number] for number in numbers]}
+        )
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """`table` as a data frame; needs the package pandas."""
+        return to_pandas(self.table())
 
     def to_csv(self, path: str | PathLike[str]) -> None:
-        """As `to_pandas`, in a file."""
-        names = {group.number: group.name for group in self.groups}
-        extra = {"group": self.labels, "group_name": [names[number] for number in self.labels]}
-        self.uses.to_csv(path, extra)
+        """`table` for a spreadsheet or any other tool."""
+        write_uses(self.table(), Path(path), kind=".csv")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: the groups, each with its typical uses."""

@@ -137,15 +137,15 @@ class Uses(Sequence[Use]):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A data frame, one row a use; needs the package pandas."""
-        from polyseme.senses.export import to_pandas
+        from polyseme.senses.export import UseTable, to_pandas
 
-        return to_pandas(self)
+        return to_pandas(UseTable(self))
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """All uses with all metadata, for a spreadsheet or any other tool."""
-        from polyseme.senses.export import write_uses
+        from polyseme.senses.export import UseTable, write_uses
 
-        write_uses(self, Path(path), kind=".csv")
+        write_uses(UseTable(self), Path(path), kind=".csv")
 
     def __repr__(self) -> str:
         documents = len(np.unique(self._table.columns[DOCUMENT].codes[self._rows]))

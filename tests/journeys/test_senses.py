@@ -1,0 +1,81 @@
+"""A word by its meanings, through the command line: from a corpus to groups with names."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from command_line import polyseme
+from senses.test_named_groups import MODEL, bank_uses
+
+import polyseme as polyseme_api
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = Path(tmp_path_factory.mktemp("senses"))
+    uses, is_river = bank_uses()
+    lines = [
+        json.dumps({"text": " ".join(words), "year": 1850 if river else 1950})
+        for words, river in zip(uses.sentences(), is_river, strict=True)
+    ]
+    (folder / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    polyseme(*("prepare", folder / "texts.jsonl", "--language", "en", "--meta", "year"),
+             *("--workers", "1", "--out", folder / "corpus"))  # fmt: skip
+    return folder / "corpus"
+
+
+def test_groups_are_shown_with_names_figures_and_lines(corpus: Path) -> None:
+    shown = polyseme("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2").stdout
+    assert "bank: 84 uses in 2 groups" in shown
+    assert "river" in shown
+    assert "money" in shown
+    assert "50%" in shown
+    assert "84 uses are few" in shown
+    assert shown.count("Group ") == 2
+
+
+def test_every_use_goes_into_the_file_with_its_group(corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "bank.csv"
+    polyseme("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--out", out)
+    with out.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 84
+    assert len({(row["group"], row["year"]) for row in rows}) == 2
+
+
+def test_json_is_what_python_gives(corpus: Path) -> None:
+    words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--finer", "1", "--json")
+    told = json.loads(polyseme(*words).stdout)
+    found = polyseme_api.senses("bank", corpus, model=MODEL, finer=1)
+    assert told == found.to_json()
+
+
+def test_only_some_sentences_may_be_asked_for(corpus: Path) -> None:
+    words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--where", "year<1900", "--json")
+    assert json.loads(polyseme(*words).stdout)["uses"] == 42
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("bridge",), "7 uses are too few"),
+        (("bonk",), "has no use of 'bonk'"),
+        (("bank", "--groups", "3", "--finer", "1"), "not both"),
+        (("bank", "--out", "bank.pdf"), "bank.pdf"),
+        (("bank", "--groups", "0"), "--groups"),
+    ],
+)
+def test_what_cannot_be_done_is_said(corpus: Path, words: tuple[str, ...], said: str) -> None:
+    told = polyseme("senses", *words, "--in", corpus, "--model", MODEL, code=64)
+    assert said in " ".join(told.stderr.split())
+
+
+def test_substitutes_are_shown_and_the_same_in_python() -> None:
+    text = "He sat on the *bank* of the river ."
+    shown = polyseme("substitutes", text, "--model", MODEL, "--number", "5").stdout
+    found = polyseme_api.substitutes(text, model=MODEL, number=5)
+    assert len(found.words) == 5
+    assert all(word in shown for word, _ in found.words)
+    told = json.loads(polyseme("substitutes", text, "--model", MODEL, "--json").stdout)
+    assert told["rank_of_word"] == found.own[0] if found.own else False
