@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from polyseme.senses.uses import find_uses
 from sklearn.metrics import adjusted_rand_score, f1_score
 
 import polyseme
@@ -45,9 +44,10 @@ from benchmarks.senses_data import (
 )
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.meanings.features import Floats, UseDescriber, UseFeatures
+from polyseme.meanings.groups import centred, group_uses, join_views, unit_length
+from polyseme.meanings.uses import find_uses
 from polyseme.model import Model
-from polyseme.senses.features import Floats, UseDescriber, UseFeatures
-from polyseme.senses.groups import centred, group_uses, join_views, unit_length
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 

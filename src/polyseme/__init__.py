@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.substitutes import Substitutes
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
-    from polyseme.senses.named_groups import Senses
-    from polyseme.senses.substitutes import Substitutes
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
@@ -168,8 +168,8 @@ def substitutes(
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Asking a model"):
-        from polyseme.senses.marked_use import read_marked
-        from polyseme.senses.substitutes import find_substitutes
+        from polyseme.meanings.marked_use import read_marked
+        from polyseme.meanings.substitutes import find_substitutes
     embedder = load(model) if isinstance(model, str | PathLike) else model
     return find_substitutes(embedder, read_marked(embedder, text, word), number)
 

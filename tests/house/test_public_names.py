@@ -7,6 +7,8 @@ from polyseme.commands.prepare import PrepareResult
 from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
+from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.substitutes import Substitutes
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
@@ -20,6 +22,8 @@ FUNCTIONS = {
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
     "score": "(model, texts)",
+    "senses": "(word, corpus, *, model, progress=False, **settings)",
+    "substitutes": "(text, *, model, word='', number=10)",
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
@@ -35,6 +39,11 @@ CLASSES: dict[type, set[str]] = {
     PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},
     Score: {"as_json", "parts", "total", "words"},
+    Senses: {
+        *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        *("to_csv", "to_json", "to_pandas", "uses"),
+    },
+    Substitutes: {"own", "to_json", "use", "words"},
     TrainResult: {"config", "metadata", "notes", "score"},
     PredictedTags: {"as_json", "labels", "marks_spans", "target_index", "words"},
     PredictedLabel: {"as_json", "label", "texts"},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import polyseme
-from senses.test_named_groups import MODEL, bank_uses
+from meanings.test_named_groups import MODEL, bank_uses
 
 import polyseme as polyseme_api
 
@@ -57,17 +57,19 @@ def test_only_some_sentences_may_be_asked_for(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "said", "code"),
     [
-        (("bridge",), "7 uses are too few"),
-        (("bonk",), "has no use of 'bonk'"),
-        (("bank", "--groups", "3", "--finer", "1"), "not both"),
-        (("bank", "--out", "bank.pdf"), "bank.pdf"),
-        (("bank", "--groups", "0"), "--groups"),
+        (("bridge",), "7 uses are too few", 66),
+        (("bonk",), "has no use of 'bonk'", 66),
+        (("bank", "--groups", "3", "--finer", "1"), "not both", 2),
+        (("bank", "--out", "bank.pdf"), "bank.pdf", 2),
+        (("bank", "--groups", "0"), "--groups", 2),
     ],
 )
-def test_what_cannot_be_done_is_said(corpus: Path, words: tuple[str, ...], said: str) -> None:
-    told = polyseme("senses", *words, "--in", corpus, "--model", MODEL, code=64)
+def test_what_cannot_be_done_is_said(
+    corpus: Path, words: tuple[str, ...], said: str, code: int
+) -> None:
+    told = polyseme("senses", *words, "--in", corpus, "--model", MODEL, code=code)
     assert said in " ".join(told.stderr.split())
 
 
@@ -78,4 +80,5 @@ def test_substitutes_are_shown_and_the_same_in_python() -> None:
     assert len(found.words) == 5
     assert all(word in shown for word, _ in found.words)
     told = json.loads(polyseme("substitutes", text, "--model", MODEL, "--json").stdout)
-    assert told["rank_of_word"] == found.own[0] if found.own else False
+    assert found.own is not None
+    assert told["rank_of_word"] == found.own[0]

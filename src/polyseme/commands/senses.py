@@ -25,15 +25,15 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
+from polyseme.meanings.export import check_format, write_uses
+from polyseme.meanings.query import Query
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.senses.export import check_format, write_uses
-from polyseme.senses.query import Query
 from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
-    from polyseme.senses.named_groups import NamedGroup, Senses
+    from polyseme.meanings.named_groups import NamedGroup, Senses
 
 _LINE = 36  # characters on either side of the word
 
@@ -85,9 +85,9 @@ class SensesResult:
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
     from polyseme.embedding.loading import load_embedder
-    from polyseme.senses.features import UseDescriber
-    from polyseme.senses.named_groups import find_senses
-    from polyseme.senses.uses import find_uses
+    from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.named_groups import find_senses
+    from polyseme.meanings.uses import find_uses
 
     progress = progress or NullProgress()
     began = time.monotonic()

@@ -24,7 +24,7 @@ from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.senses.substitutes import Substitutes
+    from polyseme.meanings.substitutes import Substitutes
 
 
 class SubstitutesConfig(Settings):
@@ -55,8 +55,8 @@ class SubstitutesResult:
 def run(config: SubstitutesConfig, progress: Progress | None = None) -> SubstitutesResult:
     """Read each sentence, and ask the model."""
     from polyseme.embedding.loading import load_embedder
-    from polyseme.senses.marked_use import read_marked
-    from polyseme.senses.substitutes import find_substitutes
+    from polyseme.meanings.marked_use import read_marked
+    from polyseme.meanings.substitutes import find_substitutes
 
     del progress
     embedder = load_embedder(config.model)

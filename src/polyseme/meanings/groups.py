@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.errors import InputError
-from polyseme.senses.features import Floats, UseFeatures
+from polyseme.meanings.features import Floats, UseFeatures
 
 Labels = npt.NDArray[np.int64]
 

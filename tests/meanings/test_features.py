@@ -6,7 +6,7 @@ import torch
 from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
-from polyseme.senses.features import Expectation, UseDescriber
+from polyseme.meanings.features import Expectation, UseDescriber
 
 SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]
 SPANS = np.array([[2, 3], [0, 1], [0, 1]])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.senses.features import UseFeatures
-from polyseme.senses.groups import MAX_GRAPH, by_size, group_uses, join_views
+from polyseme.meanings.features import UseFeatures
+from polyseme.meanings.groups import MAX_GRAPH, by_size, group_uses, join_views
 
 
 def planted(

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.senses.query import Comparison, Term, accepted_by_all, check_uses
-from polyseme.senses.sentence_table import DOCUMENT, Integers, SentenceTable, TextColumn
+from polyseme.meanings.query import Comparison, Term, accepted_by_all, check_uses
+from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable, TextColumn
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.group_counts import find_row_groups

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
 from polyseme.senses import search
-from polyseme.senses.query import Query
-from polyseme.senses.uses import Uses, find_uses
+
+from meanings.making import make_corpus, make_novels
+from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
+from polyseme.meanings.query import Query
+from polyseme.meanings.uses import Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards
 from polyseme.text.corpus import Corpus
-from senses.making import make_corpus, make_novels
 
 HOSTILE = ["\x1b[31mred", "<script>alert(1)</script>", "=1+1", "@cmd", "\u202eevil", "a\ufeffb"]
 

@@ -8,8 +8,8 @@ from pretraining.making import rule_text
 
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
-from polyseme.senses.marked_use import MarkedUse, read_marked
-from polyseme.senses.substitutes import find_substitutes
+from polyseme.meanings.marked_use import MarkedUse, read_marked
+from polyseme.meanings.substitutes import find_substitutes
 
 
 @pytest.fixture(scope="module")

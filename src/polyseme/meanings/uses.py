@@ -18,9 +18,9 @@ import numpy as np
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError
-from polyseme.senses.query import Comparison, Query, near_forms
-from polyseme.senses.search import search
-from polyseme.senses.sentence_table import DOCUMENT, Integers, SentenceTable
+from polyseme.meanings.query import Comparison, Query, near_forms
+from polyseme.meanings.search import search
+from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -137,13 +137,13 @@ class Uses(Sequence[Use]):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A data frame, one row a use; needs the package pandas."""
-        from polyseme.senses.export import UseTable, to_pandas
+        from polyseme.meanings.export import UseTable, to_pandas
 
         return to_pandas(UseTable(self))
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """All uses with all metadata, for a spreadsheet or any other tool."""
-        from polyseme.senses.export import UseTable, write_uses
+        from polyseme.meanings.export import UseTable, write_uses
 
         write_uses(UseTable(self), Path(path), kind=".csv")
 

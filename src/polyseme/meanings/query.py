@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.errors import ConfigError, InputError, PolysemeError
-from polyseme.senses.sentence_table import DOCUMENT, TextColumn
+from polyseme.meanings.sentence_table import DOCUMENT, TextColumn
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.normalization import UnfitTextError

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import ConfigError, MissingExtraError
+from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.printable import printable
-from polyseme.senses.sentence_table import DOCUMENT
 from polyseme.storage.files import scratch_for
 
 if TYPE_CHECKING:
     import pandas
 
-    from polyseme.senses.uses import Use, Uses
+    from polyseme.meanings.uses import Use, Uses
 
 Cell = str | float | None
 _OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)

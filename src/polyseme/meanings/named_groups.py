@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyseme.display import html_table, summary
+from polyseme.meanings.export import UseTable, to_pandas, write_uses
+from polyseme.meanings.features import UseDescriber, UseFeatures
+from polyseme.meanings.groups import FEW_USES, Grouping, group_uses
+from polyseme.meanings.names import collocates_of, distinctive_words, substitutes_of
+from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
-from polyseme.senses.export import UseTable, to_pandas, write_uses
-from polyseme.senses.features import UseDescriber, UseFeatures
-from polyseme.senses.groups import FEW_USES, Grouping, group_uses
-from polyseme.senses.names import collocates_of, distinctive_words, substitutes_of
-from polyseme.senses.uses import Use, Uses
 
 if TYPE_CHECKING:
     import pandas

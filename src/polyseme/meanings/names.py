@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from polyseme.senses.features import Ids
-from polyseme.senses.groups import Labels
+from polyseme.meanings.features import Ids
+from polyseme.meanings.groups import Labels
 
 NUM_NAMES = 8
 """Words that a group is given as a name."""
