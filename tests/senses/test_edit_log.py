@@ -156,7 +156,7 @@ def test_a_disk_that_fills_up_leaves_whole_entries(
             raise OSError(errno.ENOSPC, "full")
         return write(handle, content[:10])
 
-    monkeypatch.setattr(edit_log.os, "write", half)
+    monkeypatch.setattr(os, "write", half)
     with pytest.raises(StorageError, match="Make room"):
         append_edit(path, label("second"))
     assert len(calls) == 2
@@ -175,6 +175,6 @@ def test_an_entry_is_on_the_disk_before_its_number_is_told(
         seen.append(path.read_bytes())
         fsync(handle)
 
-    monkeypatch.setattr(edit_log.os, "fsync", look)
+    monkeypatch.setattr(os, "fsync", look)
     append_edit(path, label("second"))
     assert seen[-1] == path.read_bytes()
