@@ -1,0 +1,229 @@
+"""Replay of edits: a pure function, undone by undos, and no entry is dropped in silence."""
+
+import copy
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from polyseme.errors import InputError
+from polyseme.meanings.edits import (
+    Edit,
+    GroupRef,
+    LabelEdit,
+    MergeEdit,
+    MoveEdit,
+    RenameEdit,
+    SplitEdit,
+    UndoEdit,
+    UseGroup,
+    UseId,
+    replay,
+    undo_last,
+)
+
+Groups = dict[str, UseGroup]
+
+
+def uses(*numbers: int) -> tuple[UseId, ...]:
+    return tuple(UseId(f"novel.txt:{number}:0", number) for number in numbers)
+
+
+def start() -> Groups:
+    return {
+        "1": UseGroup("money", frozenset(uses(0, 1, 2, 3))),
+        "2": UseGroup("river", frozenset(uses(4, 5))),
+        "3": UseGroup("row", frozenset(uses(6))),
+    }
+
+
+def ref(groups: Mapping[str, UseGroup], id_: str) -> GroupRef:
+    return GroupRef(id=id_, name=groups[id_].name)
+
+
+def partition(groups: Mapping[str, UseGroup]) -> set[frozenset[UseId]]:
+    return {group.uses for group in groups.values()}
+
+
+MONEY, RIVER, ROW = (ref(start(), id_) for id_ in "123")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Groups, list[Edit]]:
+    """Groups, and edits that fit them one after the other."""
+    number = draw(st.integers(2, 5))
+    places = draw(st.lists(st.integers(0, number - 1), min_size=2, max_size=12))
+    groups = {
+        str(id_): UseGroup(
+            f"g{id_}", frozenset(uses(*(u for u, p in enumerate(places) if p == id_)))
+        )
+        for id_ in range(number)
+    }
+    groups = {id_: group for id_, group in groups.items() if group.uses}
+    edits: list[Edit] = []
+    for step in range(draw(st.integers(0, 8))):
+        now = replay(groups, edits).groups
+        edits.append(draw(fitting(now, step)))
+    return groups, edits
+
+
+@st.composite
+def fitting(draw: st.DrawFn, now: Groups, step: int) -> Edit:
+    """An edit that can be applied to these groups."""
+    everything = sorted(use for group in now.values() for use in group.uses)
+    ids = st.sampled_from(sorted(now))
+    some = st.lists(st.sampled_from(everything), min_size=1, unique=True).map(tuple)
+    kinds = ["rename", "move", "label", *(["merge"] if len(now) > 1 else [])]
+    large = [id_ for id_ in sorted(now) if len(now[id_].uses) > 1]
+    kind = draw(st.sampled_from([*kinds, *(["split"] if large else [])]))
+    if kind == "rename":
+        return RenameEdit(group=ref(now, draw(ids)), name=draw(st.text("abc", min_size=1)))
+    if kind == "move":
+        return MoveEdit(uses=draw(some), to=ref(now, draw(ids)))
+    if kind == "label":
+        return LabelEdit(uses=draw(some), label=draw(st.text("xyz", min_size=1)))
+    if kind == "merge":
+        chosen = draw(st.lists(ids, min_size=2, unique=True))
+        return MergeEdit(groups=tuple(ref(now, id_) for id_ in chosen))
+    id_ = draw(st.sampled_from(large))
+    own = sorted(now[id_].uses)
+    part = draw(st.lists(st.sampled_from(own), min_size=1, max_size=len(own) - 1, unique=True))
+    new = GroupRef(id=f"new {step}", name="new")
+    return SplitEdit(group=ref(now, id_), uses=tuple(part), new=new)
+
+
+@given(histories())
+@settings(max_examples=60, deadline=None)
+def test_replay_is_a_pure_function_and_loses_no_use(history: tuple[Groups, list[Edit]]) -> None:
+    groups, edits = history
+    before = copy.deepcopy(groups)
+    found = replay(groups, edits)
+    assert found == replay(groups, edits)
+    assert groups == before
+    assert found.problems == ()
+    kept = [use for group in found.groups.values() for use in group.uses]
+    assert sorted(kept) == sorted(use for group in groups.values() for use in group.uses)
+
+
+@given(histories())
+@settings(max_examples=60, deadline=None)
+def test_as_many_undos_as_edits_give_the_groups_from_the_start(
+    history: tuple[Groups, list[Edit]],
+) -> None:
+    groups, edits = history
+    done = list(edits)
+    for number in range(len(edits), 0, -1):
+        undo = undo_last(done)
+        assert undo == UndoEdit(edit=number)
+        done.append(undo)
+        assert replay(groups, done) == replay(groups, edits[: number - 1])
+    assert undo_last(done) is None
+    found = replay(groups, done)
+    assert (found.groups, found.labels, found.problems) == (groups, {}, ())
+
+
+@given(histories())
+@settings(max_examples=60, deadline=None)
+def test_a_merge_and_a_split_by_the_same_uses_restore_the_partition(
+    history: tuple[Groups, list[Edit]],
+) -> None:
+    groups, edits = history
+    before = replay(groups, edits).groups
+    if len(before) < 2:
+        return
+    first, second = sorted(before)[:2]
+    merge = MergeEdit(groups=(ref(before, first), ref(before, second)))
+    new = GroupRef(id=second, name=before[second].name)
+    split = SplitEdit(group=merge.groups[0], uses=tuple(before[second].uses), new=new)
+    assert partition(replay(groups, [*edits, merge]).groups) != partition(before)
+    assert replay(groups, [*edits, merge, split]).groups == before
+
+
+def test_each_kind_does_what_its_name_says() -> None:
+    shore = GroupRef(id="2", name="shore")
+    edits: list[Edit] = [
+        RenameEdit(group=RIVER, name="shore"),
+        MergeEdit(groups=(shore, ROW)),
+        SplitEdit(group=MONEY, uses=uses(0, 1), new=GroupRef(id="4", name="building")),
+        MoveEdit(uses=uses(2, 6), to=GroupRef(id="4", name="building")),
+        LabelEdit(uses=uses(5), label="edge of water"),
+        LabelEdit(uses=uses(4, 5), label="side"),
+    ]
+    found = replay(start(), edits)
+    assert found.groups == {
+        "1": UseGroup("money", frozenset(uses(3))),
+        "2": UseGroup("shore", frozenset(uses(4, 5))),
+        "4": UseGroup("building", frozenset(uses(0, 1, 2, 6))),
+    }
+    assert found.labels == dict.fromkeys(uses(4, 5), "side")
+
+
+def test_an_undo_of_an_undo_brings_the_edit_back() -> None:
+    edits: list[Edit] = [RenameEdit(group=RIVER, name="shore"), UndoEdit(edit=1), UndoEdit(edit=2)]
+    assert replay(start(), edits[:2]).groups == start()
+    assert replay(start(), edits).groups["2"].name == "shore"
+    assert undo_last(edits) == UndoEdit(edit=1)
+
+
+def test_an_undo_in_the_middle_leaves_later_edits_that_still_fit() -> None:
+    edits: list[Edit] = [
+        MoveEdit(uses=uses(0), to=RIVER),
+        RenameEdit(group=ROW, name="rank"),
+        UndoEdit(edit=1),
+    ]
+    found = replay(start(), edits)
+    assert found.groups["1"] == start()["1"]
+    assert found.groups["3"].name == "rank"
+
+
+def test_a_group_that_is_emptied_is_gone() -> None:
+    found = replay(start(), [MoveEdit(uses=uses(6), to=RIVER)])
+    assert set(found.groups) == {"1", "2"}
+
+
+def test_uses_that_are_no_longer_there_are_reported_and_the_others_moved() -> None:
+    found = replay(start(), [MoveEdit(uses=uses(0, 77, 78), to=RIVER)])
+    [problem] = found.problems
+    assert (problem.edit, problem.is_applied, problem.uses) == (1, True, uses(77, 78))
+    assert "2 of 3 uses are no longer where they were" in problem.message
+    assert found.groups["2"].uses == frozenset(uses(0, 4, 5))
+
+
+@pytest.mark.parametrize(
+    ("edit", "complaint"),
+    [
+        (SplitEdit(group=RIVER, uses=uses(0, 77), new=GroupRef(id="9", name="x")), "2 of 2 uses"),
+        (LabelEdit(uses=uses(77), label="x"), "1 of 1 uses"),
+        (RenameEdit(group=GroupRef(id="8", name="gone"), name="x"), "no group '8' ('gone') now"),
+        (MergeEdit(groups=(MONEY, GroupRef(id="2", name="sea"))), "is 'river' now, and was 'sea'"),
+        (MoveEdit(uses=uses(0), to=GroupRef(id="8", name="gone")), "no group '8'"),
+        (SplitEdit(group=RIVER, uses=uses(4), new=GroupRef(id="3", name="x")), "group '3' already"),
+        (
+            SplitEdit(group=ROW, uses=uses(6), new=GroupRef(id="9", name="x")),
+            "nothing would be left",
+        ),
+        (UndoEdit(edit=1), "no entry 1 before it"),
+        (UndoEdit(edit=5), "no entry 5 before it"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_reported_and_changes_nothing(
+    edit: Edit, complaint: str
+) -> None:
+    found = replay(start(), [edit])
+    [problem] = found.problems
+    assert complaint in problem.message
+    assert (problem.edit, problem.is_applied) == (1, False)
+    assert (found.groups, found.labels) == (start(), {})
+
+
+def test_a_group_is_not_merged_with_itself() -> None:
+    with pytest.raises(ValidationError, match="with itself"):
+        MergeEdit(groups=(MONEY, MONEY))
+
+
+def test_groups_that_share_a_use_are_refused() -> None:
+    groups = start() | {"3": UseGroup("row", frozenset(uses(0)))}
+    with pytest.raises(InputError, match="in two groups"):
+        replay(groups, [])

@@ -1,0 +1,184 @@
+"""Labels learned from a few: accuracy, calibration, what to label next, odd cases."""
+
+import json
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from polyseme.errors import InputError
+from polyseme.meanings.labels import ENOUGH, LearnedLabels, learn_labels
+
+Values = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def made_up(
+    seed: int, *, apart: float, senses: int = 2, uses: int = 300, topics: float = 0.15
+) -> tuple[Values, Integers]:
+    """Uses of some senses, with differences of topic that have nothing to do with them."""
+    generator = np.random.default_rng(seed)
+    centres = generator.normal(size=(senses, 64)) * apart
+    true = generator.integers(senses, size=uses)
+    topic = generator.normal(size=(uses, 8)) @ generator.normal(size=(8, 64)) * topics
+    rows = centres[true] + topic + generator.normal(size=(uses, 64)) * 0.5 + 0.3
+    lengths: Values = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / lengths, true
+
+
+def some_labels(true: Integers, each: int) -> dict[int, str]:
+    """The first few uses of every sense."""
+    chosen = [np.flatnonzero(true == sense)[:each] for sense in range(true.max() + 1)]
+    return {int(number): f"sense {true[number]}" for number in np.concatenate(chosen)}
+
+
+def accuracy(found: LearnedLabels, true: Integers) -> float:
+    others = [number for number in range(len(true)) if number not in found.given]
+    return float(np.mean([found.labels[number] == f"sense {true[number]}" for number in others]))
+
+
+@pytest.mark.parametrize(
+    ("each", "method"), [(1, "centroid"), (4, "centroid"), (5, "logistic regression")]
+)
+def test_senses_that_are_far_apart_are_learned(each: int, method: str) -> None:
+    features, true = made_up(0, apart=1.0, senses=3)
+    found = learn_labels(features, some_labels(true, each))
+    assert found.method == method
+    assert accuracy(found, true) > 0.95
+
+
+def test_the_nearest_mean_is_found_as_by_hand() -> None:
+    features = np.array([[1.0, 0], [0.8, 0.6], [0, 1.0], [-1.0, 0], [0, -1.0]])
+    found = learn_labels(features, {0: "east", 3: "west"})
+    # Less the mean (0.16, 0.12), the others point to (0.64, 0.48), (-0.16, 0.88), (-0.16, -1.12).
+    assert found.labels == ("east", "east", "west", "west", "west")
+
+
+@pytest.mark.parametrize("each", [2, 8])
+def test_a_users_own_labels_stay_as_they_are(each: int) -> None:
+    features, true = made_up(1, apart=0.5)
+    given = some_labels(true, each)
+    wrong = next(iter(given))
+    given[wrong] = "sense 0" if given[wrong] == "sense 1" else "sense 1"
+    found = learn_labels(features, given)
+    assert all(found.labels[number] == label for number, label in given.items())
+    assert all(found.confidence[number] == 1.0 for number in given)
+
+
+def test_confidence_is_how_often_labels_are_right() -> None:
+    said, right = [], []
+    for seed in range(12):
+        features, true = made_up(seed, apart=0.25)
+        found = learn_labels(features, some_labels(true, 10))
+        assert found.is_calibrated
+        others = [number for number in range(len(true)) if number not in found.given]
+        said += [float(found.confidence[number]) for number in others]
+        right += [found.labels[number] == f"sense {true[number]}" for number in others]
+    confidence, is_right = np.array(said), np.array(right)
+    assert 0.7 < is_right.mean() < 0.95  # hard enough to show something
+    for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
+        inside = (confidence >= low) & (confidence < high)
+        assert inside.sum() > 200
+        assert is_right[inside].mean() == pytest.approx(confidence[inside].mean(), abs=0.08)
+
+
+def test_regression_leaves_topic_aside_that_misleads_means() -> None:
+    gains = []
+    for seed in range(6):
+        features, true = made_up(seed, apart=0.25, topics=0.3)
+        few = learn_labels(features, some_labels(true, 20))
+        means = [
+            features[[n for n in few.given if true[n] == sense]].mean(axis=0) for sense in (0, 1)
+        ]
+        lengths = np.linalg.norm(means, axis=1)
+        nearest = (features @ np.array(means).T / lengths).argmax(axis=1)
+        others = [number for number in range(len(true)) if number not in few.given]
+        gains.append(accuracy(few, true) - np.mean(nearest[others] == true[others]))
+    assert np.mean(gains) > 0.03
+
+
+def test_the_order_of_labels_changes_nothing() -> None:
+    features, true = made_up(2, apart=0.3)
+    given = some_labels(true, ENOUGH)
+    turned = dict(reversed(given.items()))
+    assert learn_labels(features, given).to_json() == learn_labels(features, turned).to_json()
+
+
+def test_one_label_is_given_to_all_with_no_confidence() -> None:
+    features, _ = made_up(0, apart=1.0)
+    found = learn_labels(features, {3: "bank", 9: "bank"})
+    assert set(found.labels) == {"bank"}
+    assert found.confidence.sum() == 2.0  # the two that the user labelled
+    assert not found.is_calibrated
+
+
+def test_after_one_label_the_most_different_use_is_next() -> None:
+    features = np.array([[1.0, 0], [0.9, 0.1], [0.8, 0.2], [-1.0, 0.1]])
+    assert learn_labels(features, {0: "bank"}).next_to_label(1) == [3]
+
+
+def test_labels_of_uses_that_are_not_there_are_refused() -> None:
+    features, _ = made_up(0, apart=1.0, uses=20)
+    with pytest.raises(InputError, match="2 labels are of uses that are not there, as -1, 20"):
+        learn_labels(features, {-1: "a", 3: "b", 20: "a"})
+
+
+def test_without_labels_nothing_is_learned() -> None:
+    with pytest.raises(InputError, match="Label one or more"):
+        learn_labels(made_up(0, apart=1.0)[0], {})
+
+
+def test_features_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(InputError, match="finite"):
+        learn_labels(np.full((4, 2), np.nan), {0: "a"})
+
+
+@pytest.mark.parametrize("how", ["uncertain", "random"])
+def test_when_all_are_labelled_none_is_next(how: str) -> None:
+    features, true = made_up(0, apart=1.0, uses=30)
+    found = learn_labels(features, some_labels(true, 30))
+    assert list(found.labels) == [f"sense {sense}" for sense in true]
+    assert found.next_to_label(5, how=how) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("how", ["uncertain", "random"])
+def test_next_are_different_uses_without_a_label(how: str) -> None:
+    features, true = made_up(0, apart=0.3, uses=30)
+    found = learn_labels(features, some_labels(true, 3))
+    chosen = found.next_to_label(100, how=how)  # type: ignore[arg-type]
+    assert sorted(chosen) == [number for number in range(30) if number not in found.given]
+    assert found.next_to_label(4, how=how) == chosen[:4]  # type: ignore[arg-type]
+    assert found.next_to_label(0, how=how) == []  # type: ignore[arg-type]
+
+
+def test_a_use_between_two_labels_is_next_and_not_its_double() -> None:
+    angles = np.radians([0, 180, 90, 91, 170, 10, 270])
+    features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    chosen = learn_labels(features, {0: "east", 1: "west"}).next_to_label(2)
+    assert 6 in chosen  # the one below
+    assert len({2, 3} & set(chosen)) == 1  # one of the two above
+
+
+def test_uncertain_uses_teach_more_than_random_ones() -> None:
+    reached: dict[str, list[float]] = {"uncertain": [], "random": []}
+    for seed in range(6):
+        features, true = made_up(seed, apart=0.3)
+        for how, scores in reached.items():
+            given = some_labels(true, 2)
+            while len(given) < 29:
+                found = learn_labels(features, given)
+                chosen = found.next_to_label(5, how=how, seed=len(given))  # type: ignore[arg-type]
+                given |= {number: f"sense {true[number]}" for number in chosen}
+            right = np.array(learn_labels(features, given).labels) == [f"sense {s}" for s in true]
+            scores.append(float(right.mean()))
+    assert np.mean(reached["uncertain"]) > np.mean(reached["random"])
+
+
+def test_a_result_is_plain_json_and_a_page_that_obeys_no_label() -> None:
+    features, _ = made_up(0, apart=1.0, uses=10)
+    found = learn_labels(features, {0: "<b>a", 1: "b"})
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert told["given"] == {"0": "<b>a", "1": "b"}
+    assert len(told["labels"]) == len(told["confidence"]) == 10
+    assert "<b>a" not in found._repr_html_()
+    assert "not calibrated" in repr(found)
