@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
@@ -31,6 +32,7 @@ __all__ = [
     "Corpus",
     "Task",
     "__version__",
+    "change",
     "load",
     "prepare",
     "pretrain",
@@ -155,6 +157,36 @@ def senses(
         return call(run, SensesConfig, given, progress=progress).senses
 
 
+def change(
+    word: str,
+    corpus: "Folder",
+    *,
+    model: "Folder",
+    before: "str | Sequence[str]",
+    after: "str | Sequence[str]",
+    progress: bool = False,
+    **settings: Any,
+) -> "WordChange":
+    """Whether a word changed between two sets of texts, and which of its meanings moved.
+
+    `before` and `after` are conditions on metadata: "year<1860". `settings` are those of
+    `polyseme change`: `forms=("trains",)`, `shuffle="uses"`.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.change import ChangeConfig, run
+    from polyseme.errors import extra_needed_for
+
+    sides = {
+        name: (side,) if isinstance(side, str) else tuple(side)
+        for name, side in (("before", before), ("after", after))
+    }
+    given = {"word": word, "in_": corpus, "model": fspath(model), **sides, **settings}
+    with extra_needed_for("Grouping uses"):
+        return call(run, ChangeConfig, given, progress=progress).found
+
+
 def substitutes(
     text: str, *, model: "Folder | WordEmbedder", word: str = "", number: int = 10
 ) -> "Substitutes":
@@ -170,6 +202,7 @@ def substitutes(
     with extra_needed_for("Asking a model"):
         from polyseme.meanings.marked_use import read_marked
         from polyseme.meanings.substitutes import find_substitutes
+
     embedder = load(model) if isinstance(model, str | PathLike) else model
     return find_substitutes(embedder, read_marked(embedder, text, word), number)
 

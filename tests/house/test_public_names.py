@@ -15,6 +15,7 @@ from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
+    "change": "(word, corpus, *, model, before, after, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"

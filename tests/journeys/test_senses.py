@@ -82,3 +82,30 @@ def test_substitutes_are_shown_and_the_same_in_python() -> None:
     told = json.loads(polyseme("substitutes", text, "--model", MODEL, "--json").stdout)
     assert found.own is not None
     assert told["rank_of_word"] == found.own[0]
+
+
+def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> None:
+    sides = ("--before", "year<1900", "--after", "year>=1900")
+    shown = polyseme("change", "bank", "--in", corpus, "--model", MODEL, *sides).stdout
+    assert "The sides differ by more than chance explains" in shown
+    assert "vanished" in shown
+    found = polyseme_api.change("bank", corpus, model=MODEL, before="year<1900", after="year>=1900")
+    assert found.change.p_value < 0.05
+    assert found.change.jsd == pytest.approx(1, abs=0.2)
+    assert found.num_before == 42
+
+
+@pytest.mark.parametrize(
+    ("sides", "said", "code"),
+    [
+        (("--before", "year<1900", "--after", "year<1950"), "42 uses are on both sides", 66),
+        (("--before", "year<1800", "--after", "year>1900"), "0 uses on the side 'before'", 66),
+        (("--before", "decade<1800", "--after", "year>1900"), "There is no column 'decade'", 2),
+        (("--before", "1800", "--after", "year>1900"), "is no condition", 2),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_named(
+    corpus: Path, sides: tuple[str, ...], said: str, code: int
+) -> None:
+    words = ("change", "bank", "--in", corpus, "--model", MODEL, *sides)
+    assert said in " ".join(polyseme(*words, code=code).stderr.split())

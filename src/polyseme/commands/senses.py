@@ -84,7 +84,7 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.embedding.loading import load_embedder
+    from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.named_groups import find_senses
     from polyseme.meanings.uses import find_uses
@@ -98,11 +98,9 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     corpus = Corpus.open(config.in_)
     query = Query((config.word, *config.forms), config.regex, config.case_sensitive)
     uses = find_uses(corpus, query, where=config.where)
-    embedder = load_embedder(config.model, tokenizer_from=_tokenizer(config))
-    corpus.check_same_words(embedder.preparation)
     senses = find_senses(
         uses,
-        UseDescriber(embedder),
+        UseDescriber(load_for_corpus(config.model, corpus)),
         finer=config.finer - config.coarser,
         num_groups=config.groups,
         seed=config.seed,
@@ -111,11 +109,6 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     if config.out is not None:
         write_uses(senses.table(), config.out)
     return SensesResult(senses, config, time.monotonic() - began)
-
-
-def _tokenizer(config: SensesConfig) -> Path | None:
-    """A model of Hugging Face finds words as the corpus did."""
-    return config.in_ if config.model.startswith("hf:") else None
 
 
 def show(result: SensesResult) -> RenderableType:

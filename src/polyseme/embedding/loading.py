@@ -70,6 +70,16 @@ def load_embedder(
     )
 
 
+def load_for_corpus(name: str, corpus: Corpus) -> WordEmbedder:
+    """The embedder of a model that reads the words of a corpus, or an error if it found others.
+
+    A model of Hugging Face takes words as the corpus has them.
+    """
+    embedder = load_embedder(name, tokenizer_from=corpus.folder if hf_name(name) else None)
+    corpus.check_same_words(embedder.preparation)
+    return embedder
+
+
 def check_pooling(name: Name, pooling: Pooling) -> None:
     """Refuse to pool where there is nothing to pool."""
     if hf_name(name) is None and pooling != "mean":

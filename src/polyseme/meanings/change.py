@@ -98,7 +98,7 @@ class Change:
     groups: tuple[GroupShares, ...]
 
     def __repr__(self) -> str:
-        return summary("Change", *(f"{name} {value}" for name, value in self._facts()))
+        return summary("Change", *(f"{name} {value}" for name, value in self.facts()))
 
     def _repr_html_(self) -> str:
         header = ("group", "uses before", "uses after", "share before", "share after", "movement")
@@ -110,13 +110,14 @@ class Change:
             for each in self.groups
         ]
         below = html_table("Groups", rows, header) if rows else ""
-        return html_table("Change", self._facts()) + below
+        return html_table("Change", self.facts()) + below
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "groups": [each.to_json() for each in self.groups]}
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """The measures, each with its value in words."""
         jsd = [] if self.jsd is None else [("JSD", f"{self.jsd:.3f} bits")]
         return [
             ("APD", f"{self.apd:.3f} ({self.apd_low:.3f} to {self.apd_high:.3f})"),
