@@ -7,6 +7,7 @@ from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
 from polyseme.meanings.features import Expectation, UseDescriber
+from polyseme.objectives.bidirectional import Bidirectional
 
 SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]
 SPANS = np.array([[2, 3], [0, 1], [0, 1]])
@@ -22,6 +23,8 @@ def test_the_context_of_a_use_does_not_know_the_word(point: str) -> None:
     one, two = describe(SENTENCES, SPANS), describe(others, SPANS)
     assert np.abs(one.context - two.context).max() < 1e-6
     assert np.abs(one.bag - two.bag).max() < 1e-6
+    assert one.substitutes is not None
+    assert two.substitutes is not None
     assert np.array_equal(one.substitutes, two.substitutes)
 
 
@@ -68,6 +71,7 @@ def test_logits_are_the_product_of_both_directions_over_the_frequency() -> None:
     expects = Expectation.of(embedder)
     assert expects is not None
     objective, vocabulary = embedder.model.network.objective, embedder.model.vocabulary
+    assert isinstance(objective, Bidirectional)
     states = UseDescriber(embedder)(SENTENCES, SPANS).context
     number = len(vocabulary.words)
     found = expects.logits(states, number).log_softmax(dim=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.meanings.features import UseFeatures
+from polyseme.meanings.features import Floats, UseFeatures
 from polyseme.meanings.groups import MAX_GRAPH, by_size, group_uses, join_views
 
 
@@ -17,9 +17,10 @@ def planted(
     gold = random.permutation(np.repeat(np.arange(number), sizes))
     points = random.normal(size=(number, dim))
 
-    def view() -> np.ndarray:
+    def view() -> Floats:
         noisy = points[gold] + noise * random.normal(size=(len(gold), dim))
-        return noisy.astype(np.float32)
+        found: Floats = noisy.astype(np.float32)
+        return found
 
     own = [random.permutation(words)[:12] + words * group for group in range(number)]
     substitutes = np.stack([random.permutation(own[group])[:10] for group in gold])

@@ -10,6 +10,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
 from polyseme.meanings.marked_use import MarkedUse, read_marked
 from polyseme.meanings.substitutes import find_substitutes
+from polyseme.objectives.causal import Causal
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,9 @@ def test_probabilities_of_all_words_sum_to_one_and_fall(english: Embedder) -> No
     assert sum(probabilities) == pytest.approx(1, abs=1e-6)
     assert probabilities == sorted(probabilities, reverse=True)
     rank, own = found.own or (0, 0.0)
-    assert found.words[rank - 1] == ("cat", pytest.approx(own))
+    word, probability = found.words[rank - 1]
+    assert word == "cat"
+    assert probability == pytest.approx(own)
 
 
 def test_the_word_itself_changes_nothing(english: Embedder) -> None:
@@ -77,13 +80,13 @@ def test_the_word_itself_changes_nothing(english: Embedder) -> None:
 def test_from_one_side_it_is_the_softmax_of_that_side() -> None:
     embedder = tiny("lstm forward")
     model = embedder.model
+    objective = model.network.objective
+    assert isinstance(objective, Causal)
     words = tuple(model.vocabulary.words.to_pylist()[:4])
     found = find_substitutes(embedder, MarkedUse(words, 3, 4), 3)
     with torch.no_grad():
         top = model.network.encoder(model.vocabulary.batch([words])).top[:, 3]
-        everything = model.network.objective.softmax.top_k(
-            top, 9, table=model.network.word_embeddings
-        )
+        everything = objective.softmax.top_k(top, 9, table=model.network.word_embeddings)
     first = model.vocabulary.size - len(model.vocabulary.words)
     ids = [number - first for number in everything[1][0].tolist() if number >= first][:3]
     known = model.vocabulary.words.to_pylist()

@@ -24,8 +24,8 @@ import torch
 from polyseme.data.special_tokens import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.objectives.bidirectional import BidirectionalConfig
-from polyseme.objectives.causal import CausalConfig
+from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
+from polyseme.objectives.causal import Causal, CausalConfig
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -79,11 +79,10 @@ class UseDescriber:
     ) -> UseFeatures:
         """Features of uses, one in each sentence; `spans` is (N, 2)."""
         each = [[(int(begin), int(end))] for begin, end in spans]
-        found = list(self.stream(sentences, each))
-        dim = self.embedder.dim
-        context = np.concatenate([context for context, _ in found] or [np.empty((0, dim))])
-        bag = np.concatenate([bag for _, bag in found] or [np.empty((0, dim))])
-        return self.features(context.astype(np.float32), bag.astype(np.float32))
+        none = np.empty((0, self.embedder.dim), np.float32)
+        found = [(none, none), *self.stream(sentences, each)]
+        contexts, bags = zip(*found, strict=True)
+        return self.features(np.concatenate(contexts), np.concatenate(bags))
 
     def features(self, context: Floats, bag: Floats) -> UseFeatures:
         """With the substitutes that follow from the context."""
@@ -122,8 +121,9 @@ class UseDescriber:
         for row, (begin, end) in zip(weights, uses, strict=True):
             row[begin:end] = 0  # what is said of a use must not know the word itself
         lengths = np.linalg.norm(static, axis=1, keepdims=True)
-        bags: Floats = weights @ (static / np.maximum(lengths, 1e-9))
-        return bags / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+        total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+        bags: Floats = weights / total @ (static / np.maximum(lengths, 1e-9))
+        return bags
 
     @cached_property
     def _weights(self) -> dict[str, float]:
@@ -184,6 +184,7 @@ class Expectation:
         log P(word | left) + log P(word | right) - log P(word).
         """
         objective = self._model.network.objective
+        assert isinstance(objective, Bidirectional | Causal)
         ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
         halves = torch.from_numpy(states).chunk(2 if self._is_both else 1, dim=1)
         table = self._model.network.word_embeddings
