@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
+    from polyseme.senses.uses import Uses
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
     Folder = str | PathLike[str]
 
 __version__ = "0.1.0"
-__all__ = ["Corpus", "Task", "__version__", "load", "prepare", "pretrain", "score", "train"]
+__all__ = ["Corpus", "Task", "__version__", "load", "prepare", "pretrain", "score", "train", "uses"]
 
 
 def load(
@@ -143,6 +144,30 @@ def train(
     given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
     with torch_needed_for("Training a task"):
         return call(run, TrainConfig, given, progress=progress)
+
+
+def uses(
+    corpus: "Folder | Corpus",
+    word: str | None = None,
+    *,
+    forms: "Sequence[str]" = (),
+    regex: str | None = None,
+    case_sensitive: bool = False,
+    where: "Sequence[str]" = (),
+) -> "Uses":
+    """Every use of a word in a corpus: a sequence, each with its sentence, document and metadata.
+
+    A term may have several words; `forms` are others of which any will do; `regex`, instead of a
+    word, is a pattern that whole words must match. `where`: conditions on metadata, such as
+    `["year<1860", "author=Dickens"]`.
+    """
+    from polyseme.senses.query import Query
+    from polyseme.senses.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    return find_uses(opened, query, where=where)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
+from polyseme.senses.uses import Use, Uses
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.tagging import PredictedTags
 
@@ -20,6 +21,7 @@ FUNCTIONS = {
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
     "score": "(model, texts)",
+    "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
@@ -40,6 +42,14 @@ CLASSES: dict[type, set[str]] = {
     PredictedLabel: {"as_json", "label", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
+    },
+    Use: {
+        *("begin", "document", "end", "form", "metadata", "sentence_id", "starts", "text"),
+        "words",
+    },
+    Uses: {
+        *("columns", "count", "index", "metadata", "of", "select", "sentences", "to_csv"),
+        "to_pandas",
     },
     Embedder: {
         *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),

@@ -18,8 +18,10 @@ from pydantic.fields import FieldInfo
 from polyseme.cli.help import GENERAL
 from polyseme.config import AnySettings, build, flat_names, overlay, put, read_toml
 
-_ARGUMENTS = ("task", "model", "folder", "inputs")
+_ARGUMENTS = ("task", "model", "folder", "inputs", "word")
 """Settings that need no `--name`: what the verb is done to."""
+_REPEATED = ("where",)
+"""Lists whose values may have commas: the option is given once for each."""
 _LONGEST_METAVAR = 18
 
 
@@ -64,16 +66,17 @@ def _parameter(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
     shape: Any
     if name in _ARGUMENTS:
         # None: a settings file may name it; that it is required, `build` will say.
-        shape = list[str] | None if name == "inputs" else Path | None
+        shapes: dict[str, Any] = {"inputs": list[str] | None, "word": str | None}
+        shape = shapes.get(name, Path | None)
         argument = typer.Argument(help=_escaped(text), metavar=_shown(name), show_default=False)
         return _keyword(name, Annotated[shape, argument], None)
     is_switch = field.annotation is bool
-    shape = bool if is_switch else str | None
+    shape = bool if is_switch else list[str] | None if name in _REPEATED else str | None
     choices = _choices(field)
     option = typer.Option(
         _shown(name),
         help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
-        metavar=None if is_switch else _metavar(field, choices),
+        metavar=None if is_switch else "TEXT" if name in _REPEATED else _metavar(field, choices),
         show_default=False,
         rich_help_panel=panel,
         # No `Choice` of Click's: what does not fit is told by `build`, as of a file.

@@ -116,9 +116,15 @@ def _write_xlsx(uses: "Uses", path: Path) -> None:
     sheet = book.create_sheet("uses")
     sheet.append([guarded(name) for name in columns_of(uses)])
     for row in rows_of(uses):
-        cells = [guarded(value) for value in row]
-        sheet.append([c[:_MOST_CHARACTERS] if isinstance(c, str) else c for c in cells])
+        sheet.append([_short(guarded(value)) for value in row])
     book.save(path)
+
+
+def _short(cell: str | float | None) -> str | float | None:
+    """What fits into a spreadsheet's cell; what was cut ends in a mark."""
+    if not isinstance(cell, str) or len(cell) <= _MOST_CHARACTERS:
+        return cell
+    return cell[: _MOST_CHARACTERS - 1] + "…"
 
 
 _WRITERS: dict[str, Callable[["Uses", Path], None]] = {
