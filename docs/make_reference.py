@@ -26,6 +26,7 @@ from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.train import TrainConfig
+from polyseme.commands.uses import UsesConfig
 from polyseme.commands.vectors.info import VectorsInfoConfig
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
@@ -176,6 +177,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme embed", "", EmbedConfig, "Top level of the file."),
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
+    ("polyseme uses", "", UsesConfig, "Top level of the file."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
     ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),

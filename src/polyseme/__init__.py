@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.named_groups import Senses
     from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
+    from polyseme.meanings.uses import Uses
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
@@ -40,6 +41,7 @@ __all__ = [
     "senses",
     "substitutes",
     "train",
+    "uses",
 ]
 
 
@@ -139,7 +141,12 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
 
 
 def senses(
-    word: str, corpus: "Folder", *, model: "Folder", progress: bool = False, **settings: Any
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    model: "Folder",
+    progress: bool = False,
+    **settings: Any,
 ) -> "Senses":
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
@@ -158,8 +165,8 @@ def senses(
 
 
 def change(
-    word: str,
     corpus: "Folder",
+    word: str | None = None,
     *,
     model: "Folder",
     before: "str | Sequence[str]",
@@ -227,6 +234,30 @@ def train(
     given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
     with extra_needed_for("Training a task"):
         return call(run, TrainConfig, given, progress=progress)
+
+
+def uses(
+    corpus: "Folder | Corpus",
+    word: str | None = None,
+    *,
+    forms: "Sequence[str]" = (),
+    regex: str | None = None,
+    case_sensitive: bool = False,
+    where: "Sequence[str]" = (),
+) -> "Uses":
+    """Every use of a word in a corpus: a sequence, each with its sentence, document and metadata.
+
+    A term may have several words; `forms` are others of which any will do; `regex`, instead of a
+    word, is a pattern that whole words must match. `where`: conditions on metadata, such as
+    `["year<1860", "author=Dickens"]`.
+    """
+    from polyseme.meanings.query import Query
+    from polyseme.meanings.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    return find_uses(opened, query, where=where)
 
 
 def __getattr__(name: str) -> Any:

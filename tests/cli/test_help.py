@@ -75,7 +75,7 @@ def test_commands_are_listed_in_working_order_under_headings(
         elif line.startswith("│ ") and line[2] not in " -":
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
-    order = "prepare inspect plan pretrain evaluate score embed vectors train predict compare"
+    order = "prepare inspect plan pretrain evaluate score embed vectors uses train predict compare"
     assert listed == [*order.split(), "convert"]
 
 

@@ -26,6 +26,7 @@ PAGES = [
     "docs/zh/a-tagger-in-ten-minutes.md",
     "docs/how-to/prepare-chinese.md",
     "docs/how-to/prepare-annotated-corpora.md",
+    "docs/how-to/find-uses-of-a-word.md",
     "docs/how-to/mend-quarantined-text.md",
 ]
 # Pages that use a model of the repository, which not every copy of it has.

@@ -9,13 +9,14 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
+from polyseme.meanings.uses import Use, Uses
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
-    "change": "(word, corpus, *, model, before, after, progress=False, **settings)",
+    "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
@@ -23,8 +24,9 @@ FUNCTIONS = {
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
     "score": "(model, texts)",
-    "senses": "(word, corpus, *, model, progress=False, **settings)",
+    "senses": "(corpus, word=None, *, model, progress=False, **settings)",
     "substitutes": "(text, *, model, word='', number=10)",
+    "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
@@ -50,6 +52,14 @@ CLASSES: dict[type, set[str]] = {
     PredictedLabel: {"as_json", "label", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
+    },
+    Use: {
+        *("begin", "document", "end", "form", "metadata", "sentence_id", "starts", "text"),
+        "words",
+    },
+    Uses: {
+        *("columns", "count", "index", "metadata", "of", "select", "sentences", "to_csv"),
+        "to_pandas",
     },
     Embedder: {
         *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),

@@ -27,7 +27,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_groups_are_shown_with_names_figures_and_lines(corpus: Path) -> None:
     shown = polyseme("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2").stdout
-    assert "bank: 84 uses in 2 groups" in shown
+    assert "'bank': 84 uses in 2 groups" in shown
     assert "river" in shown
     assert "money" in shown
     assert "50%" in shown
@@ -47,7 +47,7 @@ def test_every_use_goes_into_the_file_with_its_group(corpus: Path, tmp_path: Pat
 def test_json_is_what_python_gives(corpus: Path) -> None:
     words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--finer", "1", "--json")
     told = json.loads(polyseme(*words).stdout)
-    found = polyseme_api.senses("bank", corpus, model=MODEL, finer=1)
+    found = polyseme_api.senses(corpus, "bank", model=MODEL, finer=1)
     assert told == found.to_json()
 
 
@@ -89,7 +89,7 @@ def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> Non
     shown = polyseme("change", "bank", "--in", corpus, "--model", MODEL, *sides).stdout
     assert "The sides differ by more than chance explains" in shown
     assert "vanished" in shown
-    found = polyseme_api.change("bank", corpus, model=MODEL, before="year<1900", after="year>=1900")
+    found = polyseme_api.change(corpus, "bank", model=MODEL, before="year<1900", after="year>=1900")
     assert found.change.p_value < 0.05
     assert found.change.jsd == pytest.approx(1, abs=0.2)
     assert found.num_before == 42

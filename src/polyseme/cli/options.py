@@ -21,6 +21,8 @@ from polyseme.config import AnySettings, build, flat_names, overlay, put, read_t
 _ARGUMENTS = ("task", "model", "folder", "inputs")
 """Settings that need no `--name`: what the verb is done to. A command may have others, which its
 settings then name: `arguments: ClassVar = ("word",)`."""
+_REPEATED = ("after", "before", "where")
+"""Lists whose values may have commas: the option is given once for each."""
 _LONGEST_METAVAR = 18
 
 
@@ -77,12 +79,12 @@ def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.P
     """Typer's view of one setting. None, or False for a switch, means: not given."""
     text = " ".join((field.description or "").split())
     is_switch = field.annotation is bool
-    shape: Any = bool if is_switch else str | None
+    shape: Any = bool if is_switch else list[str] | None if name in _REPEATED else str | None
     choices = _choices(field)
     option = typer.Option(
         shown,
         help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
-        metavar=None if is_switch else _metavar(field, choices),
+        metavar=None if is_switch else "TEXT" if name in _REPEATED else _metavar(field, choices),
         show_default=False,
         rich_help_panel=panel,
         # No `Choice` of Click's: what does not fit is told by `build`, as of a file.

@@ -16,18 +16,16 @@ Examples:
 import json
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.meanings.query import Comparison, Query
+from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
-from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
     from polyseme.meanings.sides import WordChange
@@ -38,22 +36,14 @@ class ChangeConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("word",)
 
-    word: str
-    """The word, or a term of several words."""
-    in_: Path
-    """The corpus that is read."""
+    find: FindConfig
+    """What to look for."""
     model: str
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
     before: tuple[str, ...]
     """What the metadata of one side meet: year<1860."""
     after: tuple[str, ...]
     """What the metadata of the other side meet: year>=1900."""
-    forms: tuple[str, ...] = ()
-    """Other forms that count as the word: play,plays,played."""
-    regex: bool = False
-    """Whether the word is a pattern that a whole word must match."""
-    case_sensitive: bool = False
-    """Tell capital letters apart."""
     shuffle: Literal["documents", "uses"] | None = None
     """What is shuffled to see what chance does. Without it documents, if each side has five."""
     seed: int = 1
@@ -75,16 +65,17 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
     from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.query import Comparison
     from polyseme.meanings.sides import choose_side, compare_sides
     from polyseme.meanings.uses import find_uses
+    from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
-    corpus = Corpus.open(config.in_)
+    corpus = Corpus.open(config.find.in_)
     sides = [[Comparison.parse(text) for text in given] for given in (config.before, config.after)]
     for condition in (condition for side in sides for condition in side):
         condition.check_column(("document", *corpus.config.meta))
-    query = Query((config.word, *config.forms), config.regex, config.case_sensitive)
-    uses = find_uses(corpus, query)
+    uses = find_uses(corpus, config.find.query, where=config.find.where)
     found = compare_sides(
         uses,
         *(choose_side(uses, side) for side in sides),
@@ -113,7 +104,7 @@ def show(result: ChangeResult) -> RenderableType:
         shares = (f"{side.count:,} ({side.share:.0%})" for side in (each.before, each.after))
         name = PrintableText(names[int(str(each.group))])
         table.add_row(str(each.group), *shares, each.movement, name)
-    parts = [titled(f"{config.word}: {before} against {after}", table), _verdict(found)]
+    parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
     parts += [PrintableText(note, "yellow") for note in found.senses.notes]
     return Group(*parts, PrintableText(f"Took {duration(result.seconds)}."))
 

@@ -25,12 +25,10 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
-from polyseme.meanings.export import check_format, write_uses
-from polyseme.meanings.query import Query
+from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
-from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
     from polyseme.meanings.named_groups import NamedGroup, Senses
@@ -43,20 +41,10 @@ class SensesConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("word",)
 
-    word: str
-    """The word, or a term of several words."""
-    in_: Path
-    """The corpus that is read."""
+    find: FindConfig
+    """What to look for."""
     model: str
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
-    forms: tuple[str, ...] = ()
-    """Other forms that count as the word: play,plays,played."""
-    regex: bool = False
-    """Whether the word is a pattern that a whole word must match."""
-    case_sensitive: bool = False
-    """Tell capital letters apart."""
-    where: tuple[str, ...] = ()
-    """Only sentences whose metadata meet these comparisons: year<1860."""
     finer: int = Field(0, ge=0, le=8)
     """Steps towards more groups."""
     coarser: int = Field(0, ge=0, le=8)
@@ -85,9 +73,11 @@ class SensesResult:
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
     from polyseme.embedding.loading import load_for_corpus
+    from polyseme.meanings.export import check_format, write_uses
     from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.named_groups import find_senses
     from polyseme.meanings.uses import find_uses
+    from polyseme.text.corpus import Corpus
 
     progress = progress or NullProgress()
     began = time.monotonic()
@@ -95,9 +85,8 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
         raise ConfigError("Give --groups, or --finer and --coarser, not both.")
     if config.out is not None:
         check_format(config.out)
-    corpus = Corpus.open(config.in_)
-    query = Query((config.word, *config.forms), config.regex, config.case_sensitive)
-    uses = find_uses(corpus, query, where=config.where)
+    corpus = Corpus.open(config.find.in_)
+    uses = find_uses(corpus, config.find.query, where=config.find.where)
     senses = find_senses(
         uses,
         UseDescriber(load_for_corpus(config.model, corpus)),
@@ -123,7 +112,7 @@ def show(result: SensesResult) -> RenderableType:
     for group in senses.groups:
         figures = (str(group.number), f"{group.size:,}", f"{group.share:.0%}")
         table.add_row(*figures, f"{group.stability:.2f}", PrintableText(group.name))
-    title = f"{config.word}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
+    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
     parts: list[RenderableType] = [titled(title, table)]
     parts += [_lines(senses, group, config.lines) for group in senses.groups if config.lines]
     parts += [PrintableText(note, "yellow") for note in senses.notes]

@@ -127,9 +127,15 @@ def _write_xlsx(table: UseTable, path: Path) -> None:
     sheet = book.create_sheet("uses")
     sheet.append([guarded(name) for name in table.columns])
     for row in table.rows():
-        cells = [guarded(value) for value in row]
-        sheet.append([c[:_MOST_CHARACTERS] if isinstance(c, str) else c for c in cells])
+        sheet.append([_short(guarded(value)) for value in row])
     book.save(path)
+
+
+def _short(cell: Cell) -> Cell:
+    """What fits into a spreadsheet's cell; what was cut ends in a mark."""
+    if not isinstance(cell, str) or len(cell) <= _MOST_CHARACTERS:
+        return cell
+    return cell[: _MOST_CHARACTERS - 1] + "…"
 
 
 _WRITERS: dict[str, Callable[[UseTable, Path], None]] = {

@@ -43,8 +43,32 @@ class Query:
     """Whether each form is a pattern that a whole word must match."""
     is_case_sensitive: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        word: str | None = None,
+        *,
+        forms: Sequence[str] = (),
+        regex: str | None = None,
+        case_sensitive: bool = False,
+    ) -> "Query":
+        """A word and other forms of it, or a pattern."""
+        given = ((word,) if word else ()) + tuple(forms)
+        if regex is not None and given:
+            raise ConfigError(
+                f"Both a pattern ({regex!r}) and forms ({', '.join(given)}) were given. A pattern "
+                f"can have forms in it: {'|'.join(given)}|..."
+            )
+        given = given if regex is None else (regex,)
+        for form in given:
+            if not form.strip() or any("\ud800" <= character <= "\udfff" for character in form):
+                raise ConfigError(f"{form!r} is nothing that a text can have.")
+        if not given:
+            raise ConfigError("Nothing to look for: name a word, forms of it, or a pattern.")
+        return cls(given, regex is not None, case_sensitive)
+
     def __str__(self) -> str:
-        return " or ".join(repr(form) for form in self.forms)
+        return " or ".join(map(repr, self.forms))
 
     def resolve(self, corpus: Corpus) -> list[Term]:
         """The terms to look for, in spellings that the corpus has; none if it has none.
@@ -52,8 +76,6 @@ class Query:
         A form is looked for as one word; as the words between its spaces; and, if it has more than
         letters and digits or is none of these, split as the corpus's text was.
         """
-        if not self.forms or not all(form.strip() for form in self.forms):
-            raise ConfigError("Nothing to look for: name a word, forms of it, or a pattern.")
         if self.is_regex:
             found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
             return [(found,)] if found else []
@@ -149,8 +171,8 @@ def near_forms(query: Query, corpus: Corpus) -> str:
     return f"Near forms in its vocabulary: {', '.join(near)}."
 
 
-Value = Decimal | str
-_COMPARISON = re.compile(r"\s*([^<>=!]+?)\s*(<=|>=|!=|==|<|>|=)\s*(.*?)\s*", re.DOTALL)
+_COLUMN = r"[^<>=!\s](?:[^<>=!]*[^<>=!\s])?"
+_COMPARISON = re.compile(rf"\s*({_COLUMN})\s*(<=|>=|!=|==|<|>|=)\s*(.*?)\s*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?\d{1,100}(\.\d{1,100})?", re.ASCII)
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "!=": ne,
@@ -196,10 +218,14 @@ class Comparison:
         """Whether a value meets the condition."""
         if found is None and self.operator not in ("=", "!="):
             return False
-        values: tuple[Value, Value] = found or "", self.value
-        if all(map(_NUMBER.fullmatch, (found or "", self.value))):
-            values = Decimal(found or ""), Decimal(self.value)
+        numbers = number_of(found or ""), number_of(self.value)
+        values = (found or "", self.value) if None in numbers else numbers
         return _OPERATORS[self.operator](*values)
+
+
+def number_of(text: str) -> Decimal | None:
+    """A number as people write one: digits, a sign before them, a point between them."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def accepted_by_all(

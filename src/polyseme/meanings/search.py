@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.meanings.query import Comparison, Term, accepted_by_all, check_uses
-from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable, TextColumn
+from polyseme.meanings.sentence_table import DOCUMENT, Codes, Integers, SentenceTable, TextColumn
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.group_counts import find_row_groups
@@ -153,7 +153,7 @@ class _RowGroup:
     def _uses_of(self, term: Term) -> Integers:
         codes = self.words.indices.to_numpy()
         first, *others = (self._is_one_of(spellings) for spellings in term)
-        begins = np.flatnonzero(first[codes])
+        begins = np.flatnonzero(_is_in(codes, first))
         rows = np.searchsorted(self.offsets, begins, side="right") - 1
         fits = begins + len(term) <= self.offsets[rows + 1]  # a term does not cross sentences
         begins, rows = begins[fits], rows[fits]
@@ -184,6 +184,15 @@ class _RowGroup:
             rows=numbers,
             spans=uses[:, 1:],
         )
+
+
+def _is_in(codes: Codes, wanted: Any) -> Any:
+    """Where a code is wanted, by a mask over all codes."""
+    few = np.flatnonzero(wanted)
+    if len(few) > 8:
+        return wanted[codes]
+    # Comparing all codes with one is ten times as fast as looking each of them up.
+    return np.logical_or.reduce([codes == code for code in few.astype(codes.dtype)])
 
 
 def _search_part(

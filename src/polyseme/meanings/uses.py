@@ -182,7 +182,7 @@ def find_uses(
     word that is not in the corpus is an error that names near forms; one that is, but not with this
     metadata, has no uses.
     """
-    query = query if isinstance(query, Query) else Query((query,))
+    query = query if isinstance(query, Query) else Query.of(query)
     comparisons = [
         each if isinstance(each, Comparison) else Comparison.parse(each) for each in where
     ]

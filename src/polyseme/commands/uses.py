@@ -1,0 +1,173 @@
+"""Find every use of a word, and read them in lines with the word in the middle.
+
+Case does not matter unless you say so. A term may have several words. Lines can be chosen by the
+metadata that `prepare --meta` carried along, sorted, sampled, and written to a table.
+
+Examples:
+
+  polyseme uses bank --in corpus/en
+
+  polyseme uses play --forms plays,played --in corpus/en --sort right --lines 50
+
+  polyseme uses "river bank" --in corpus/en --where "year<1860" --where "author!=Dickens"
+
+  polyseme uses --regex "bank(s|er|ers)?" --in corpus/en --by year --out bank.csv
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.errors import ConfigError
+from polyseme.meanings.settings import FindConfig
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+
+if TYPE_CHECKING:
+    from polyseme.meanings.frequencies import Frequency
+    from polyseme.meanings.query import Comparison
+    from polyseme.meanings.uses import Uses
+    from polyseme.text.corpus import Corpus
+
+
+class UsesConfig(Settings):
+    """What to look for, where, and how to show it."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("word",)
+
+    find: FindConfig
+    """What to look for."""
+    sort: str | None = None
+    """Sort by what stands left or right of the word, or by document or another column of metadata;
+    by default as in the corpus."""
+    sample: int | None = Field(default=None, ge=1)
+    """Draw so many of the uses at random."""
+    seed: int = Field(default=1, ge=0)
+    """The seed of the sample."""
+    by: str | None = None
+    """Also count uses by this column, absolutely and per million words, and how evenly they are
+    spread over documents; reads all of the corpus."""
+    lines: int = Field(default=20, ge=0, le=100_000)
+    """How many lines to show."""
+    out: Path | None = None
+    """Also write all uses, or the sample, with all metadata to this .csv, .tsv or .xlsx file."""
+
+
+@dataclass(frozen=True)
+class UsesResult:
+    """The uses that were found."""
+
+    uses: "Uses"
+    """Sorted, and sampled if asked."""
+    num_found: int
+    """Before sampling."""
+    lines: int
+    column: str
+    frequencies: "list[Frequency]"
+    """For each value of the column; empty unless asked for."""
+    dispersion: float | None
+    out: Path | None
+
+
+def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
+    """Find, sample, sort, count and write."""
+    from polyseme.meanings.concordance import sample_uses, sort_uses
+    from polyseme.meanings.export import UseTable, check_format, write_uses
+    from polyseme.meanings.query import Comparison
+    from polyseme.meanings.uses import find_uses
+    from polyseme.storage.files import disk_faults_explained
+    from polyseme.text.corpus import Corpus
+
+    del progress
+    query = config.find.query
+    where = [Comparison.parse(text) for text in config.find.where]
+    if config.out is not None:
+        check_format(config.out)
+    corpus = Corpus.open(config.find.in_)
+    found = find_uses(corpus, query, where=where)
+    if config.by not in (None, *found.columns):
+        columns = ", ".join(found.columns)
+        raise ConfigError(f"Cannot count by {config.by!r}. Columns of this corpus: {columns}.")
+    chosen = sample_uses(found, config.sample, seed=config.seed) if config.sample else found
+    chosen = sort_uses(chosen, config.sort) if config.sort else chosen
+    counted, evenness = _count(found, corpus, config.by, where) if config.by else ([], None)
+    if config.out is not None:
+        with disk_faults_explained(config.out.parent):
+            write_uses(UseTable(chosen), config.out)
+    return UsesResult(
+        chosen, len(found), config.lines, config.by or "", counted, evenness, config.out
+    )
+
+
+def _count(
+    found: "Uses", corpus: "Corpus", column: str, where: "list[Comparison]"
+) -> "tuple[list[Frequency], float | None]":
+    from polyseme.meanings.frequencies import count_words_by, dispersion, frequencies
+    from polyseme.meanings.sentence_table import DOCUMENT
+
+    sizes = count_words_by(corpus, list({column, DOCUMENT}), where)
+    evenness = dispersion(found, sizes[DOCUMENT]) if len(found) else None
+    return frequencies(found, column, sizes[column]), evenness
+
+
+def show(result: UsesResult) -> RenderableType:
+    """Lines, then the table of frequencies; every cut is told."""
+    shown = min(result.lines, len(result.uses))
+    parts: list[RenderableType] = [_Lines(result.uses[:shown])] if shown else []
+    parts.append(PrintableText(_how_many(result, shown)))
+    if result.column:
+        parts += [_frequencies(result), PrintableText(_evenness(result))]
+    if result.out is not None:
+        parts.append(PrintableText(f"{len(result.uses):,} uses written to {result.out}."))
+    return Group(*parts)
+
+
+def _how_many(result: UsesResult, shown: int) -> str:
+    drawn = ""
+    if len(result.uses) < result.num_found:
+        drawn = f", a sample of {len(result.uses):,} drawn from {result.num_found:,}"
+    lines = f"{shown:,} of {len(result.uses):,} lines{drawn}."
+    more = " Show more with --lines, keep all with --out uses.csv." if not result.out else ""
+    return lines + (more if shown < len(result.uses) else "")
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Lines as wide as the terminal."""
+
+    uses: "Uses"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        from polyseme.meanings.concordance import kwic_lines
+
+        for left, keyword, right in kwic_lines(self.uses, options.max_width):
+            line = PrintableText(no_wrap=True, overflow="crop")
+            line.append(left + " ").append(keyword, "bold green").append(f" {right}".rstrip())
+            yield line
+
+
+def _frequencies(result: UsesResult) -> RenderableType:
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column(PrintableText(result.column))
+    for name in ("uses", "words", "per million words"):
+        table.add_column(name, justify="right")
+    for row in result.frequencies:
+        value = "(no value)" if row.value is None else row.value
+        counts = (f"{row.uses:,}", f"{row.words:,}", f"{row.per_million:,.1f}")
+        table.add_row(PrintableText(value), *counts)
+    return table
+
+
+def _evenness(result: UsesResult) -> str:
+    if result.dispersion is None:
+        return ""
+    return (
+        f"Dispersion over documents (DP, Gries 2008): {result.dispersion:.3f}; 0 is even, near 1 "
+        "is all in one document."
+    )

@@ -1,0 +1,109 @@
+"""Lines stand aligned, sorted and sampled as concordancers do it."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from polyseme.errors import ConfigError
+from polyseme.meanings.concordance import kwic_lines, sample_uses, sort_uses
+from polyseme.meanings.uses import Uses
+
+
+def uses_of(*sentences: str, word: str = "bank", **metadata: list[object]) -> Uses:
+    """A use of the word in each sentence, where it stands first."""
+    words = [sentence.split() for sentence in sentences]
+    spans = [(each.index(word), each.index(word) + 1) for each in words]
+    return Uses.of(words, spans, metadata)
+
+
+def texts(uses: Uses) -> list[str]:
+    return [use.text for use in uses]
+
+
+def test_left_sorts_by_the_word_before_then_by_the_one_further_left() -> None:
+    uses = uses_of("a the bank", "z A bank", "b The bank", "bank", "c a bank", "the bank")
+    expected = ["bank", "c a bank", "z A bank", "the bank", "a the bank", "b The bank"]
+    assert texts(sort_uses(uses, "left")) == expected
+
+
+def test_right_sorts_by_the_words_after_in_any_case() -> None:
+    uses = uses_of("bank Of z", "bank of a", "bank", "bank holiday", "bank of")
+    expected = ["bank", "bank holiday", "bank of", "bank of a", "bank Of z"]
+    assert texts(sort_uses(uses, "right")) == expected
+
+
+def test_a_column_sorts_numbers_by_size_then_text_then_none() -> None:
+    years = ["1900", None, "ca. 1850", "900", "-5", "1900.5"]
+    uses = uses_of(*(f"bank {n}" for n in range(6)), year=list(years))
+    assert sort_uses(uses, "year").metadata("year") == [
+        *("-5", "900", "1900", "1900.5", "ca. 1850", None),
+    ]
+
+
+def test_equal_ones_stay_in_the_order_of_the_corpus() -> None:
+    uses = uses_of("bank 0", "bank 1", "bank 2", year=["1", "1", "1"])
+    assert texts(sort_uses(uses, "year")) == texts(uses)
+
+
+def test_an_unknown_way_to_sort_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"'up'.*left, right, or a column: document, year"):
+        sort_uses(uses_of("bank", year=["1"]), "up")
+
+
+def test_a_sample_is_the_same_for_a_seed_and_in_order() -> None:
+    uses = uses_of(*(f"bank {n}" for n in range(100)))
+    drawn = texts(sample_uses(uses, 10, seed=1))
+    assert drawn == texts(sample_uses(uses, 10, seed=1))
+    assert drawn != texts(sample_uses(uses, 10, seed=2))
+    assert len(set(drawn)) == 10
+    assert drawn == sorted(drawn, key=lambda text: int(text.split()[1]))
+    assert texts(sample_uses(uses, 100, seed=1)) == texts(uses)
+
+
+def test_every_use_is_drawn_about_as_often() -> None:
+    uses = uses_of(*(f"bank {n}" for n in range(5)))
+    drawn = Counter(text for seed in range(1000) for text in texts(sample_uses(uses, 1, seed=seed)))
+    assert all(150 < drawn[f"bank {n}"] < 250 for n in range(5))  # 200 expected, deviation 13
+
+
+def test_the_keyword_stands_in_one_column() -> None:
+    lines = kwic_lines(uses_of("They sat on the bank of a river", "bank", "the bank"), 30)
+    assert lines[0] == (" …sat on the", "bank", "of a river  ")
+    assert lines[1] == (" " * 12, "bank", " " * 12)
+    assert lines[2].left == "         the"
+
+
+def test_a_chinese_character_takes_two_cells() -> None:
+    [line] = kwic_lines(uses_of("我 很 喜欢 吃 红色 的 苹果 和 香蕉", word="苹果"), 24)
+    assert cell_len(line.left) == cell_len(line.right) == 9
+    assert line.keyword == "苹果"
+    assert line.left == " …红色 的"
+
+
+def test_control_characters_are_shown() -> None:
+    [line] = kwic_lines(uses_of("\x1b[2J bank \u202e"), 40)
+    assert line.left.endswith("\\x1b[2J")
+    assert line.right.startswith("\\u202e")
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30), max_size=8
+    ),
+    st.integers(0, 7),
+    st.integers(0, 100),
+)
+@settings(max_examples=300, deadline=None)
+def test_all_lines_are_equally_wide_whatever_is_in_them(
+    words: list[str], begin: int, width: int
+) -> None:
+    words = [*words, "bank"]
+    place = begin % len(words)
+    uses = Uses.of([words, ["bank"]], [(place, place + 1), (0, 1)])
+    lines = kwic_lines(uses, width)
+    widths = {tuple(map(cell_len, line)) for line in lines}
+    assert len(widths) == 1
+    assert sum(widths.pop()) + 2 == max(width, 24)
