@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from polyseme.senses import edit_log
 
 from polyseme.errors import InputError, StorageError
+from polyseme.meanings import edit_log
 from polyseme.meanings.edit_log import NAME, append_edit, read_edits
 from polyseme.meanings.edits import (
     Edit,

@@ -11,7 +11,7 @@ from required import need_package
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.export import check_format, columns_of, guarded, write_uses
+from polyseme.meanings.export import UseTable, check_format, guarded, write_uses
 from polyseme.meanings.uses import Uses, find_uses
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "=cmd|' /C calc'!A0"]
@@ -33,7 +33,7 @@ def uses_with(*values: str) -> Uses:
 def test_a_row_for_each_use_with_all_metadata(tmp_path: Path, name: str, delimiter: str) -> None:
     documents = [("The river bank , open .", {"year": "1850"}), ("bank", {})]
     uses = find_uses(make_corpus(tmp_path, documents, meta=["year"]), "bank")
-    write_uses(uses, tmp_path / name)
+    write_uses(UseTable(uses), tmp_path / name)
     header, first, second = read(tmp_path / name, delimiter)
     assert header == [*("left", "form", "right", "text", "begin", "end"),
                       *("sentence_id", "document", "year")]  # fmt: skip
@@ -45,7 +45,7 @@ def test_a_row_for_each_use_with_all_metadata(tmp_path: Path, name: str, delimit
 
 def test_a_column_called_like_one_of_ours_is_renamed() -> None:
     uses = Uses.of([["bank"]], [(0, 1)], {"left": ["x"]})
-    assert columns_of(uses)[-2:] == ["document", "left_"]
+    assert UseTable(uses).columns[-2:] == ["document", "left_"]
 
 
 @pytest.mark.parametrize("value", FORMULAS)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from polyseme.senses import search
 
 from meanings.making import make_corpus, make_novels
 from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
+from polyseme.meanings import search
 from polyseme.meanings.query import Query
 from polyseme.meanings.uses import Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
