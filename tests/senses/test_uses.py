@@ -90,7 +90,7 @@ def test_conditions_choose_sentences_by_their_metadata(novels: Corpus) -> None:
 def test_no_use_with_this_metadata_is_no_error(novels: Corpus) -> None:
     uses = find_uses(novels, "bank", where=["year>2000"])
     assert len(uses) == 0
-    assert list(uses) == uses.sentences() == uses.metadata("year") == []
+    assert [*uses, *uses.sentences(), *uses.metadata("year")] == []
     assert uses.spans.shape == (0, 2)
     assert "0 uses" in repr(uses)
     assert "0" in uses._repr_html_()
