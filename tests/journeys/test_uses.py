@@ -61,7 +61,7 @@ def test_frequencies_and_dispersion_are_shown(novels: Path) -> None:
     ("words", "code", "told"),
     [
         (("bnak",), 66, "bank"),
-        (("bank", "--where", "yaer<1860"), 2, "document, year, author"),
+        (("bank", "--where", "date<1860"), 2, "document, year, author"),
         (("bank", "--where", "1860"), 2, "year<1860"),
         (("bank", "--sort", "up"), 2, "left, right"),
         (("bank", "--by", "up"), 2, "document, year, author"),

@@ -91,7 +91,7 @@ def test_control_characters_are_shown() -> None:
 
 @given(
     st.lists(
-        st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30), max_size=8
+        st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30), max_size=8
     ),
     st.integers(0, 7),
     st.integers(0, 100),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from meanings.making import make_corpus, make_novels
-from polyseme.meanings.frequencies import Frequency, count_words_by, dispersion, frequencies
+from polyseme.meanings.frequencies import Frequency, Sizes, count_words_by, dispersion, frequencies
 from polyseme.meanings.query import Comparison
 from polyseme.meanings.uses import Uses, find_uses
 from polyseme.text import shards
@@ -44,7 +44,7 @@ def test_dispersion_is_nothing_where_each_document_has_its_share() -> None:
 
 
 def test_dispersion_is_near_one_where_one_document_has_all() -> None:
-    sizes = {str(number): 1 for number in range(100)}
+    sizes: Sizes = {str(number): 1 for number in range(100)}
     assert dispersion(uses_in("5", "5", "5"), sizes) == pytest.approx(0.99)
 
 

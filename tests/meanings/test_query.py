@@ -191,5 +191,5 @@ def test_any_text_is_a_condition_or_refused(text: str) -> None:
 
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     Comparison.parse("year<1").check_column(["document", "year"])
-    with pytest.raises(ConfigError, match=r"no column 'yaer'.*document, year"):
-        Comparison.parse("yaer<1").check_column(["document", "year"])
+    with pytest.raises(ConfigError, match=r"no column 'date'.*document, year"):
+        Comparison.parse("date<1").check_column(["document", "year"])

@@ -68,6 +68,8 @@ def test_a_term_of_several_words_is_found_within_a_sentence_only(tmp_path: Path)
     assert find_uses(corpus, "bank on the").spans.tolist() == [[0, 3]]
     with pytest.raises(InputError, match="no use of 'bank river'"):
         find_uses(corpus, "bank river")
+    with pytest.raises(InputError, match="no use of 'bank bank'"):
+        find_uses(corpus, "bank bank")  # the last word of a sentence, and the first of the next
 
 
 def test_terms_may_overlap_and_none_is_found_twice(tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_conditions_choose_sentences_by_their_metadata(novels: Corpus) -> None:
 def test_no_use_with_this_metadata_is_no_error(novels: Corpus) -> None:
     uses = find_uses(novels, "bank", where=["year>2000"])
     assert len(uses) == 0
-    assert list(uses) == uses.sentences() == uses.metadata("year") == []
+    assert [*uses, *uses.sentences(), *uses.metadata("year")] == []
     assert uses.spans.shape == (0, 2)
     assert "0 uses" in repr(uses)
     assert "0" in uses._repr_html_()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 
 from polyseme.config import Settings
@@ -142,7 +142,7 @@ class _Lines:
 
     uses: "Uses"
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: object, options: ConsoleOptions) -> RenderResult:
         del console
         from polyseme.meanings.concordance import kwic_lines
 

@@ -55,8 +55,8 @@ def _row(use: "Use") -> list[Cell]:
     begin = use.starts[use.begin]
     end = use.starts[use.end - 1] + len(use.words[use.end - 1])
     left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
-    ours = [left, use.form, right, use.text, begin, end, use.sentence_id, use.document]
-    return [*ours, *use.metadata.values()]
+    place = (begin, end, use.sentence_id, use.document)
+    return [left, use.form, right, use.text, *place, *use.metadata.values()]
 
 
 def to_pandas(table: UseTable) -> "pandas.DataFrame":

@@ -148,7 +148,7 @@ class _RowGroup:
         In order, each once; uses may overlap.
         """
         found = [self._uses_of(term) for term in terms]
-        return np.unique(np.concatenate(found), axis=0)
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0)
 
     def _uses_of(self, term: Term) -> Integers:
         codes = self.words.indices.to_numpy()
@@ -173,8 +173,9 @@ class _RowGroup:
         rows, numbers = np.unique(uses[:, 0], return_inverse=True)
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         places = [np.full(len(rows), number) for number in self.place]
-        sentences = [np.arange(*self.offsets[row : row + 2]) for row in rows]
-        codes = self.words.indices.to_numpy()[np.concatenate(sentences)]
+        # Each sentence's words one after another: where it begins, and how far into it.
+        begins = np.repeat(self.offsets[rows] - (np.cumsum(lengths) - lengths), lengths)
+        codes = self.words.indices.to_numpy()[begins + np.arange(len(begins))]
         used, codes = np.unique(codes, return_inverse=True)
         return _Found(
             places=np.stack([*places, rows], axis=1),
