@@ -141,7 +141,8 @@ def variants(described: Described, random: Described) -> dict[str, Floats]:
     found = {f"layer {n}": unit_length(layer) for n, layer in enumerate(described.layers)}
     found["random weights, top layer"] = unit_length(random.layers[-1])
     found["bag"] = centred(described.features.bag)
-    found["context"] = centred(described.features.context)
+    found["context"] = unit_length(described.features.context)
+    found["context, centred"] = centred(described.features.context)
     if described.features.substitutes is not None:
         found["all three"] = join_views(described.features)
     return found

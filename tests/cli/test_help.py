@@ -75,8 +75,9 @@ def test_commands_are_listed_in_working_order_under_headings(
         elif line.startswith("│ ") and line[2] not in " -":
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
-    order = "prepare inspect plan pretrain evaluate score embed vectors uses train predict compare"
-    assert listed == [*order.split(), "convert"]
+    order = "prepare inspect plan pretrain evaluate score embed vectors"
+    meanings = "uses senses change substitutes"
+    assert listed == [*order.split(), *meanings.split(), "train", "predict", "compare", "convert"]
 
 
 def test_every_file_of_a_command_is_listed() -> None:

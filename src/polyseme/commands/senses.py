@@ -23,6 +23,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
@@ -31,9 +32,7 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.named_groups import NamedGroup, Senses
-
-_LINE = 36  # characters on either side of the word
+    from polyseme.meanings.named_groups import Senses
 
 
 class SensesConfig(Settings):
@@ -114,26 +113,11 @@ def show(result: SensesResult) -> RenderableType:
         table.add_row(*figures, f"{group.stability:.2f}", PrintableText(group.name))
     title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
     parts: list[RenderableType] = [titled(title, table)]
-    parts += [_lines(senses, group, config.lines) for group in senses.groups if config.lines]
+    for group in senses.groups if config.lines else ():
+        lines = senses.grouping.most_typical(group.number - 1, config.lines)
+        parts += [on_one_line(f"Group {group.number}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     parts.append(PrintableText(f"Took {duration(result.seconds)}."))
     return Group(*parts)
-
-
-def _lines(senses: "Senses", group: "NamedGroup", number: int) -> RenderableType:
-    """Typical uses, the word in the middle."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True, width=_LINE, overflow="ellipsis")
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, width=_LINE, overflow="ellipsis")
-    for use in senses.lines(group.number, number):
-        begin = use.starts[use.begin]
-        left, right = use.text[:begin], use.text[begin + len(use.form) :]
-        table.add_row(
-            PrintableText(left[-_LINE:].lstrip()),
-            PrintableText(use.form, "bold"),
-            PrintableText(right[:_LINE].strip()),
-        )
-    return titled(f"Group {group.number}", table)

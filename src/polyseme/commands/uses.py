@@ -118,7 +118,7 @@ def _count(
 def show(result: UsesResult) -> RenderableType:
     """Lines, then the table of frequencies; every cut is told."""
     shown = min(result.lines, len(result.uses))
-    parts: list[RenderableType] = [_Lines(result.uses[:shown])] if shown else []
+    parts: list[RenderableType] = [UseLines(result.uses[:shown])] if shown else []
     parts.append(PrintableText(_how_many(result, shown)))
     if result.column:
         parts += [_frequencies(result), PrintableText(_evenness(result))]
@@ -137,7 +137,7 @@ def _how_many(result: UsesResult, shown: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class UseLines:
     """Lines as wide as the terminal."""
 
     uses: "Uses"
