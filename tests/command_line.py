@@ -1,8 +1,8 @@
 """The command as a user runs it: words in, exit code and what it printed out.
 
 `polyseme` runs it in this process, which has loaded torch already: a process of its own takes
-seconds to do so. `polyseme_process` is for what only a process shows: how it starts, how it ends, how
-quick it is. tests/journeys/test_processes.py starts every command so.
+seconds to do so. `polyseme_process` is for what only a process shows: how it starts, how it ends,
+how quick it is. tests/journeys/test_every_command.py starts every command so.
 """
 
 import contextlib
@@ -65,8 +65,7 @@ def _exit_code(argv: list[str]) -> int:
     try:
         main()
     except SystemExit as ended:
-        assert ended.code is None or isinstance(ended.code, int)
-        return ended.code or 0
+        return int(ended.code or 0)
     finally:
         sys.argv = before
     raise AssertionError("the command line always ends by an exit code")
@@ -95,7 +94,7 @@ def _printing_to(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
 
 def _stream(descriptor: int) -> io.TextIOWrapper:
     """Never closed: a library that is loaded meanwhile may keep it, to log to."""
-    return open(descriptor, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    return open(descriptor, "w", encoding="utf-8", closefd=False)
 
 
 def _text(file: IO[bytes]) -> str:
