@@ -67,9 +67,12 @@ def test_an_outline_of_many_labels_is_built_in_no_time() -> None:
     family = Tagging(TaggingConfig(), labels=Labels(tuple(f"B-{n}" for n in range(MAX_TAGS))))
     with torch.device("meta"):
         family.network(InputDims(3))  # torch loads what it needs for this
-        begin = time.process_time()
-        network = family.network(InputDims(3))
-    assert time.process_time() - begin < 1  # all pairs of labels would take ten seconds
+        seconds = []
+        for _ in range(3):  # the best: a collection of garbage may fall into any of them
+            begin = time.process_time()
+            network = family.network(InputDims(3))
+            seconds.append(time.process_time() - begin)
+    assert min(seconds) < 1  # all pairs of labels would take ten seconds
     assert network.crf.pair.shape == (MAX_TAGS, MAX_TAGS)
 
 
