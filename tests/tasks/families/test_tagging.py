@@ -10,7 +10,8 @@ from polyseme.tasks.embeddings.features import InputDims
 from polyseme.tasks.families.labels import Labels
 from polyseme.tasks.families.layers import ContextConfig
 from polyseme.tasks.families.tagging import MAX_TAGS, Tagged, Tagging, TaggingConfig
-from polyseme.tasks.spans import Scheme, is_allowed
+from polyseme.tasks.spans import Scheme
+from tasks.rules import is_allowed
 
 LABELS = ("B-x", "B-y", "I-x", "I-y", "O")
 
