@@ -13,7 +13,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -113,12 +112,6 @@ def bring_models(folder: Path, root: Path = ROOT) -> None:
         shutil.copytree(root / "models", folder / "models")
 
 
-def each(pages: Iterable[str]) -> pytest.MarkDecorator:
-    """A test for each page, which may be run beside those of the others."""
-    groups = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in pages]
-    return pytest.mark.parametrize("name", groups)
-
-
 def run_page(name: str, commands: list[Command], folder: Path) -> None:
     """Run a page's commands in an empty folder, and compare what they print."""
     if os.name == "nt":
@@ -137,7 +130,7 @@ def run_page(name: str, commands: list[Command], folder: Path) -> None:
         assert missing is None, f"not printed: {missing}\n{story}"
 
 
-@each(PAGES)
+@pytest.mark.parametrize("name", PAGES)
 def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     if name in NEEDED:
@@ -147,7 +140,7 @@ def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@each(NEEDED)
+@pytest.mark.parametrize("name", NEEDED)
 def test_training_as_long_as_the_page_says_prints_the_same(name: str, tmp_path: Path) -> None:
     run_page(name, commands_of((ROOT / name).read_text(encoding="utf-8")), tmp_path)
 

@@ -58,9 +58,7 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in PAGES]
-)
+@pytest.mark.parametrize("name", PAGES)
 def test_the_steps_of_the_page_can_be_carried_out(name: str, tmp_path: Path) -> None:
     page = (ROOT / f"docs/how-to/{name}.md").read_text(encoding="utf-8")
     printed = carry_out(page, tmp_path)
