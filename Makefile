@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
 # One thread a process: threads of two processes on two cores wait for each other.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS)
 BIN := $(VENV)/bin
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts

@@ -1,15 +1,125 @@
-"""The command as a user runs it, in a process of its own."""
+"""The command as a user runs it: words in, exit code and what it printed out.
 
+`polyseme` runs it in this process, which has loaded torch already: a process of its own takes
+seconds to do so. `polyseme_process` is for what only a process shows: how it starts, how it ends,
+how quick it is. tests/journeys/test_every_command.py starts every command so.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import signal
 import subprocess
 import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
+from unittest.mock import patch
+
+import torch
+
+from polyseme.cli.app import main
+
+Done = subprocess.CompletedProcess[str]
 
 
-def polyseme(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run `polyseme` with these words; it must end with this exit code."""
+def polyseme_process(*words: str | Path, code: int = 0) -> Done:
+    """Run `polyseme` in a process of its own; it must end with this exit code."""
     command = [sys.executable, "-m", "polyseme", *map(str, words)]
     result = subprocess.run(
         command, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False
     )
     assert result.returncode == code, result.stdout + result.stderr
     return result
+
+
+def polyseme(
+    *words: str | Path,
+    code: int | None = 0,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    together: bool = False,
+) -> Done:
+    """Run `polyseme` in this process; it must end with this exit code, unless that is None.
+
+    `environment` is added to this process's own. `together` puts standard error into `stdout`, in
+    the order in which they were written.
+    """
+    argv = ["polyseme", *map(str, words)]
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
+        err = out if together else stack.enter_context(tempfile.TemporaryFile("a+b", buffering=0))
+        with _as_a_new_process(cwd or Path.cwd(), environment or {}), _printing_to(out, err):
+            ended = _exit_code(argv)
+        printed, complained = _text(out), "" if together else _text(err)
+    assert code is None or ended == code, printed + complained
+    return Done(argv, ended, printed, complained)
+
+
+def _exit_code(argv: list[str]) -> int:
+    before = sys.argv
+    sys.argv = argv
+    try:
+        main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    finally:
+        sys.argv = before
+    raise AssertionError("the command line always ends by an exit code")
+
+
+@contextlib.contextmanager
+def _printing_to(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
+    """Both streams into files, also what libraries and child processes print."""
+    streams = sys.stdout, sys.stderr
+    kept = os.dup(1), os.dup(2)
+    for stream in streams:
+        stream.flush()
+    try:
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        sys.stdout, sys.stderr = _stream(1), _stream(2)
+        yield
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        sys.stdout, sys.stderr = streams
+        for number, descriptor in zip(kept, (1, 2), strict=True):
+            os.dup2(number, descriptor)
+            os.close(number)
+
+
+def _stream(descriptor: int) -> io.TextIOWrapper:
+    """Never closed: a library that is loaded meanwhile may keep it, to log to."""
+    return open(descriptor, "w", encoding="utf-8", closefd=False)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8").replace("\r\n", "\n")
+
+
+@contextlib.contextmanager
+def _as_a_new_process(cwd: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """With what a new process begins with; whatever is changed meanwhile is put back."""
+    root, threads = logging.getLogger(), torch.get_num_threads()
+    handlers, level, disabled = root.handlers, root.level, root.manager.disable
+    listeners = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    with contextlib.chdir(cwd), patch.dict(os.environ, environment), warnings.catch_warnings():
+        warnings.resetwarnings()  # those of pytest are errors, those of a user are shown
+        for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", kind)
+        root.handlers = []
+        try:
+            yield
+        finally:
+            root.handlers, root.manager.disable = handlers, disabled
+            root.setLevel(level)
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+            for number, listener in listeners.items():
+                if signal.getsignal(number) is not listener:
+                    signal.signal(number, listener)

@@ -1,12 +1,12 @@
-"""On several processes (`pytest -n 2`), the tests of a file stay together, as fixtures are made for
-a file; so do all that start a cluster, as two clusters would see each other's ports. What a test
-is marked to need is looked for before it runs."""
+"""Several processes (`pytest -n 2`) share the tests as `groups.py` says. What a test is marked to
+need is looked for before it runs."""
 
 import shutil
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import required
+from groups import group_of, turn_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,10 +25,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(copy, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Not `--dist loadgroup`: with pytest 9.2 its groups are lost without a word."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False  # not by the number of tests, which says little
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = group_of  # type: ignore[method-assign]
+    return scheduler
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        name = "cluster" if item.get_closest_marker("cluster") else item.path.name
-        item.add_marker(pytest.mark.xdist_group(name))
+        starts_one = item.get_closest_marker("cluster") is not None
+        assert starts_one == (group_of(item.nodeid) == "cluster"), f"see groups.py: {item.nodeid}"
+    items.sort(key=lambda item: turn_of(item.nodeid))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,14 +3,14 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import polyseme
+from command_line import polyseme, polyseme_process
 
 
 def test_help_answers_within_half_a_second() -> None:
     seconds = []
     for _ in range(5):
         began = time.monotonic()
-        polyseme("--help")
+        polyseme_process("--help")
         seconds.append(time.monotonic() - began)
     # The fastest: a busy machine slows any program down, only we can make all five slow.
     assert min(seconds) < 0.5, f"median {statistics.median(seconds):.2f} s"

@@ -42,8 +42,8 @@ class Case:
         return build(EmbedConfig, values | own)
 
 
-def make_case(folder: Path, lines: int = 300) -> Case:
-    """Sentences of different lengths, some with a word spelt like no other."""
+def make_case(folder: Path, lines: int = 300, shard_bytes: int = 1 << 12) -> Case:
+    """Sentences of different lengths, each with a word that no other has."""
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / "text.txt"
     rows = [
@@ -52,7 +52,7 @@ def make_case(folder: Path, lines: int = 300) -> Case:
         for number in range(lines)
     ]
     text.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    corpus = {"language": "en", "layout": "lines", "held_out": 0.1, "shard_bytes": 1 << 12}
+    corpus = {"language": "en", "layout": "lines", "held_out": 0.1, "shard_bytes": shard_bytes}
     values = {
         "inputs": [str(text)],
         "out": folder / "corpus",

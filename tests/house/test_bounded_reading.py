@@ -72,15 +72,14 @@ def reads(text: str) -> Iterator[str]:
             yield called
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_every_file_is_read_through_a_bounded_reader(path: Path) -> None:
-    allowed = MAY.get(path.relative_to(PACKAGE).as_posix(), set())
-    assert set(reads(path.read_text(encoding="utf-8"))) <= allowed
-
-
-def test_what_may_read_by_itself_still_does() -> None:
-    for name, allowed in MAY.items():
-        assert set(reads((PACKAGE / name).read_text(encoding="utf-8"))) == allowed, name
+def test_every_file_is_read_through_a_bounded_reader() -> None:
+    assert len(FILES) > 200
+    found = {
+        path.relative_to(PACKAGE).as_posix(): set(reads(path.read_text(encoding="utf-8")))
+        for path in FILES
+    }
+    # What may read by itself still does: the list names nothing that is gone.
+    assert {name: calls for name, calls in found.items() if calls} == MAY
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def _faults_of(node: ast.AST) -> Iterator[str]:
             yield name  # given another name, it would be called unseen
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_no_file_runs_or_unpacks_what_it_reads(path: Path) -> None:
-    assert faults(path.read_text(encoding="utf-8")) == []
+def test_no_file_runs_or_unpacks_what_it_reads() -> None:
+    assert len(FILES) > 200
+    found = {str(path): faults(path.read_text(encoding="utf-8")) for path in FILES}
+    assert {path: each for path, each in found.items() if each} == {}
 
 
 @pytest.mark.parametrize(

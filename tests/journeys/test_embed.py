@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from command_line import polyseme
+from command_line import Done, polyseme
 from embedding.bulk_cases import Case, make_case
 
 
@@ -17,12 +17,19 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     return make_case(Path(tmp_path_factory.mktemp("journey")))
 
 
-def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, tmp_path: Path) -> None:
-    out = tmp_path / "v"
+@pytest.fixture(scope="module")
+def vectors(case: Case, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """A corpus embedded in this process; the last word of the command is the folder."""
+    out = tmp_path_factory.mktemp("vectors") / "v"
+    words = ("--layers", "top", "--workers", "1", "--out", out)
+    return polyseme("embed", case.model, case.corpus.folder, *words)
+
+
+def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, vectors: Done) -> None:
+    out = vectors.args[-1]
     words = case.corpus.read_stats["words"]
-    shown = polyseme("embed", case.model, case.corpus.folder, "--layers", "top", "--out", out)
-    assert f"{words:,}" in shown.stdout
-    assert "vectors info" in shown.stdout
+    assert f"{words:,}" in vectors.stdout
+    assert "vectors info" in vectors.stdout
     shown = polyseme("vectors", "info", out, "--verify")
     assert "are as they were written" in " ".join(shown.stdout.split())
     query = f"SELECT count(*), min(len(vector)), max(len(vector)) FROM '{out}/vectors/*.parquet'"
@@ -30,9 +37,8 @@ def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, tmp_
         assert database.execute(query).fetchall() == [(words, 32, 32)]
 
 
-def test_damage_is_found(case: Case, tmp_path: Path) -> None:
-    out = tmp_path / "v"
-    polyseme("embed", case.model, case.corpus.folder, "--layers", "top", "--out", out)
+def test_damage_is_found(vectors: Done, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(vectors.args[-1], tmp_path / "v"))
     victim = next((out / "vectors").iterdir())
     victim.write_bytes(victim.read_bytes()[:-1])
     shown = polyseme("vectors", "info", out, "--verify", code=65)
@@ -50,9 +56,8 @@ def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
     assert "holds a corpus, not a folder of vectors" in " ".join(shown.stderr.split())
 
 
-def test_the_how_to_page_runs_as_it_stands(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_how_to_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = make_case(tmp_path / "made", shard_bytes=1 << 20)  # one shard: done in this process
     page = Path(__file__).parents[2] / "docs/how-to/embed-a-corpus.md"
     text = page.read_text(encoding="utf-8")
     shutil.copytree(case.model, tmp_path / "models/en")

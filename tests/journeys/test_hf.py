@@ -174,8 +174,8 @@ def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:
 
 
 def test_the_command_line_takes_its_name(made: Made, tmp_path: Path) -> None:
-    words = (made.name, made.case.corpus.folder, "--layers", "top", "--out", tmp_path / "v")
-    shown = command_line("embed", *words)
+    words = (made.name, made.case.corpus.folder, "--layers", "top", "--workers", "2")
+    shown = command_line("embed", *words, "--out", tmp_path / "v")
     assert "polyseme vectors info" in " ".join(shown.stdout.split())
     assert "Loading" not in shown.stderr
     assert VectorFolder.open(tmp_path / "v").manifest["dim"] == 24

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import polyseme
+from command_line import polyseme_process as polyseme
 from executors.jobs import forge_receipt, hashes
 
 from polyseme.errors import PolysemeError

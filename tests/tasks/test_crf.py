@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from polyseme.tasks.crf import Crf
-from polyseme.tasks.spans import Transitions, is_allowed, transitions
+from polyseme.tasks.spans import Transitions, transitions
+from tasks.rules import is_allowed
 
 LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 RULES = transitions(LABELS, "bio")
@@ -59,14 +60,15 @@ def test_sum_best_and_marginals_are_those_of_all_sequences(
         torch.tensor(list(scores.values()), dtype=torch.float64),
     )
 
-    total = crf.log_partition(emissions, mask)
-    assert total.item() == pytest.approx(values.logsumexp(0).item())
+    loss = crf(emissions, ids[:1], mask)  # -log p of the first: the sum without its own score
+    assert loss.item() == pytest.approx((values.logsumexp(0) - values[0]).item())
 
     labels, value = crf.decode(emissions, mask)
     assert value.item() == pytest.approx(values.max().item())
     assert tuple(labels[0].tolist()) == max(scores, key=lambda key: scores[key])
 
-    (marginals,) = torch.autograd.grad(total.sum(), emissions)
+    (gradient,) = torch.autograd.grad(loss.sum(), emissions)
+    marginals = gradient + torch.nn.functional.one_hot(ids[:1], K)
     shares = values.softmax(0)
     expected = torch.stack([(shares[:, None] * (ids == k)).sum(0) for k in range(K)], dim=1)
     assert torch.allclose(marginals[0], expected)
@@ -78,9 +80,11 @@ def test_emissions_hundreds_apart_are_summed_as_exactly(rules: Transitions | Non
     emissions = make_emissions(1, 4) * 50
     mask = torch.ones(1, 4, dtype=torch.bool)
     assert emissions.max() - emissions.min() > 300
-    values = torch.tensor(list(all_scores(crf, emissions[0], rules).values()), dtype=torch.float64)
-    total = crf.log_partition(emissions, mask)
-    assert total.item() == pytest.approx(values.logsumexp(0).item(), abs=1e-9)
+    scores = all_scores(crf, emissions[0], rules)
+    values = torch.tensor(list(scores.values()), dtype=torch.float64)
+    many = emissions.expand(len(scores), -1, -1), torch.tensor(list(scores))
+    found = crf(*many, mask.expand(len(scores), -1))
+    assert torch.allclose(found, values.logsumexp(0) - values, rtol=0, atol=1e-9)
 
 
 def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
@@ -89,7 +93,7 @@ def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
     crf = Crf(2, transitions(labels, "bio"))
     emissions = torch.tensor([[[0.0, 500.0]] * 5])
     mask = torch.ones(1, 5, dtype=torch.bool)
-    assert crf.log_partition(emissions, mask).item() == 0.0
+    assert crf(emissions, torch.zeros(1, 5, dtype=torch.long), mask).item() == 0.0
     assert crf.decode(emissions, mask)[0].tolist() == [[0] * 5]
 
 

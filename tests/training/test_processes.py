@@ -1,17 +1,17 @@
 """Several processes train as one does."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from polyseme.errors import ConfigError, TrainingStoppedError
 from polyseme.training.loop import train
 from polyseme.training.processes import process_group
 from training.toy import Toy, settings
-from training.toy_run import TESTS, SlowToy, command, run_together
+from training.toy_run import SlowToy, run_together
 
 
 def losses(folder: Path) -> list[float]:
@@ -56,15 +56,11 @@ def test_processes_decide_alike_and_draw_the_chance_that_one_would(tmp_path: Pat
     assert two == pytest.approx(one, rel=1e-5, nan_ok=True)
 
 
-def test_one_process_needs_no_distributed_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; import torch; "
-        "torch.distributed.init_process_group = None; "
-        "from training.toy_run import main; sys.exit(main(*sys.argv[1:]))"
-    )
-    line = command(tmp_path, steps=2)
-    done = subprocess.run([line[0], "-c", code, *line[3:]], cwd=TESTS, check=False)
-    assert done.returncode == 0
+def test_one_process_needs_no_distributed_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.distributed, "init_process_group", None)
+    assert train(Toy(), settings(2), tmp_path).steps == 2
 
 
 def test_a_device_that_is_not_there_is_named() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.errors import TrainingStoppedError
 from polyseme.training.loop import train
 from polyseme.training.signals import stop_signals
 from training.toy import Toy, saved_digests, settings
-from training.toy_run import TESTS, command
+from training.toy_run import TESTS, SlowToy, command
 
 
 def steps_logged(folder: Path) -> int:
@@ -60,10 +61,11 @@ def test_a_thread_can_train_too(tmp_path: Path) -> None:
 
 
 def test_measuring_left_undone_by_a_stop_is_made_up_for_once(tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(tmp_path, steps=20, evaluate_every=5, signal_at=10), cwd=TESTS, check=False
-    )
-    assert done.returncode == 143
+    toy = SlowToy()
+    toy.signal_at = 10
+    with pytest.raises(TrainingStoppedError) as stopped:
+        train(toy, settings(20, evaluate_every=5), tmp_path)
+    assert stopped.value.exit_code == 143
 
     def measured() -> list[int]:
         lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]

@@ -27,7 +27,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
 from polyseme.commands.vectors.info import summary
-from polyseme.config import Settings, build, differences, read_toml, to_toml
+from polyseme.config import Settings, build, to_toml
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
 from polyseme.embedding.settings import VectorsConfig
@@ -36,7 +36,6 @@ from polyseme.executors import ExecutorConfig, Receipt, run_job
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
-    WORK,
     describe_files,
     disk_faults_explained,
     make_output,
@@ -44,7 +43,7 @@ from polyseme.storage.files import (
     sha256_of,
     write_text,
 )
-from polyseme.storage.folders import CONFIG, MANIFEST, write_manifest
+from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 
@@ -157,22 +156,16 @@ def _with_words_file(config: EmbedConfig) -> VectorsConfig:
 
 
 def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
-    """Refuse to write over something made with other settings, or over something not ours."""
-    path = config.out / CONFIG
-    if not path.is_file():
-        others = {other.name for other in config.out.iterdir()} - {".lock", WORK, PREPARED}
-        if others:
-            raise VectorsError(
-                f"{config.out} holds other things ({', '.join(sorted(others)[:3])}). "
-                "Choose a new or empty folder for --out."
-            )
-        return
-    before = build(VectorsConfig, read_toml(path).get("vectors", {}))
-    if before == chosen or config.replace:
-        return
-    raise VectorsError(
-        f"{config.out} was made with other settings: {differences(before, chosen)}. "
-        "Choose another --out, or add --replace to make them again."
+    """Refuse to write over vectors of other settings, or over something not ours."""
+    check_same_settings(
+        config.out,
+        chosen,
+        table="vectors",
+        error=VectorsError,
+        refusal="was made with other settings: {}. Choose another --out, or add --replace to "
+        "make them again.",
+        may_differ=config.replace,
+        besides=frozenset({PREPARED}),
     )
 
 

@@ -22,19 +22,18 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings, build, differences, read_toml, to_toml
+from polyseme.config import Settings, to_toml
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
-    WORK,
     describe_files,
     disk_faults_explained,
     make_output,
     write_text,
 )
-from polyseme.storage.folders import CONFIG, MANIFEST, write_manifest
+from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
@@ -165,23 +164,16 @@ def _log_sources(found: FoundSources, notices: list[str], progress: Progress) ->
 
 
 def _check_folder(config: PrepareConfig) -> None:
-    """Refuse to write over something made with other settings, or over something not ours."""
-    path = config.out / CONFIG
-    if not path.is_file():
-        others = {other.name for other in config.out.iterdir()} - {".lock", WORK}
-        if others:
-            raise CorpusError(
-                f"{config.out} holds other things ({', '.join(sorted(others)[:3])}). "
-                "Choose a new or empty folder for --out."
-            )
-        return
-    before = build(CorpusConfig, read_toml(path).get("corpus", {}))
+    """Refuse to write over a corpus of other settings, or over something not ours."""
     has_shards = any((config.out / "receipts").glob("*.json"))
-    if before == config.corpus or not has_shards or config.replace:
-        return
-    raise CorpusError(
-        f"{config.out} was prepared with other settings: {differences(before, config.corpus)}. "
-        "Choose another --out, or add --replace to make it again."
+    check_same_settings(
+        config.out,
+        config.corpus,
+        table="corpus",
+        error=CorpusError,
+        refusal="was prepared with other settings: {}. Choose another --out, or add --replace to "
+        "make it again.",
+        may_differ=config.replace or not has_shards,
     )
 
 

@@ -54,14 +54,14 @@ class Component:
         documents = iter(documents)
         while some := list(islice(documents, batch_size)):
             sentences = [words for document in some for words in _sentences(document)]
-            spelt = ([self._spell(word) for word in words] for words in sentences)
-            found = self.embedder.embed(spelt, layers=self.layers)
+            texts = ([self._normalized(word) for word in words] for words in sentences)
+            found = self.embedder.embed(texts, layers=self.layers)
             for words, embedded in zip(sentences, found, strict=True):
                 for place, word in enumerate(words):
                     word._.set(NAME, embedded.vectors[..., place, :])
             yield from some
 
-    def _spell(self, word: Any) -> str:
+    def _normalized(self, word: Any) -> str:
         """As the model's corpus would have it: normalized, and in its script."""
         return self.embedder.normalize(word.text) if self.embedder.segmenter else str(word.text)
 

@@ -24,7 +24,7 @@ from polyseme.model import Model
 
 @dataclass(frozen=True, eq=False)
 class RecurrentState:
-    """What each row hands on to the next batch: for each layer, hidden (S, R, P), cell (S, R, H).
+    """What each row passes on to the next batch: for each layer, hidden (S, R, P), cell (S, R, H).
 
     R is the number of rows of the largest batch so far. Never changed once made.
     """

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from polyseme.embedding.corpus_parts import CorpusSentence
 from polyseme.embedding.output import is_finite
 from polyseme.errors import VectorsError
+from polyseme.storage.parquet_writer import ParquetOutput
 
 VectorArray = npt.NDArray[Any]
 # Words in a row group: 6 MB a column at 384 dimensions of float16; a reader skips by the group.
@@ -59,11 +59,8 @@ class ParquetWriter:
                 *(pa.field(name, vector, nullable=False) for name in columns),
             ]
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # A Python file, not a path: a full disk then comes as an OSError with its number.
-        self._file = path.open("wb")
-        self._writer = pq.ParquetWriter(
-            self._file,
+        self._output = ParquetOutput(
+            path,
             self._schema,
             compression=dict.fromkeys(_KEYS, "zstd"),
             use_dictionary=["sentence_id", "document", "word"],
@@ -81,8 +78,7 @@ class ParquetWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Closed even after an error, and before its file: see `text/shards.py`.
-        with self._file, self._writer:
+        with self._output:
             if kind is None:
                 self._flush()
 
@@ -115,6 +111,6 @@ class ParquetWriter:
         vectors = np.concatenate(self._vectors, axis=1)  # (L, words, D)
         for layer, kind in zip(vectors, self._schema.types[len(_KEYS) :], strict=True):
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(layer.reshape(-1)), type=kind))
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._output.write(arrays)
         self._keys = [[] for _ in _KEYS]
         self._vectors = []

@@ -47,8 +47,3 @@ def to_our_gates(blocks: Floats, order: Sequence[int]) -> Floats:
 def from_our_gates(blocks: Floats, order: Sequence[int]) -> Floats:
     """What `to_our_gates` did, undone."""
     return to_our_gates(blocks, [order.index(n) for n in range(4)])
-
-
-def count_numbers(shapes: Shapes) -> int:
-    """How many numbers tensors of these shapes hold."""
-    return sum(int(np.prod(shape, dtype=object)) for shape in shapes.values())

@@ -15,9 +15,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from polyseme.config import Settings, build, differences, read_toml
 from polyseme.errors import ModelError, PolysemeError
 from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, read_json
-from polyseme.storage.files import canonical_json, is_as_written, write_text
+from polyseme.storage.files import WORK, canonical_json, is_as_written, write_text
 from polyseme.storage.shapes import FileInfo, check_shape
 
 MANIFEST = "manifest.json"
@@ -143,6 +144,35 @@ class ArtifactType:
             f"{folder / MANIFEST} is damaged, or is not that of {_ARTICLES[self.name]}: {reason}. "
             f"{self.remedy}"
         )
+
+
+def check_same_settings(
+    folder: Path,
+    settings: Settings,
+    *,
+    table: str,
+    error: type[PolysemeError],
+    refusal: str,
+    may_differ: bool,
+    besides: frozenset[str] = frozenset(),
+) -> None:
+    """Refuse to write over something made with other settings, or over something not ours.
+
+    `table`: the settings in CONFIG. `refusal`: how it is said that they differ, with {} for where.
+    `besides`: what may be there before CONFIG is.
+    """
+    path = folder / CONFIG
+    if not path.is_file():
+        others = {other.name for other in folder.iterdir()} - {".lock", WORK} - besides
+        if others:
+            raise error(
+                f"{folder} holds other things ({', '.join(sorted(others)[:3])}). "
+                "Choose a new or empty folder for --out."
+            )
+        return
+    before = build(type(settings), read_toml(path).get(table, {}))
+    if before != settings and not may_differ:
+        raise error(f"{folder} {refusal.format(differences(before, settings))}")
 
 
 def write_manifest(

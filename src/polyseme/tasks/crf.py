@@ -57,21 +57,6 @@ class Crf(nn.Module):
             losses = _log_partition(real, mask, scores) - _score(real, labels, mask, scores)
             return losses.to(_result_type(emissions))
 
-    def log_partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, K), (B, T) -> (B,): log of the sum over all label sequences.
-
-        Its gradient by the emissions is the probability of each label at each word.
-        """
-        with torch.autocast(emissions.device.type, enabled=False):
-            real = _real(emissions, mask)
-            return _log_partition(real, mask, self._scores(real)).to(_result_type(emissions))
-
-    def score(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-        """(B, T, K), (B, T), (B, T) -> (B,): the sum that log p(labels) starts from."""
-        with torch.autocast(emissions.device.type, enabled=False):
-            real = _real(emissions, mask)
-            return _score(real, labels, mask, self._scores(real)).to(_result_type(emissions))
-
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, K), (B, T) -> (B, T), (B,): the best labels, 0 at padding, and their score."""

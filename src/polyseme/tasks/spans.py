@@ -12,7 +12,6 @@ Labels without a kind (B, I, O) are spans of kind "", as in word segmentation. N
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from polyseme.errors import InputError
@@ -103,15 +102,6 @@ def transitions(labels: Sequence[str], scheme: Scheme) -> Transitions:
         start=tuple(_may_follow(_EDGE, part, scheme) for part in parts),
         stop=tuple(_may_follow(part, _EDGE, scheme) for part in parts),
         pair=tuple(tuple(_may_follow(a, b, scheme) for b in parts) for a in parts),
-    )
-
-
-def is_allowed(labels: Sequence[str], scheme: Scheme) -> bool:
-    """Whether a whole sentence's labels keep the scheme's rules."""
-    parts = [_EDGE, *map(_take_apart, labels), _EDGE]
-    known = {*_LETTERS[scheme], OUTSIDE}
-    return all(part.letter in known for part in parts) and all(
-        _may_follow(a, b, scheme) for a, b in pairwise(parts)
     )
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from polyseme.storage.parquet import ParquetReader
+from polyseme.storage.parquet_writer import ParquetOutput
 
 GROUP_COUNTS_SCHEMA = pa.schema(
     [
@@ -38,13 +38,8 @@ class GroupCountsWriter:
     """Collects the words of row groups and writes them out, sorted."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(exist_ok=True)
-        self._file = path.open("wb")  # see ShardWriter
-        self._writer = pq.ParquetWriter(
-            self._file,
-            GROUP_COUNTS_SCHEMA,
-            compression="zstd",
-            write_statistics=["word"],
+        self._output = ParquetOutput(
+            path, GROUP_COUNTS_SCHEMA, compression="zstd", write_statistics=["word"]
         )
         self._tables: list[Any] = []
         self._num_groups = self._num_rows = 0
@@ -58,7 +53,7 @@ class GroupCountsWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with self._file, self._writer:  # closed even after an error, see ShardWriter
+        with self._output:
             if kind is None:
                 self._flush()
 
@@ -76,9 +71,9 @@ class GroupCountsWriter:
     def _flush(self) -> None:
         if not self._tables:
             return
-        table = pa.concat_tables(self._tables)
         by_word = [("word", "ascending"), ("row_group", "ascending")]
-        self._writer.write_table(table.sort_by(by_word), row_group_size=_ROW_GROUP)
+        table = pa.concat_tables(self._tables).sort_by(by_word)
+        self._output.write(table.columns, rows=_ROW_GROUP)
         self._tables, self._num_rows = [], 0
 
 

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from polyseme.storage.parquet_writer import ParquetOutput
 from polyseme.text.group_counts import GroupCountsWriter
 
 # Sentences in a row group: some 250,000 words, 15 MB while being written.
@@ -45,11 +45,8 @@ class ShardWriter:
     ) -> None:
         self._schema = shard_schema(meta)
         self._counts = counts
-        path.parent.mkdir(exist_ok=True)
-        # A Python file, not a path: a full disk then comes as an OSError with its number.
-        self._file = path.open("wb")
-        self._writer = pq.ParquetWriter(
-            self._file,
+        self._output = ParquetOutput(
+            path,
             self._schema,
             compression="zstd",
             use_dictionary=["document", "words.list.element", *meta],
@@ -67,9 +64,7 @@ class ShardWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Closed even after an error, and before its file: left open, the writer would write to
-        # the closed file when it is deleted, which takes the whole process down.
-        with self._file, self._writer:
+        with self._output:
             if kind is None:
                 self._flush()
 
@@ -87,7 +82,7 @@ class ShardWriter:
             _encode(values, kind)
             for values, kind in zip(self._columns, self._schema.types, strict=True)
         ]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._output.write(arrays)
         if self._counts is not None:
             self._counts.add(arrays[self._schema.names.index("words")].values)
         self._columns = [[] for _ in self._schema]

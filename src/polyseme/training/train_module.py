@@ -5,7 +5,7 @@ the whole batch, so a loss is the same mean however many processes share the wor
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -31,9 +31,6 @@ class TrainBatch(Protocol):
 
     def to(self, device: str) -> "TrainBatch":
         """The same on another device."""
-
-
-AnyBatch = TypeVar("AnyBatch", bound=TrainBatch)
 
 
 class TrainModule(Protocol):

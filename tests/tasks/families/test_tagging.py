@@ -10,7 +10,8 @@ from polyseme.tasks.embeddings.features import InputDims
 from polyseme.tasks.families.labels import Labels
 from polyseme.tasks.families.layers import ContextConfig
 from polyseme.tasks.families.tagging import MAX_TAGS, Tagged, Tagging, TaggingConfig
-from polyseme.tasks.spans import Scheme, is_allowed
+from polyseme.tasks.spans import Scheme
+from tasks.rules import is_allowed
 
 LABELS = ("B-x", "B-y", "I-x", "I-y", "O")
 
@@ -67,9 +68,12 @@ def test_an_outline_of_many_labels_is_built_in_no_time() -> None:
     family = Tagging(TaggingConfig(), labels=Labels(tuple(f"B-{n}" for n in range(MAX_TAGS))))
     with torch.device("meta"):
         family.network(InputDims(3))  # torch loads what it needs for this
-        begin = time.process_time()
-        network = family.network(InputDims(3))
-    assert time.process_time() - begin < 1  # all pairs of labels would take ten seconds
+        seconds = []
+        for _ in range(3):  # the best: a collection of garbage may fall into any of them
+            begin = time.process_time()
+            network = family.network(InputDims(3))
+            seconds.append(time.process_time() - begin)
+    assert min(seconds) < 1  # all pairs of labels would take ten seconds
     assert network.crf.pair.shape == (MAX_TAGS, MAX_TAGS)
 
 

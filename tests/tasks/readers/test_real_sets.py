@@ -16,8 +16,9 @@ from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import Loaded, load_examples, read_examples
-from polyseme.tasks.spans import Scheme, convert, find_spans, is_allowed
+from polyseme.tasks.spans import Scheme, convert, find_spans
 from tasks.readers.making import reader
+from tasks.rules import is_allowed
 
 ARCHIVES = Path(__file__).parents[4] / "shared" / "data" / "tasks"
 

@@ -78,7 +78,7 @@ class SubwordTokenizer:
         self._tokenizer = tokenizer
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        # A word that is spelt like a special token, such as [SEP], is a word.
+        # A word with the same characters as a special token, such as [SEP], is a word.
         tokenizer.encode_special_tokens = True
         self.max_tokens = max(1, max_tokens - int(tokenizer.num_special_tokens_to_add(False)))
         """Tokens that are read at once, special tokens not counted."""

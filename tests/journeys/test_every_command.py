@@ -1,0 +1,95 @@
+"""Every command in a process of its own, once: it starts, works, prints and ends.
+
+All else about a command is looked at in the tests' own process, which is quicker.
+"""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_line import polyseme, polyseme_process
+from legacy.published import GOLDEN, SETS
+from legacy.sandboxed import needs_sandbox
+from tasks.cases import make_task
+
+from polyseme.cli.verbs import all_verbs
+
+SHARDS = "--set corpus.shard_bytes=4096"
+QUICK = "--set training.epochs=1"
+COMMANDS = {
+    "prepare": (
+        "{text} --language en --workers 2 --set corpus.shard_bytes=4096 --out {out}",
+        "words",
+    ),
+    "inspect": ("{corpus}", "Most frequent words"),
+    "plan": ("{corpus} --preset elmo-teaching --hours 0.1", "words per second"),
+    "pretrain": ("{corpus} --preset elmo-teaching --steps 1 --out {out}", "polyseme evaluate"),
+    "evaluate": ("{trained}", "15 examples"),
+    "score": ("{model} 'word1 word2 .'", "word2"),
+    "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
+    "vectors info": ("{vectors} --verify", "as they were written"),
+    "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
+    "predict": ("{trained} 'word1 word10'", "word1"),
+    "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
+    "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
+    "convert export": ("{elmo} {out}", "model.hdf5"),
+}
+"""What follows the command's name, and what it prints."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the commands work on."""
+
+    text: Path
+    corpus: Path
+    model: Path
+    task: Path
+    trained: Path
+    vectors: Path
+    elmo: Path
+    weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("every")
+    case = make_task(folder)
+    made = Made(
+        text=folder / "made" / "text.txt",
+        corpus=folder / "made" / "corpus",
+        model=case.model,
+        task=case.task,
+        trained=folder / "names",
+        vectors=folder / "vectors",
+        elmo=folder / "elmo",
+    )
+    SETS["allennlp"].model().save(made.elmo, card="")
+    polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
+    top = ("--layers", "top", "--workers", "1")
+    polyseme("embed", made.model, made.corpus, *top, "--out", made.vectors)
+    return made
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[needs_sandbox] if name == "convert import" else [])
+        for name in COMMANDS
+    ],
+)
+def test_a_command_works_in_a_process_of_its_own(name: str, made: Made, tmp_path: Path) -> None:
+    words, printed = COMMANDS[name]
+    result = polyseme_process(
+        *name.split(), *shlex.split(words.format(**vars(made), out=tmp_path / "out"))
+    )
+    assert printed in " ".join(result.stdout.split())
+    assert "Traceback" not in result.stderr
+    assert "Warning" not in result.stderr
+
+
+def test_no_command_is_left_out() -> None:
+    verbs = [verb for verbs in all_verbs().values() for verb in verbs]
+    parts = {f"{verb.name} {part.name}" for verb in verbs for part in verb.parts}
+    assert set(COMMANDS) == parts | {verb.name for verb in verbs if not verb.parts}
