@@ -33,7 +33,7 @@ from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.measures import count_labels
 from polyseme.tasks.readers import load_examples
 from polyseme.tasks.readers.conllu import ConlluConfig
-from polyseme.tasks.readers.senses import SensesConfig
+from polyseme.tasks.readers.senses import SenseLabelsConfig
 
 Floats = npt.NDArray[np.float32]
 _EPOCHS, _BATCH, _RATE = 6, 512, 2e-3
@@ -81,8 +81,8 @@ def probe_senses(embedder: WordEmbedder, folder: Path) -> dict[str, float]:
     for path in sorted(folder.rglob("train.data.txt")):
         if "balanced" in path.as_posix():
             continue
-        train = load_examples(path, SensesConfig()).examples
-        test = load_examples(path.parent / "test.data.txt", SensesConfig()).examples
+        train = load_examples(path, SenseLabelsConfig()).examples
+        test = load_examples(path.parent / "test.data.txt", SenseLabelsConfig()).examples
         gold = [example.label for example in test if isinstance(example, Classified)]
         known = [example.label for example in train if isinstance(example, Classified)]
         common = Counter(known).most_common(1)[0][0]

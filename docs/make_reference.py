@@ -15,6 +15,7 @@ from typing import Any
 import annotated_types
 from pydantic.fields import FieldInfo
 
+from polyseme.commands.change import ChangeConfig
 from polyseme.commands.compare import CompareConfig
 from polyseme.commands.convert.export import ExportConfig
 from polyseme.commands.convert.import_ import ImportConfig
@@ -25,6 +26,8 @@ from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.score import ScoreConfig
+from polyseme.commands.senses import SensesConfig
+from polyseme.commands.substitutes import SubstitutesConfig
 from polyseme.commands.train import TrainConfig
 from polyseme.commands.uses import UsesConfig
 from polyseme.commands.vectors.info import VectorsInfoConfig
@@ -39,6 +42,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputCon
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.executors import ExecutorConfig
+from polyseme.meanings.settings import FindConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
@@ -71,7 +75,7 @@ from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
-from polyseme.tasks.readers.senses import SensesConfig
+from polyseme.tasks.readers.senses import SenseLabelsConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
@@ -178,6 +182,10 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
     ("polyseme uses", "", UsesConfig, "Top level of the file."),
+    ("polyseme senses", "", SensesConfig, "Top level of the file."),
+    ("polyseme change", "", ChangeConfig, "Top level of the file."),
+    ("polyseme substitutes", "", SubstitutesConfig, "Top level of the file."),
+    ("What to look for", "find.", FindConfig, "The table `[find]` of uses, senses and change."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
     ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
@@ -195,7 +203,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("labelled lines", LabelledConfig),
             ("trees", TreesConfig),
             ("segmented text", SegmentedConfig),
-            ("senses", SensesConfig),
+            ("senses", SenseLabelsConfig),
         )
     ),
     ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),

@@ -17,6 +17,8 @@ from polyseme.cli.verbs import all_verbs
 
 SHARDS = "--set corpus.shard_bytes=4096"
 QUICK = "--set training.epochs=1"
+NUMBERED = "--regex 'word[0-9]'"
+SIDES = "--before 'document<text.txt@2' --after 'document>=text.txt@2'"
 COMMANDS = {
     "prepare": (
         "{text} --language en --workers 2 --set corpus.shard_bytes=4096 --out {out}",
@@ -29,6 +31,13 @@ COMMANDS = {
     "score": ("{model} 'word1 word2 .'", "word2"),
     "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
     "vectors info": ("{vectors} --verify", "as they were written"),
+    "uses": ("word1 --in {corpus} --lines 2", "2 of "),
+    "senses": (f"{NUMBERED} --in {{corpus}} --model {{model}} --groups 2", "in 2 groups"),
+    "change": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} {SIDES}",
+        "chance",
+    ),
+    "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),

@@ -109,6 +109,15 @@ def test_uses_that_are_all_alike_are_one_group() -> None:
     assert np.isfinite(grouping.vectors).all()
 
 
+def test_substitutes_that_are_the_same_everywhere_tell_nothing() -> None:
+    features, gold = planted([60, 60])
+    same = np.tile(np.arange(10, dtype=np.int32), (120, 1))
+    grouping = group_uses(UseFeatures(features.context, features.bag, same))
+    assert agree(grouping.labels.tolist(), gold)
+    without = group_uses(UseFeatures(features.context, features.bag, None))
+    assert np.array_equal(grouping.labels, without.labels)
+
+
 def test_every_view_has_the_same_weight() -> None:
     features, _ = planted([40, 40])
     joined = join_views(features)

@@ -122,6 +122,8 @@ def _substitute_view(substitutes: npt.NDArray[np.int32], seed: int) -> Floats:
 
     rows, k = substitutes.shape
     words, columns = np.unique(substitutes, return_inverse=True)
+    if len(words) == k:  # a small vocabulary: every word is a substitute of every use
+        return np.zeros((rows, 1), np.float32)
     ones = np.ones(rows * k, np.float32)
     starts = np.arange(0, rows * k + 1, k)
     counts = csr_matrix((ones, columns.ravel(), starts), shape=(rows, len(words)))

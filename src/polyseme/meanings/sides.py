@@ -17,7 +17,7 @@ from polyseme.display import summary
 from polyseme.errors import InputError
 from polyseme.meanings.change import Change, Side, Unit, measure_change
 from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import MIN_USES, centred
+from polyseme.meanings.groups import MIN_USES
 from polyseme.meanings.named_groups import Senses, find_senses
 from polyseme.meanings.query import Comparison
 from polyseme.meanings.sentence_table import DOCUMENT
@@ -85,7 +85,7 @@ def compare_sides(
     first, second = (np.sort(random.permutation(side)[:_MAX_SIDE]) for side in (before, after))
     chosen = uses.select(np.concatenate([first, second]))
     senses = find_senses(chosen, describer, seed=seed, progress=progress)
-    vectors = centred(senses.features.context)
+    vectors = senses.grouping.vectors
     documents, groups, edge = chosen.metadata(DOCUMENT), senses.labels, len(first)
     change = measure_change(
         Side(vectors[:edge], documents[:edge], groups[:edge]),

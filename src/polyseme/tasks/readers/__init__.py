@@ -25,7 +25,7 @@ from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.lines import ReaderItems
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
-from polyseme.tasks.readers.senses import SensesConfig
+from polyseme.tasks.readers.senses import SenseLabelsConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.text.records import Rejected
@@ -38,7 +38,7 @@ ReaderConfig: TypeAlias = Annotated[
     | LabelledConfig
     | TreesConfig
     | SegmentedConfig
-    | SensesConfig,
+    | SenseLabelsConfig,
     Field(discriminator="kind"),
 ]
 """How a file of examples is laid out."""
@@ -90,6 +90,6 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = trees.read(path, config)
         case SegmentedConfig():
             items = segmented.read(path, config)
-        case SensesConfig():
+        case SenseLabelsConfig():
             items = senses.read(path)
     return items

@@ -22,7 +22,7 @@ from polyseme.text.records import Rejected, quote
 _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"
 
 
-class SensesConfig(Settings):
+class SenseLabelsConfig(Settings):
     """Uses of one word: the path is that of the data file, the senses lie beside it."""
 
     kind: Literal["senses"] = "senses"
