@@ -31,8 +31,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     config.option.loadscopereorder = False  # not by the number of tests, which says little
-    scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = group_of  # type: ignore[method-assign]
+    scheduler: Any = LoadScopeScheduling(config, log)
+    scheduler._split_scope = group_of
     return scheduler
 
 

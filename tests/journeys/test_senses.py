@@ -107,5 +107,5 @@ def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> Non
 def test_sides_that_cannot_be_compared_are_named(
     corpus: Path, sides: tuple[str, ...], said: str, code: int
 ) -> None:
-    words = ("change", "bank", "--in", corpus, "--model", MODEL, *sides)
-    assert said in " ".join(polyseme(*words, code=code).stderr.split())
+    told = polyseme("change", "bank", "--in", corpus, "--model", MODEL, *sides, code=code)
+    assert said in " ".join(told.stderr.split())

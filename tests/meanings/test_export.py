@@ -78,7 +78,7 @@ def test_line_ends_in_a_cell_do_not_break_the_row(tmp_path: Path) -> None:
 def test_a_spreadsheet_has_the_same_cells_and_no_formula(tmp_path: Path) -> None:
     openpyxl = need_package("openpyxl")
     values = [*FORMULAS, *PLAIN, "\x00\x0b", "x" * 40_000]
-    write_uses(uses_with(*values), tmp_path / "u.xlsx")
+    write_uses(UseTable(uses_with(*values)), tmp_path / "u.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "u.xlsx")["uses"]
     header, *rows = sheet.iter_rows()
     assert [cell.value for cell in header][-1] == "note"

@@ -162,3 +162,4 @@ def test_whether_a_pair_follows_is_measured_by_how_often_it_is_right() -> None:
     log_probs, ids = head.top_k(vectors, 2, table=None)
     assert ids.tolist() == [[0, 1], [1, 0], [0, 1]]
     assert torch.allclose(log_probs.exp().sum(dim=-1), torch.ones(3))
+    assert torch.equal(head.logits(vectors, torch.tensor([1, 0]), table=None), vectors.flip(1))

@@ -107,6 +107,10 @@ class _Nearest:
         log_probs, ids = self._all(vectors).topk(k, dim=-1)
         return log_probs, ids
 
+    def logits(self, vectors: Tensor, ids: Tensor, *, table: Tensor | None) -> Tensor:
+        del table
+        return self._all(vectors)[:, ids]
+
     def _all(self, vectors: Tensor) -> Tensor:
         one, other = functional.normalize(vectors, dim=-1), functional.normalize(self.among, dim=-1)
         return (20 * one @ other.T).log_softmax(dim=-1)

@@ -227,6 +227,21 @@ def test_the_top_words_are_those_of_the_full_distribution(kind: str, rows: int) 
 
 
 @pytest.mark.parametrize("kind", SOFTMAXES)
+def test_logits_of_some_words_are_their_log_probabilities_up_to_a_constant(kind: str) -> None:
+    torch.manual_seed(0)
+    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    vectors, table = torch.randn(5, DIM), torch.randn(VOCAB_SIZE, DIM)
+    ids = torch.tensor([3, 30, 11, 3])
+    with torch.no_grad():
+        found = head.logits(vectors, ids, table=table)
+        told = torch.stack(
+            [head.log_probabilities(vectors, word.expand(5), table=table) for word in ids], dim=1
+        )
+    apart = found - told
+    assert torch.allclose(apart, apart[:, :1].expand_as(apart), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", SOFTMAXES)
 def test_all_words_are_the_top_words_if_so_many_are_wanted(kind: str) -> None:
     head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
     with torch.no_grad():

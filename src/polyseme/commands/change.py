@@ -76,9 +76,11 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     for condition in (condition for side in sides for condition in side):
         condition.check_column(("document", *corpus.config.meta))
     uses = find_uses(corpus, config.find.query, where=config.find.where)
+    before, after = (choose_side(uses, side) for side in sides)
     found = compare_sides(
         uses,
-        *(choose_side(uses, side) for side in sides),
+        before,
+        after,
         UseDescriber(load_for_corpus(config.model, corpus)),
         unit=config.shuffle,
         seed=config.seed,
@@ -95,8 +97,8 @@ def show(result: ChangeResult) -> RenderableType:
     before, after = (" and ".join(side) for side in (config.before, config.after))
     table = Table()
     table.add_column("", justify="right")
-    for name in (before, after):
-        table.add_column(PrintableText(name), justify="right")
+    for side in (before, after):
+        table.add_column(PrintableText(side), justify="right")
     table.add_column("")
     table.add_column("substitutes | collocates", overflow="fold")
     names = {group.number: group.name for group in found.senses.groups}
