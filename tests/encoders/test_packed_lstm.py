@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from polyseme.encoders.directions import Direction
+from polyseme.encoders.directions import Direction, reverse_sequences
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.encoders.lstm import Lstm, LstmConfig
-from polyseme.encoders.packed_lstm import Packing, run_packed
+from polyseme.encoders.packed_lstm import Packing, run_packed, run_to_last
 
 TIGHT = {"cell_clip": 0.4, "output_clip": 0.2}
 CONFIGS = {
@@ -71,6 +71,24 @@ def test_where_special_tokens_are_of_no_interest_the_words_between_have_the_same
         run_packed(*given, special_tokens=False), plain(*given), strict=True
     ):
         torch.testing.assert_close(found[is_word], expected[is_word], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_last_outputs_are_those_of_reading_each_side_whole(name: str) -> None:
+    lstm, distinct, words, lengths = drawn(name, "separate")
+    _, _, others, other_lengths = drawn(name, "separate", list(range(1, len(lengths) + 1)))
+    width = max(words.shape[1], others.shape[1])
+    both = [torch.nn.functional.pad(each, (0, width - each.shape[1])) for each in (words, others)]
+    last = run_to_last(lstm, distinct, (both[0], both[1]), (lengths, other_lengths))
+    half = last.shape[1] // 2
+    forward = run_packed(lstm, distinct, both[0], lengths)[-1]
+    # The backward stack reads from the end: what it reads first stands last in a sentence.
+    reversed_ = reverse_sequences(both[1][..., None], other_lengths)[..., 0]
+    backward = run_packed(lstm, distinct, reversed_, other_lengths)[-1]
+    for row in range(len(lengths)):
+        expected = torch.cat([forward[row, lengths[row] - 1, :half], backward[row, 0, half:]])
+        torch.testing.assert_close(last[row], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.usefixtures("way")

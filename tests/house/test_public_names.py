@@ -63,7 +63,8 @@ CLASSES: dict[type, set[str]] = {
     },
     Embedder: {
         *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),
-        *("num_layers", "preparation", "preprocessor", "segmenter", "stream", "truncation"),
+        *("num_layers", "preparation", "preprocessor", "reads_around", "segmenter", "stream"),
+        *("stream_around", "truncation"),
     },
 }
 

@@ -98,6 +98,39 @@ def test_a_sentence_with_many_uses_is_read_once_and_gives_each_of_them() -> None
     assert np.abs(bags - alone.bag).max() < 1e-5
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("point", ["elmo", "plain elmo"])
+def test_reading_only_what_is_around_a_use_gives_the_same(point: str, precision: str) -> None:
+    """Found another way: all of the sentence is read, twice."""
+    embedder = tiny(point, precision=precision)
+    assert embedder.reads_around
+    describe = UseDescriber(embedder)
+    random = np.random.default_rng(0)
+    sentences, spans = [], []
+    for number in range(300):
+        words = [str(word) for word in random.choice([*WORDS, "unseen"], 1 + number % 23)]
+        begin = int(random.integers(0, len(words)))
+        spans.append((begin, int(random.integers(begin, len(words))) + 1))
+        sentences.append(words)
+    tolerance = 1e-5 if precision == "float32" else 0.05
+    quick = describe.stream_single(sentences, spans)
+    whole = describe.stream(sentences, [[span] for span in spans])
+    for (one, bag), (other, other_bag) in zip(quick, whole, strict=True):
+        assert np.abs(one - other).max() < tolerance
+        assert np.abs(bag - other_bag).max() < tolerance
+
+
+def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:
+    embedder = tiny("elmo")
+    words = [WORDS[n % len(WORDS)] for n in range(3 * embedder.max_length)]
+    at = len(words) // 2
+    describe = UseDescriber(embedder)
+    near = words[at - embedder.max_length : at + 1 + embedder.max_length]
+    spans = np.array([[at, at + 1]]), np.array([[embedder.max_length, embedder.max_length + 1]])
+    one, two = describe([words], spans[0]), describe([near], spans[1])
+    assert np.array_equal(one.context, two.context)
+
+
 def test_frequent_words_weigh_less_in_the_bag() -> None:
     embedder = tiny("elmo")
     counts = embedder.model.vocabulary.counts

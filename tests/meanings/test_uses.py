@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from required import need_package
 
 from meanings.making import make_corpus, make_novels
 from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
@@ -297,7 +298,7 @@ def test_spans_are_whole_numbers(novels: Corpus) -> None:
 
 
 def test_a_data_frame_has_a_row_for_each_use(novels: Corpus) -> None:
-    pytest.importorskip("pandas")
+    need_package("pandas")
     frame = find_uses(novels, "bank").to_pandas()
     assert frame["form"].tolist() == ["bank", "Bank", "BANK", "bank", "bank", "bank"]
     assert frame["year"].tolist() == ["1850", "1850", "1861", "1861", "1861", "1900"]

@@ -27,6 +27,7 @@ from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.frequencies import Frequency
@@ -123,7 +124,7 @@ def show(result: UsesResult) -> RenderableType:
     if result.column:
         parts += [_frequencies(result), PrintableText(_evenness(result))]
     if result.out is not None:
-        parts.append(PrintableText(f"{len(result.uses):,} uses written to {result.out}."))
+        parts.append(on_one_line(f"{len(result.uses):,} uses written to {result.out}."))
     return Group(*parts)
 
 

@@ -9,18 +9,20 @@ before, or on padding. No state is kept but layer 0 of words met lately, which c
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.embedding.bucketing import group_sentences
+from polyseme.embedding.bucketing import ROWS, SENTENCES, group_sentences
 from polyseme.embedding.input_sentences import check_words
 from polyseme.embedding.output import LayerChoice, Truncation, Vectors
 from polyseme.embedding.sentence_encoder import SentenceEncoder
 from polyseme.embedding.settings import Layers, Precision
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, describe
+from polyseme.encoders.lstm import LstmConfig
 from polyseme.errors import ConfigError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
@@ -136,6 +138,34 @@ class Embedder(WordEmbedder):
         return self._stream(
             checked, LayerChoice(layers, self.num_layers), batch_invariant=batch_invariant
         )
+
+    @property
+    def reads_around(self) -> bool:
+        """Whether `stream_around` can be asked: of two stacks of an LSTM, on a processor."""
+        encoder = self.model.config.encoder
+        is_lstm = isinstance(encoder.contextualizer, LstmConfig)
+        return is_lstm and encoder.is_separate and self.device == "cpu"
+
+    def stream_around(
+        self, sentences: Iterable[Sequence[str]], spans: Iterable[tuple[int, int]]
+    ) -> Iterator[tuple[Vectors, Vectors]]:
+        """For a span of words in each sentence, what each direction knows just before and after it.
+
+        (D,) the top layer's forward half at the word before, its backward half at the word after;
+        and layer 0 of the sentence (T, D / 2). Half the work of `stream`: nothing is read beyond
+        the span.
+        """
+        pairs = zip(sentences, spans, strict=True)
+        while window := list(islice(pairs, SENTENCES)):
+            order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
+            found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)
+            for begin in range(0, len(order), ROWS):
+                rows = order[begin : begin + ROWS]
+                words, places = zip(*(window[row] for row in rows), strict=True)
+                states, static = self._encode.around(words, places, self.max_length)
+                for row, state, layer_0 in zip(rows, states, static, strict=True):
+                    found[row] = state, layer_0
+            yield from (each for each in found if each is not None)
 
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""

@@ -6,15 +6,20 @@
 Vectors that are not finite never leave here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from polyseme.data.char_vocabulary import Integers, encode_words
+from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.table import FIRST_ROW
 from polyseme.embedding.bucketing import ChunkBatch, LengthSortedBatches
 from polyseme.embedding.output import LayerChoice, Vectors, is_finite
 from polyseme.embedding.word_cache import WordEmbeddingCache
+from polyseme.encoders.lstm import Lstm
+from polyseme.encoders.packed_lstm import run_to_last
 from polyseme.errors import ModelError
 from polyseme.model import Model
 
@@ -59,6 +64,36 @@ class SentenceEncoder:
             )
         return found
 
+    @torch.no_grad()
+    def around(
+        self, sentences: Sequence[Sequence[str]], spans: Sequence[tuple[int, int]], max_length: int
+    ) -> tuple[Vectors, list[Vectors]]:
+        """For one span of words in each sentence, what each direction knows next to it.
+
+        (B, D) the top layer's forward half just before the span and its backward half just after
+        it; and layer 0 of each sentence (T, D / 2). At most `max_length` words are read each way.
+        """
+        lstm = self._encoder.contextualizer
+        assert isinstance(lstm, Lstm)
+        encoded = encode_words(sentences)
+        codes = encoded.indices.to_numpy().astype(np.int64) + FIRST_ROW
+        ends = np.cumsum([len(sentence) for sentence in sentences])
+        each = np.split(codes, ends[:-1])
+        left = [
+            np.concatenate([[BOS], rows[max(0, begin - max_length) : begin]])
+            for rows, (begin, _) in zip(each, spans, strict=True)
+        ]
+        right = [
+            np.concatenate([[EOS], rows[end : end + max_length][::-1]])
+            for rows, (_, end) in zip(each, spans, strict=True)
+        ]
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._is_half):
+            table = self._words(encoded.dictionary.to_pylist())
+            words, lengths = zip(*_padded(left, right), strict=True)
+            states = run_to_last(lstm, table, words, lengths).float().numpy()
+        static = table.float().numpy()
+        return states, [static[rows] for rows in each]
+
     def _write(
         self, part: ChunkBatch, table: Tensor, choice: LayerChoice, found: list[Vectors]
     ) -> None:
@@ -71,3 +106,13 @@ class SentenceEncoder:
             into = found[chunk.sentence][:, chunk.begin : chunk.end]
             for number, layer in enumerate(layers):
                 into[number] = layer[row, 1 : 1 + chunk.end - chunk.begin]  # position 0 is <S>
+
+
+def _padded(*sides: Sequence[Integers]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Rows of each side as one matrix, all as wide as the longest of any; and their lengths."""
+    width = max(len(row) for rows in sides for row in rows)
+    for rows in sides:
+        matrix = np.zeros((len(rows), width), np.int64)
+        for into, row in zip(matrix, rows, strict=True):
+            into[: len(row)] = row
+        yield torch.from_numpy(matrix), torch.tensor([len(row) for row in rows])

@@ -75,9 +75,14 @@ class EncoderConfig(Settings):
         return 1 + self.contextualizer.num_layers
 
     @property
+    def is_separate(self) -> bool:
+        """Whether a vector has two halves, one for each way of reading."""
+        return self.direction == "separate"
+
+    @property
     def output_dim(self) -> int:
         """Output dimension of each layer."""
-        return self.contextualizer.dim * (2 if self.direction == "separate" else 1)
+        return self.contextualizer.dim * (2 if self.is_separate else 1)
 
 
 class Encoder(nn.Module):
@@ -125,7 +130,7 @@ class Encoder(nn.Module):
                 which = torch.zeros_like(batch.words) if alone else batch.segments
                 vectors = words + self.segment_embedding(which)
             above = self.contextualizer(vectors, batch.lengths)
-        is_separate = self.config.direction == "separate"
+        is_separate = self.config.is_separate
         # Both halves begin with the same word, as in the published models.
         layer_0 = torch.cat([words, words], dim=-1) if is_separate else words
         return Encoded((layer_0, *above), batch.mask, is_separate)

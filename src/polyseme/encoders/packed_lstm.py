@@ -74,6 +74,37 @@ def run_packed(
     return tuple(outputs)
 
 
+@torch.no_grad()
+def run_to_last(
+    lstm: Lstm, distinct: Tensor, words: tuple[Tensor, Tensor], lengths: tuple[Tensor, Tensor]
+) -> Tensor:
+    """(B, 2 P) the top output of each direction after the last word of a row of its own.
+
+    `words` (B, T) are what the forward and what the backward stack reads, in the order in which it
+    does, and `lengths` how many of them. To know a word's two neighbourhoods, half a sentence is
+    read each way, where `run_packed` reads all of it twice.
+    """
+    assert lstm.direction == "separate"
+    dtype = _working_dtype(distinct)
+    sorted_lengths = [each.sort(descending=True, stable=True) for each in lengths]
+    # Rows of both stacks are paired by length; the shorter one of a pair reads on to no effect.
+    steps = torch.maximum(*(each.values for each in sorted_lengths))
+    is_read = torch.arange(words[0].shape[1])[:, None] < steps  # (T, B)
+    step, rank = is_read.nonzero(as_tuple=True)
+    positions = [each.indices[rank] * words[0].shape[1] + step for each in sorted_lengths]
+    rows = [each.flatten()[where] for each, where in zip(words, positions, strict=True)]
+    inputs = _pack(distinct.to(dtype), torch.stack(rows))
+    batch_sizes = is_read.sum(dim=1)
+    for number, weights in enumerate(lstm.weights()):
+        found = choose_steps(weights, dtype).run(inputs, batch_sizes.tolist())
+        inputs = found + inputs if lstm.config.residual and number > 0 else found
+    begins = batch_sizes.cumsum(0) - batch_sizes
+    last = inputs.new_empty(len(steps), 2, inputs.shape[-1])
+    for stack, (values, order) in enumerate(sorted_lengths):
+        last[order, stack] = inputs[stack, begins[values - 1] + torch.arange(len(values))]
+    return last.flatten(1)
+
+
 def _pack(vectors: Tensor, positions: Tensor) -> Tensor:
     """(U, D) and (S, N) -> (S, N + SLACK, D)"""
     stacks, number = positions.shape

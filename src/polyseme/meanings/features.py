@@ -78,9 +78,10 @@ class UseDescriber:
         self, sentences: Sequence[Sequence[str]], spans: npt.NDArray[np.int64]
     ) -> UseFeatures:
         """Features of uses, one in each sentence; `spans` is (N, 2)."""
-        each = [[(int(begin), int(end))] for begin, end in spans]
-        none = np.empty((0, self.embedder.dim), np.float32)
-        found = [(none, none), *self.stream(sentences, each)]
+        found = list(self.stream_single(sentences, [(int(b), int(e)) for b, e in spans]))
+        if not found:
+            none = np.empty((0, self.embedder.dim), np.float32)
+            return self.features(none, none)
         contexts, bags = zip(*found, strict=True)
         return self.features(np.concatenate(contexts), np.concatenate(bags))
 
@@ -103,11 +104,27 @@ class UseDescriber:
         for layers, uses in zip(self.embedder.stream(remembered()), spans, strict=True):
             yield self.one(layers, waiting.popleft(), uses)
 
+    def stream_single(
+        self, sentences: Sequence[Sequence[str]], spans: Sequence[Span]
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """As `stream`, for one use in each sentence: (1, D) both. Twice as fast where it can be."""
+        if not (
+            isinstance(self.embedder, Embedder) and self._expects and self.embedder.reads_around
+        ):
+            yield from self.stream(sentences, ([span] for span in spans))
+            return
+        around = self.embedder.stream_around(sentences, spans)
+        for (states, static), words, span in zip(around, sentences, spans, strict=True):
+            yield states[None], self._bag(static, words, [span])
+
     def one(
         self, layers: Floats, words: Sequence[str], uses: Sequence[Span]
     ) -> tuple[Floats, Floats]:
         """Context and bag of each use in a sentence whose vectors (L, T, D) are known."""
-        return self._context(layers, uses), self._bag(layers[0], words, uses)
+        static = layers[0]
+        if isinstance(self.embedder, Embedder) and self.embedder.model.config.encoder.is_separate:
+            static = static[:, : static.shape[1] // 2]  # both halves of layer 0 are the same
+        return self._context(layers, uses), self._bag(static, words, uses)
 
     def _context(self, layers: Floats, uses: Sequence[Span]) -> Floats:
         if self._expects:

@@ -160,8 +160,8 @@ def describe(uses: Uses, describer: UseDescriber, progress: Progress) -> UseFeat
     """The features of all uses, with a report of how far it is."""
     progress.start("Describing uses", len(uses))
     sentences, contexts, bags = uses.sentences(), [], []
-    spans = [[(begin, end)] for begin, end in uses.spans.tolist()]
-    for number, (context, bag) in enumerate(describer.stream(sentences, spans), start=1):
+    spans = [(begin, end) for begin, end in uses.spans.tolist()]
+    for number, (context, bag) in enumerate(describer.stream_single(sentences, spans), start=1):
         contexts.append(context)
         bags.append(bag)
         if number % _CHUNK == 0 or number == len(uses):
