@@ -28,10 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Not `--dist loadgroup`: with pytest 9.2 its groups are lost without a word."""
-    from xdist.scheduler import LoadScopeScheduling
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     config.option.loadscopereorder = False  # not by the number of tests, which says little
-    scheduler: Any = LoadScopeScheduling(config, log)
+    scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group_of
     return scheduler
 

@@ -117,8 +117,6 @@ def bring_models(folder: Path, root: Path = ROOT) -> None:
 
 def run_page(name: str, commands: list[Command], folder: Path) -> None:
     """Run a page's commands in an empty folder, and compare what they print."""
-    if os.name == "nt":
-        pytest.skip("the commands are for a Unix shell")
     shell = shutil.which("bash")
     assert shell is not None, "a shell is part of every Unix"
     assert commands, f"{name} has no console blocks"
@@ -133,6 +131,7 @@ def run_page(name: str, commands: list[Command], folder: Path) -> None:
         assert missing is None, f"not printed: {missing}\n{story}"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the commands are for a Unix shell")
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -143,6 +142,7 @@ def test_commands_run_and_print_what_the_page_says(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the commands are for a Unix shell")
 @pytest.mark.parametrize("name", NEEDED)
 def test_training_as_long_as_the_page_says_prints_the_same(name: str, tmp_path: Path) -> None:
     run_page(name, commands_of((ROOT / name).read_text(encoding="utf-8")), tmp_path)

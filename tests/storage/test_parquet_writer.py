@@ -3,10 +3,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from required import need
+from required import needs
 
 from polyseme.storage.parquet_writer import ParquetOutput
 
+FULL = Path("/dev/full")
 SCHEMA = pa.schema([pa.field("word", pa.string()), pa.field("count", pa.int64())])
 
 
@@ -33,10 +34,9 @@ def test_an_error_comes_through_and_the_file_is_closed(tmp_path: Path) -> None:
     assert not output._writer.is_open
 
 
+@needs(FULL.exists(), "a device that is full", only_on="linux")
 def test_a_full_disk_comes_with_its_number() -> None:
-    full = Path("/dev/full")
-    need(full.exists(), "/dev/full", only_on="linux")
     with pytest.raises(OSError, match="No space left") as told:  # noqa: SIM117
-        with ParquetOutput(full, SCHEMA) as output:
+        with ParquetOutput(FULL, SCHEMA) as output:
             output.write([pa.array(["one"]), pa.array([1])])
     assert told.value.errno == 28
