@@ -15,7 +15,7 @@ from pathlib import Path
 
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.embedding.bucketing import ROWS, SENTENCES, group_sentences
+from polyseme.embedding.bucketing import SENTENCES, group_sentences
 from polyseme.embedding.input_sentences import check_words
 from polyseme.embedding.output import LayerChoice, Truncation, Vectors
 from polyseme.embedding.sentence_encoder import SentenceEncoder
@@ -31,6 +31,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
 _WINDOW_BYTES = 256 << 20  # of vectors that wait to be handed on
+_ROWS_AROUND = 512  # rows of a batch of which only the last outputs are kept: few bytes a row
 
 
 class Embedder(WordEmbedder):
@@ -159,8 +160,8 @@ class Embedder(WordEmbedder):
         while window := list(islice(pairs, SENTENCES)):
             order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
             found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)
-            for begin in range(0, len(order), ROWS):
-                rows = order[begin : begin + ROWS]
+            for begin in range(0, len(order), _ROWS_AROUND):
+                rows = order[begin : begin + _ROWS_AROUND]
                 words, places = zip(*(window[row] for row in rows), strict=True)
                 states, static = self._encode.around(words, places, self.max_length)
                 for row, state, layer_0 in zip(rows, states, static, strict=True):
