@@ -3,8 +3,7 @@
     python -m benchmarks.senses models/en-mini DATA --out senses
     python -m benchmarks.senses models/zh-mini DATA --out senses --only mcl-zh,sememe
 
-DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Features are worked out once
-and kept in `--out`. Per data set, beside the features of `polyseme senses`: a word's own vector in
+DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Per data set, beside the features of `polyseme senses`: a word's own vector in
 every layer (layer 0 is static), the same of random weights, and a bag of words.
 
     wic, mcl-en, mcl-zh   same sense or not: accuracy, the threshold tuned on training pairs
@@ -14,7 +13,7 @@ every layer (layer 0 is static), the same of random weights, and a bag of words.
     pseudo                uses of two words mixed, to be told apart again, and of one word, to be
                           left whole; needs --corpus
 
-Settings were chosen on `pseudo` and on every second word of CoarseWSD-20; `held` has the others.
+Groups are told for all words and for two halves of them: settings may be chosen on one half.
 """
 
 import argparse
