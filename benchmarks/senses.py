@@ -3,8 +3,9 @@
     python -m benchmarks.senses models/en-mini DATA --out senses
     python -m benchmarks.senses models/zh-mini DATA --out senses --only mcl-zh,sememe
 
-DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Per data set, beside the features of `polyseme senses`: a word's own vector in
-every layer (layer 0 is static), the same of random weights, and a bag of words.
+DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Per data set, beside the
+features of `polyseme senses`: a word's own vector in every layer (layer 0 is static), the same of
+random weights, and a bag of words.
 
     wic, mcl-en, mcl-zh   same sense or not: accuracy, the threshold tuned on training pairs
     coarsewsd, senseval   sense of a use: macro-F1 by the nearest labelled use and by the nearest
