@@ -49,6 +49,13 @@ def commands(folder: Path) -> list[list[str]]:
         ("embed", model, corpus, "--workers", 2, "--out", folder / "vectors"),
         ("vectors", "info", folder / "vectors", "--verify"),
         ("inspect", corpus, "--verify"),
+        ("uses", "cat", "--in", corpus),
+        ("senses", "and", "--in", corpus, "--model", model, "--groups", 2),
+        (
+            *("change", "and", "--in", corpus, "--model", model),
+            *("--before", "document<text.txt@5", "--after", "document>=text.txt@5"),
+        ),
+        ("substitutes", "The old *cat* purrs .", "--model", model),
         ("convert", "import", folder / "old", folder / "elmo", "--language", "en"),
         ("train", case.task, "--out", task, *quick),
         ("evaluate", task),
