@@ -58,8 +58,8 @@ CLASSES: dict[type, set[str]] = {
         "words",
     },
     Uses: {
-        *("columns", "count", "index", "metadata", "of", "select", "sentences", "to_csv"),
-        "to_pandas",
+        *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
+        *("to_csv", "to_pandas"),
     },
     Embedder: {
         *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),

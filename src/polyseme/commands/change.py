@@ -66,7 +66,7 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.query import Comparison
-    from polyseme.meanings.sides import choose_side, compare_sides
+    from polyseme.meanings.sides import compare_sides
     from polyseme.meanings.uses import find_uses
     from polyseme.text.corpus import Corpus
 
@@ -76,7 +76,7 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     for condition in (condition for side in sides for condition in side):
         condition.check_column(("document", *corpus.config.meta))
     uses = find_uses(corpus, config.find.query, where=config.find.where)
-    before, after = (choose_side(uses, side) for side in sides)
+    before, after = map(uses.matching, sides)
     found = compare_sides(
         uses,
         before,
@@ -102,10 +102,10 @@ def show(result: ChangeResult) -> RenderableType:
     table.add_column("")
     table.add_column("substitutes | collocates", overflow="fold")
     names = {group.number: group.name for group in found.senses.groups}
-    for each in sorted(found.change.groups, key=lambda each: int(str(each.group))):
+    for each in sorted(found.change.groups, key=lambda each: int(each.group)):
         shares = (f"{side.count:,} ({side.share:.0%})" for side in (each.before, each.after))
-        name = PrintableText(names[int(str(each.group))])
-        table.add_row(str(each.group), *shares, each.movement, name)
+        name = PrintableText(names[int(each.group)])
+        table.add_row(each.group, *shares, each.movement, name)
     parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
     parts += [PrintableText(note, "yellow") for note in found.senses.notes]
     return Group(*parts, PrintableText(f"Took {duration(result.seconds)}."))

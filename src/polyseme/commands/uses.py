@@ -81,7 +81,6 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     from polyseme.meanings.export import UseTable, check_format, write_uses
     from polyseme.meanings.query import Comparison
     from polyseme.meanings.uses import find_uses
-    from polyseme.storage.files import disk_faults_explained
     from polyseme.text.corpus import Corpus
 
     del progress
@@ -98,8 +97,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     chosen = sort_uses(chosen, config.sort) if config.sort else chosen
     counted, evenness = _count(found, corpus, config.by, where) if config.by else ([], None)
     if config.out is not None:
-        with disk_faults_explained(config.out.parent):
-            write_uses(UseTable(chosen), config.out)
+        write_uses(UseTable(chosen), config.out)
     return UsesResult(
         chosen, len(found), config.lines, config.by or "", counted, evenness, config.out
     )

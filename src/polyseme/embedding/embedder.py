@@ -156,7 +156,8 @@ class Embedder(WordEmbedder):
         and layer 0 of the sentence (T, D / 2). Half the work of `stream`: nothing is read beyond
         the span.
         """
-        pairs = zip(sentences, spans, strict=True)
+        checked = (check_words(words, index) for index, words in enumerate(sentences))
+        pairs = zip(checked, spans, strict=True)
         while window := list(islice(pairs, SENTENCES)):
             order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
             found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)

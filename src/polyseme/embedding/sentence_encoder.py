@@ -57,11 +57,7 @@ class SentenceEncoder:
             table = self._words(group.distinct)
             for part in group.batches(batch_invariant=batch_invariant):
                 self._write(part, table, choice, found)
-        if not all(is_finite(vectors) for vectors in found):
-            raise ModelError(
-                "The model gives vectors that are not finite (NaN or infinity), so its weights are "
-                "damaged or too large. Copy the model again from where it came."
-            )
+        _check_finite(found)
         return found
 
     @torch.no_grad()
@@ -92,6 +88,7 @@ class SentenceEncoder:
             words, lengths = zip(*_padded(left, right), strict=True)
             states = run_to_last(lstm, table, words, lengths).float().numpy()
         static = table.float().numpy()
+        _check_finite([states, static])
         return states, [static[rows] for rows in each]
 
     def _write(
@@ -106,6 +103,14 @@ class SentenceEncoder:
             into = found[chunk.sentence][:, chunk.begin : chunk.end]
             for number, layer in enumerate(layers):
                 into[number] = layer[row, 1 : 1 + chunk.end - chunk.begin]  # position 0 is <S>
+
+
+def _check_finite(found: Sequence[Vectors]) -> None:
+    if not all(is_finite(vectors) for vectors in found):
+        raise ModelError(
+            "The model gives vectors that are not finite (NaN or infinity), so its weights are "
+            "damaged or too large. Copy the model again from where it came."
+        )
 
 
 def _padded(*sides: Sequence[Integers]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -9,7 +9,6 @@ Any tool that reads Parquet reads it. Vectors are not compressed: there is littl
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -43,13 +42,13 @@ def as_stored(vectors: VectorArray, dtype: str, setting: str = "vectors.dtype") 
     )
 
 
-class ParquetWriter:
+class ParquetWriter(ParquetOutput):
     """Writes one Parquet file, a row group at a time."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, dim: int, dtype: str) -> None:
         self._columns, self._dtype = columns, dtype
         vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), dim)
-        self._schema = pa.schema(
+        schema = pa.schema(
             [
                 pa.field("sentence_id", _DICTIONARY, nullable=False),
                 pa.field("document", _DICTIONARY, nullable=False),
@@ -59,28 +58,15 @@ class ParquetWriter:
                 *(pa.field(name, vector, nullable=False) for name in columns),
             ]
         )
-        self._output = ParquetOutput(
+        super().__init__(
             path,
-            self._schema,
+            schema,
             compression=dict.fromkeys(_KEYS, "zstd"),
             use_dictionary=["sentence_id", "document", "word"],
             write_statistics=_KEYS,  # the least and the largest number of a vector say nothing
         )
         self._keys: list[list[Any]] = [[] for _ in _KEYS]
         self._vectors: list[VectorArray] = []
-
-    def __enter__(self) -> "ParquetWriter":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._output:
-            if kind is None:
-                self._flush()
 
     def add(
         self, sentence: CorpusSentence, number: int, chosen: Sequence[int], vectors: VectorArray
@@ -95,9 +81,10 @@ class ParquetWriter:
         words += [sentence.words[index] for index in chosen]
         self._vectors.append(as_stored(vectors, self._dtype))
         if len(documents) >= _ROW_GROUP:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was collected as row groups."""
         if not self._keys[0]:
             return
         ids, documents, positions, indices, words = self._keys
@@ -109,8 +96,8 @@ class ParquetWriter:
             pa.array(words, pa.string()).dictionary_encode(),
         ]
         vectors = np.concatenate(self._vectors, axis=1)  # (L, words, D)
-        for layer, kind in zip(vectors, self._schema.types[len(_KEYS) :], strict=True):
+        for layer, kind in zip(vectors, self.schema.types[len(_KEYS) :], strict=True):
             arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(layer.reshape(-1)), type=kind))
-        self._output.write(arrays)
+        self.write(arrays)
         self._keys = [[] for _ in _KEYS]
         self._vectors = []

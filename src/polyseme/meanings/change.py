@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.display import html_table, summary
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError, extra_needed_for
 from polyseme.meanings.permutation import (
     Units,
     distance_within,
@@ -169,11 +169,8 @@ def measure_change(
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """P-values of many words, adjusted: among those up to q, a share of q are false on average."""
-    try:
+    with extra_needed_for("Adjusting the p-values of many words"):
         from scipy.stats import false_discovery_control
-    except ImportError as error:
-        purpose = "Adjusting the p-values of many words"
-        raise MissingExtraError.of("scipy", extra="senses", purpose=purpose) from error
     values = np.asarray(p_values, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise InputError(

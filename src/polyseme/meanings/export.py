@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.printable import printable
-from polyseme.storage.files import scratch_for
+from polyseme.storage.files import disk_faults_explained, scratch_for
 
 if TYPE_CHECKING:
     import pandas
@@ -95,7 +95,7 @@ def check_format(path: Path) -> str:
 def write_uses(table: UseTable, path: Path, kind: str | None = None) -> None:
     """All uses, to a file that is there whole or not at all."""
     write = _WRITERS[kind or check_format(path)]
-    with scratch_for(path) as scratch:
+    with disk_faults_explained(path.parent), scratch_for(path) as scratch:
         write(table, scratch)
 
 

@@ -12,7 +12,7 @@ of the sentence are about.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,10 +75,19 @@ class UseDescriber:
         return self._weights.get(word, 1.0) < 0.5
 
     def __call__(
-        self, sentences: Sequence[Sequence[str]], spans: npt.NDArray[np.int64]
+        self,
+        sentences: Sequence[Sequence[str]],
+        spans: npt.NDArray[np.int64],
+        on_use: Callable[[int], None] = lambda _: None,
     ) -> UseFeatures:
-        """Features of uses, one in each sentence; `spans` is (N, 2)."""
-        found = list(self.stream_single(sentences, [(int(b), int(e)) for b, e in spans]))
+        """Features of uses, one in each sentence; `spans` is (N, 2).
+
+        `on_use` is called with how many are done.
+        """
+        found = []
+        for pair in self.stream_single(sentences, [(int(b), int(e)) for b, e in spans]):
+            found.append(pair)
+            on_use(len(found))
         if not found:
             none = np.empty((0, self.embedder.dim), np.float32)
             return self.features(none, none)
@@ -208,12 +217,13 @@ class Expectation:
         found = [objective.softmax.logits(half, ids, table=table) for half in halves]
         if not self._is_both:
             return found[0]
-        return found[0] + found[1] - self.log_frequencies(num_words)
+        return found[0] + found[1] - self._log_frequencies[:num_words]
 
-    def log_frequencies(self, num_words: int) -> torch.Tensor:
-        """(V,) natural logs of the shares of the most frequent words."""
+    @cached_property
+    def _log_frequencies(self) -> torch.Tensor:
+        """(V,) natural logs of the shares of words, the most frequent first."""
         counts = torch.tensor(self._model.vocabulary.counts, dtype=torch.float64)
-        return (counts[:num_words].clamp(min=0.5) / counts.sum().clamp(min=1)).log().float()
+        return (counts.clamp(min=0.5) / counts.sum().clamp(min=1)).log().float()
 
     def top_words(self, states: Floats) -> Ids:
         """(N, K) the best substitutes: words expected here more than elsewhere."""
@@ -224,7 +234,7 @@ class Expectation:
             rows = slice(begin, begin + _ROWS)
             logits = self.logits(states[rows], num_words)
             if not self._is_both:  # from one side, frequent words would come first everywhere
-                logits = logits - self.log_frequencies(num_words)
+                logits = logits - self._log_frequencies[:num_words]
             found[rows] = logits.topk(k, dim=1).indices.numpy()
         return found
 

@@ -10,6 +10,7 @@ is a fact that could be read off the text, which is why they are called groups.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Grouping:
     labels: Labels  # (N,)
     stability: tuple[float, ...]
     """For each group, how much of it comes together again (mean Jaccard index) when four fifths of
-    the uses are grouped anew: 1 is all of it."""
+    the uses are grouped again: 1 is all of it."""
     vectors: Floats
     """(N, D) the joined views, of length one: near is alike."""
     resolution: float
@@ -51,7 +52,7 @@ class Grouping:
         """How many groups there are."""
         return len(self.stability)
 
-    @property
+    @cached_property
     def means(self) -> Floats:
         """(G, D) the mean of each group, of length one."""
         return group_means(self.vectors, self.labels, self.num_groups)
@@ -231,7 +232,7 @@ def nearest_group(vectors: Floats, means: Floats) -> Labels:
 
 
 def by_size(labels: Labels) -> tuple[Labels, list[int]]:
-    """Groups numbered anew, the largest 0 (of two as large, the one that begins first)."""
+    """Groups renumbered, the largest 0 (of two as large, the one that begins first)."""
     names, firsts, sizes = np.unique(labels, return_index=True, return_counts=True)
     order = np.lexsort((firsts, -sizes))
     ranks = np.empty(len(names), np.int64)

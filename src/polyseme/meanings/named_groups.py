@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MAX_USES = 5_000
 """Uses that are described, sampled by seed: more cost time and change little."""
 NUM_TYPICAL = 5
-_CHUNK = 256  # uses described between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class NamedGroup:
     size: int
     share: float
     stability: float
-    """How much of it comes together again when part of the uses are grouped anew: 1 is all."""
+    """How much of it comes together again when part of the uses are grouped again: 1 is all."""
     substitutes: tuple[str, ...]
     """What could stand in the word's place here more than in the other groups."""
     collocates: tuple[str, ...]
@@ -151,29 +150,20 @@ def find_senses(
     if num_found > MAX_USES:
         chosen = np.random.default_rng(seed).permutation(num_found)[:MAX_USES]
         uses = uses.select(np.sort(chosen))
-    features = describe(uses, describer, progress or NullProgress())
-    grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
-    return Senses(uses, grouping, features, _name(uses, features, grouping, describer), num_found)
-
-
-def describe(uses: Uses, describer: UseDescriber, progress: Progress) -> UseFeatures:
-    """The features of all uses, with a report of how far it is."""
+    progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
-    sentences, contexts, bags = uses.sentences(), [], []
-    spans = [(begin, end) for begin, end in uses.spans.tolist()]
-    for number, (context, bag) in enumerate(describer.stream_single(sentences, spans), start=1):
-        contexts.append(context)
-        bags.append(bag)
-        if number % _CHUNK == 0 or number == len(uses):
-            progress.update(number)
-    return describer.features(np.concatenate(contexts), np.concatenate(bags))
+    sentences = uses.sentences()
+    features = describer(sentences, uses.spans, progress.update)
+    grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
+    near = collocates_of(sentences, uses.spans.tolist())
+    groups = _name(near, features, grouping, describer)
+    return Senses(uses, grouping, features, groups, num_found)
 
 
 def _name(
-    uses: Uses, features: UseFeatures, grouping: Grouping, describer: UseDescriber
+    near: list[list[str]], features: UseFeatures, grouping: Grouping, describer: UseDescriber
 ) -> tuple[NamedGroup, ...]:
     labels = grouping.labels
-    near = collocates_of(uses.sentences(), uses.spans.tolist())
     collocates = distinctive_words(labels, near, is_frequent=describer.is_frequent)
     substitutes: list[tuple[str, ...]] = [()] * grouping.num_groups
     if features.substitutes is not None:

@@ -6,7 +6,6 @@
 Groups are those of all uses together, so that a group is the same meaning on both sides.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from polyseme.meanings.change import Change, Side, Unit, measure_change
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import MIN_USES
 from polyseme.meanings.named_groups import Senses, find_senses
-from polyseme.meanings.query import Comparison
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.meanings.uses import Uses
 from polyseme.progress import Progress
@@ -50,16 +48,6 @@ class WordChange:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {"change": self.change.to_json(), **self.senses.to_json()}
-
-
-def choose_side(uses: Uses, conditions: Sequence[Comparison]) -> Numbers:
-    """The numbers of the uses whose metadata meet all conditions."""
-    accepted = np.ones(len(uses), np.bool_)
-    for condition in conditions:
-        values = uses.metadata(condition.column)
-        known = {value: condition.accepts(value) for value in set(values)}
-        accepted &= np.array([known[value] for value in values], np.bool_)
-    return np.flatnonzero(accepted)
 
 
 def compare_sides(

@@ -18,7 +18,7 @@ import numpy as np
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError
-from polyseme.meanings.query import Comparison, Query, near_forms
+from polyseme.meanings.query import Comparison, Query, accepted_by_all, near_forms
 from polyseme.meanings.search import search
 from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable
 from polyseme.text.corpus import Corpus
@@ -116,6 +116,11 @@ class Uses(Sequence[Use]):
         """These uses, in this order."""
         chosen = np.asarray(indices, np.int64)
         return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query)
+
+    def matching(self, conditions: Sequence[Comparison]) -> Integers:
+        """The numbers of the uses whose metadata meet all conditions."""
+        accepted = accepted_by_all(conditions, self._table.columns)
+        return np.flatnonzero(accepted[self._rows])
 
     def sentences(self) -> list[list[str]]:
         """The words of each use's sentence; two uses in one sentence share one list."""

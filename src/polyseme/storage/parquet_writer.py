@@ -7,14 +7,17 @@ out  the file, complete when the block is left
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 
 class ParquetOutput:
-    """An open file; `options` are those of `pq.ParquetWriter`."""
+    """An open file; `options` are those of `pq.ParquetWriter`.
+
+    A writer that collects rows is one of these, and says in `flush` how they are written.
+    """
 
     def __init__(self, path: Path, schema: Any, **options: Any) -> None:
         self.schema = schema
@@ -23,7 +26,7 @@ class ParquetOutput:
         self._file = path.open("wb")
         self._writer = pq.ParquetWriter(self._file, schema, **options)
 
-    def __enter__(self) -> "ParquetOutput":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -34,8 +37,12 @@ class ParquetOutput:
     ) -> None:
         # Closed even after an error, and before its file: left open, the writer would write to
         # the closed file when it is deleted, which takes the whole process down.
-        with self._file:
-            self._writer.close()
+        with self._file, self._writer:
+            if kind is None:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected and not yet written; called at the end, but after an error."""
 
     def write(self, arrays: Sequence[Any], *, rows: int | None = None) -> None:
         """An array for each column of the schema: a row group, or several of so many rows."""

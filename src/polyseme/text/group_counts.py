@@ -11,7 +11,6 @@ enough rows have come, they are sorted and written, and another sorted run begin
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -34,28 +33,13 @@ _RUN = 1_000_000
 _ROW_GROUP = 16_384
 
 
-class GroupCountsWriter:
+class GroupCountsWriter(ParquetOutput):
     """Collects the words of row groups and writes them out, sorted."""
 
     def __init__(self, path: Path) -> None:
-        self._output = ParquetOutput(
-            path, GROUP_COUNTS_SCHEMA, compression="zstd", write_statistics=["word"]
-        )
+        super().__init__(path, GROUP_COUNTS_SCHEMA, compression="zstd", write_statistics=["word"])
         self._tables: list[Any] = []
         self._num_groups = self._num_rows = 0
-
-    def __enter__(self) -> "GroupCountsWriter":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._output:
-            if kind is None:
-                self._flush()
 
     def add(self, words: Any) -> None:
         """The words of the next row group, as Arrow's dictionary array."""
@@ -66,14 +50,15 @@ class GroupCountsWriter:
         self._num_groups += 1
         self._num_rows += len(counts)
         if self._num_rows >= _RUN:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was collected as row groups."""
         if not self._tables:
             return
         by_word = [("word", "ascending"), ("row_group", "ascending")]
         table = pa.concat_tables(self._tables).sort_by(by_word)
-        self._output.write(table.columns, rows=_ROW_GROUP)
+        self.write(table.columns, rows=_ROW_GROUP)
         self._tables, self._num_rows = [], 0
 
 

@@ -5,7 +5,6 @@ and the rest as numbers. Shards know no vocabulary, so it can change without tou
 """
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ def shard_schema(meta: tuple[str, ...]) -> Any:
     )
 
 
-class ShardWriter:
+class ShardWriter(ParquetOutput):
     """Collects sentences and writes them out whenever a row group is full.
 
     `counts`, if it is given, is told the words of each row group.
@@ -43,49 +42,36 @@ class ShardWriter:
     def __init__(
         self, path: Path, meta: tuple[str, ...], counts: GroupCountsWriter | None = None
     ) -> None:
-        self._schema = shard_schema(meta)
         self._counts = counts
-        self._output = ParquetOutput(
+        super().__init__(
             path,
-            self._schema,
+            shard_schema(meta),
             compression="zstd",
             use_dictionary=["document", "words.list.element", *meta],
             # Far above what a row group holds, so that words never fall back to plain strings.
             dictionary_pagesize_limit=64 << 20,
         )
-        self._columns: list[list[Any]] = [[] for _ in self._schema]
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._output:
-            if kind is None:
-                self._flush()
+        self._columns: list[list[Any]] = [[] for _ in self.schema]
 
     def add(self, row: tuple[Any, ...]) -> None:
         """One sentence: its values in the order of the schema."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         if len(self._columns[0]) >= _ROW_GROUP:
-            self._flush()
+            self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what was collected as row groups."""
         if not self._columns[0]:
             return
         arrays = [
             _encode(values, kind)
-            for values, kind in zip(self._columns, self._schema.types, strict=True)
+            for values, kind in zip(self._columns, self.schema.types, strict=True)
         ]
-        self._output.write(arrays)
+        self.write(arrays)
         if self._counts is not None:
-            self._counts.add(arrays[self._schema.names.index("words")].values)
-        self._columns = [[] for _ in self._schema]
+            self._counts.add(arrays[self.schema.names.index("words")].values)
+        self._columns = [[] for _ in self.schema]
 
 
 def _encode(values: list[Any], kind: Any) -> Any:
