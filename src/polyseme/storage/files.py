@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -138,9 +139,11 @@ def own_folder(folder: Path) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             return folder
         except FileExistsError:
-            # It was there, and another process has removed it before `mkdir` looked what it is.
-            if os.path.lexists(folder) and not folder.is_dir():
-                raise
+            # It was there, and another process has removed it before `mkdir` looked what it is. One
+            # look, not two: between them it could come and go again.
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISDIR(folder.lstat().st_mode):
+                    raise
 
 
 def refuse_link(folder: Path) -> None:
