@@ -68,5 +68,4 @@ class WordLog:
                 "differs). Go on with that, remove the file, or choose another --out."
             )
         if len(whole) < len(content):  # a line that was cut short when a process was killed
-            with self.path.open("rb+") as file:
-                file.truncate(len(whole))
+            os.truncate(self.path, len(whole))
