@@ -31,7 +31,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.commands.senses import load_describer
+from polyseme.commands.senses import check_report, how_it_was_made, language_of, load_describer
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
@@ -78,6 +78,8 @@ class ChangeConfig(Settings):
     """With --all or --words: how many words are shown."""
     out: Path | None = None
     """With --all or --words: write all of them to this .csv, .tsv or .xlsx file."""
+    report: Path | None = None
+    """Of one word: write a page to keep and to pass on, one .html file that needs no network."""
     json_: bool = False
     """Print one JSON object instead of tables."""
 
@@ -116,7 +118,27 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
         condition.check_column(("document", *corpus.config.meta))
     compare = _compare_many if config.all_ or config.words else _compare_one
     found = compare(config, corpus, conditions, progress or NullProgress())
+    _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
+
+
+def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
+    from polyseme.meanings.report.change_page import change_page
+    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.sides import WordChange
+
+    if config.report is None or not isinstance(found, WordChange):
+        return
+    made = how_it_was_made("change", config.find, config.model)
+    sides = zip(("before", "after"), _sides(config), strict=True)
+    settings = [*made, *sides, ("shuffled", found.change.unit), ("seed", config.seed)]
+    language = language_of(config.find)
+    html = change_page(found, _sides(config), settings, language=language, seed=config.seed)
+    write_page(config.report, html)
+
+
+def _sides(config: ChangeConfig) -> tuple[str, str]:
+    return " and ".join(config.before), " and ".join(config.after)
 
 
 def _check(config: ChangeConfig) -> None:
@@ -130,6 +152,10 @@ def _check(config: ChangeConfig) -> None:
         if is_one:
             raise ConfigError("--out is for --all and --words.")
         check_format(config.out)
+    if config.report is not None:
+        if not is_one:
+            raise ConfigError("--report is for one word.")
+        check_report(config.report)
 
 
 def _compare_one(
@@ -219,7 +245,7 @@ def show(result: ChangeResult) -> RenderableType:
 
 
 def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
-    before, after = (" and ".join(side) for side in (config.before, config.after))
+    before, after = _sides(config)
     table = Table()
     table.add_column("", justify="right")
     for side in (before, after):
@@ -232,11 +258,14 @@ def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
         name = PrintableText(names[int(each.group)])
         table.add_row(each.group, *shares, each.movement, name)
     parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
-    return [*parts, *(PrintableText(note, "yellow") for note in found.senses.notes)]
+    parts += [PrintableText(note, "yellow") for note in found.senses.notes]
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
+    return parts
 
 
 def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableType]:
-    before, after = (" and ".join(side) for side in (config.before, config.after))
+    before, after = _sides(config)
     table = Table()
     table.add_column("word")
     for name in (PrintableText(before), PrintableText(after), "APD", "by chance", "q", "controls"):
@@ -261,18 +290,9 @@ def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableTy
 
 def _verdict(found: "WordChange") -> RenderableType:
     """The figures, and what they can and cannot say."""
+    from polyseme.meanings.report.change_page import caveat, verdict
+
     facts = Table.grid(padding=(0, 2))
     for name, value in found.change.facts():
         facts.add_row(name, PrintableText(value))
-    p = found.change.p_value
-    said = (
-        f"The sides differ by more than chance explains (p = {p:.3f})."
-        if p < 0.05
-        else f"Chance alone explains such a difference (p = {p:.3f})."
-    )
-    caveat = (
-        "Sides may differ in topic and genre as well: read the lines behind a group."
-        if found.change.unit == "documents"
-        else "Uses were shuffled, not documents, so an author's style may pass for change."
-    )
-    return Group(facts, PrintableText(said, "bold"), PrintableText(caveat))
+    return Group(facts, PrintableText(verdict(found), "bold"), PrintableText(caveat(found)))
