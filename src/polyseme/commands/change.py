@@ -43,6 +43,7 @@ from polyseme.tables import on_one_line, titled
 if TYPE_CHECKING:
     from polyseme.meanings.query import Comparison
     from polyseme.meanings.sides import WordChange
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
     from polyseme.meanings.word_changes import VocabularyChange
     from polyseme.text.corpus import Corpus
 
@@ -180,28 +181,16 @@ def _compare_one(
 
 
 def _compare_many(
-    config: ChangeConfig,
-    corpus: "Corpus",
-    conditions: "_Conditions",
-    progress: Progress,
+    config: ChangeConfig, corpus: "Corpus", conditions: "_Conditions", progress: Progress
 ) -> "VocabularyChange":
     from polyseme.meanings.export import write_uses
-    from polyseme.meanings.vocabulary_change import VocabularyQuestion, compare_vocabulary
+    from polyseme.meanings.vocabulary_change import compare_vocabulary
     from polyseme.meanings.word_log import WordLog
     from polyseme.storage.files import disk_faults_explained, sha256_of
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.locks import hold_file
 
-    question = VocabularyQuestion(
-        before=conditions.before,
-        after=conditions.after,
-        where=conditions.where,
-        min_uses=config.min_uses,
-        max_uses=config.max_uses,
-        permutations=config.permutations,
-        unit=config.shuffle or "documents",
-        seed=config.seed,
-    )
+    question = _question(config, conditions)
     describer = load_describer(config.model, corpus)
     words = _read_words(config.words) if isinstance(config.words, Path) else config.words
     compare = partial(
@@ -221,6 +210,21 @@ def _compare_many(
         write_uses(found, config.out)
         log.remove()
     return found
+
+
+def _question(config: ChangeConfig, conditions: "_Conditions") -> "VocabularyQuestion":
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
+
+    return VocabularyQuestion(
+        before=conditions.before,
+        after=conditions.after,
+        where=conditions.where,
+        min_uses=config.min_uses,
+        max_uses=config.max_uses,
+        permutations=config.permutations,
+        unit=config.shuffle or "documents",
+        seed=config.seed,
+    )
 
 
 def _read_words(path: Path) -> list[str]:
