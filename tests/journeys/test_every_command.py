@@ -45,6 +45,8 @@ COMMANDS = {
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
     "push": ("{model} someone/tiny", "someone/tiny now has"),
     "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
+    "models": ("", "en-mini"),
+    "doctor": ("", "Nothing is wrong."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }
