@@ -67,9 +67,9 @@ class MissingExtraError(PolysemeError):
 _EXTRAS = {
     "torch": "torch",
     "safetensors": "torch",
-    "networkx": "senses",
-    "scipy": "senses",
     "sklearn": "senses",
+    "threadpoolctl": "senses",
+    "scipy": "senses",
 }
 """Packages that whole commands need, and the extra that brings each."""
 
