@@ -52,6 +52,12 @@ class VectorsError(PolysemeError):
     exit_code = 65
 
 
+class UseIndexError(PolysemeError):
+    """An index of uses that is unfinished, damaged, or of another model or corpus."""
+
+    exit_code = 65
+
+
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 

@@ -53,9 +53,23 @@ class UseDescriber:
         """What the numbers of substitutes stand for; empty without a head."""
         return self._expects.words if self._expects else []
 
+    @property
+    def num_substitutes(self) -> int:
+        """How many words are kept for each use."""
+        return min(NUM_SUBSTITUTES, len(self.words))
+
+    @property
+    def bag_dim(self) -> int:
+        """Dimensions of a bag: of layer 0, of which a model of two stacks gives two copies."""
+        return self.embedder.dim // (2 if self._has_two_stacks else 1)
+
     def is_frequent(self, word: str) -> bool:
         """Whether a word is too frequent to say what a text is about: a thousandth of all words."""
         return self._weights.get(word, 1.0) < 0.5
+
+    def frequent_words(self) -> list[str]:
+        """All words that `is_frequent`."""
+        return [word for word, weight in self._weights.items() if weight < 0.5]
 
     def __call__(
         self,
@@ -72,8 +86,8 @@ class UseDescriber:
             found.append(pair)
             on_use(len(found))
         if not found:
-            none = np.empty((0, self.embedder.dim), np.float32)
-            return self.features(none, none)
+            dims = self.embedder.dim, self.bag_dim
+            return self.features(*(np.empty((0, dim), np.float32) for dim in dims))
         contexts, bags = zip(*found, strict=True)
         return self.features(np.concatenate(contexts), np.concatenate(bags))
 
@@ -118,9 +132,14 @@ class UseDescriber:
     ) -> tuple[Floats, Floats]:
         """Context and bag of each use in a sentence whose vectors (L, T, D) are known."""
         static = layers[0]
-        if isinstance(self.embedder, Embedder) and self.embedder.model.config.encoder.is_separate:
+        if self._has_two_stacks:
             static = static[:, : static.shape[1] // 2]  # both halves of layer 0 are the same
         return self._context(layers, uses), self._bag(static, words, uses)
+
+    @property
+    def _has_two_stacks(self) -> bool:
+        embedder = self.embedder
+        return isinstance(embedder, Embedder) and embedder.model.config.encoder.is_separate
 
     def _context(self, layers: Floats, uses: Sequence[Span]) -> Floats:
         if self._expects:
