@@ -60,6 +60,8 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
     @property
     def labels(self) -> list[int]:
@@ -74,7 +76,7 @@ class Senses:
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the groups."""
-        notes = []
+        notes = list(self.source_notes)
         if len(self.uses) < self.num_found:
             notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
         if len(self.uses) < FEW_USES:
