@@ -11,7 +11,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
     "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
     "Vectors": {"embed": (), "vectors": ("info",)},
-    "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
+    "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": (), "index": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},

@@ -11,11 +11,13 @@ Examples:
   polyseme senses 打 --in corpus/zh --model models/zh-mini --groups 4
 
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
+
+  polyseme senses bank --in corpus/en --index index/en
 """
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -42,8 +44,10 @@ class SensesConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str
+    model: str | None = None
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Read the uses from this index (`polyseme index`) instead of embedding them."""
     finer: int = Field(0, ge=0, le=8)
     """Steps towards more groups."""
     coarser: int = Field(0, ge=0, le=8)
@@ -71,11 +75,9 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.named_groups import find_senses
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sources import find_described
     from polyseme.text.corpus import Corpus
 
     progress = progress or NullProgress()
@@ -84,16 +86,22 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
         raise ConfigError("Give --groups, or --finer and --coarser, not both.")
     if config.out is not None:
         check_format(config.out)
-    corpus = Corpus.open(config.find.in_)
-    uses = find_uses(corpus, config.find.query, where=config.find.where)
+    source = find_described(
+        Corpus.open(config.find.in_),
+        config.find.query,
+        where=config.find.where,
+        model=config.model,
+        index=config.index,
+    )
     senses = find_senses(
-        uses,
-        UseDescriber(load_for_corpus(config.model, corpus)),
+        source.uses,
+        source.describer,
         finer=config.finer - config.coarser,
         num_groups=config.groups,
         seed=config.seed,
         progress=progress,
     )
+    senses = replace(senses, source_notes=source.notes)
     if config.out is not None:
         write_uses(senses.table(), config.out)
     return SensesResult(senses, config, time.monotonic() - began)

@@ -13,9 +13,9 @@ import numpy as np
 
 from polyseme.display import html_table, summary
 from polyseme.meanings.export import UseTable, to_pandas, write_uses
-from polyseme.meanings.features import UseDescriber, UseFeatures
 from polyseme.meanings.groups import FEW_USES, Grouping, group_uses
 from polyseme.meanings.names import collocates_of, distinctive_words, substitutes_of
+from polyseme.meanings.use_features import Describer, UseFeatures
 from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
 
@@ -60,6 +60,8 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
     @property
     def labels(self) -> list[int]:
@@ -74,7 +76,7 @@ class Senses:
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the groups."""
-        notes = []
+        notes = list(self.source_notes)
         if len(self.uses) < self.num_found:
             notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
         if len(self.uses) < FEW_USES:
@@ -138,7 +140,7 @@ class Senses:
 
 def find_senses(
     uses: Uses,
-    describer: UseDescriber,
+    describer: Describer,
     *,
     finer: int = 0,
     num_groups: int | None = None,
@@ -153,7 +155,7 @@ def find_senses(
     progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
     sentences = uses.sentences()
-    features = describer(sentences, uses.spans, progress.update)
+    features = describer.describe(uses, progress.update)
     grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
     near = collocates_of(sentences, uses.spans.tolist())
     groups = _name(near, features, grouping, describer)
@@ -161,7 +163,7 @@ def find_senses(
 
 
 def _name(
-    near: list[list[str]], features: UseFeatures, grouping: Grouping, describer: UseDescriber
+    near: list[list[str]], features: UseFeatures, grouping: Grouping, describer: Describer
 ) -> tuple[NamedGroup, ...]:
     labels = grouping.labels
     collocates = distinctive_words(labels, near, is_frequent=describer.is_frequent)

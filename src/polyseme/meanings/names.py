@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from polyseme.meanings.features import Ids
-from polyseme.meanings.groups import Labels
+from polyseme.meanings.louvain import Labels
+from polyseme.meanings.use_features import Ids
 
 NUM_NAMES = 8
 """Words that a group is given as a name."""
