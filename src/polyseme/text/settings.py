@@ -10,7 +10,10 @@ from pydantic import Field, field_validator
 
 from polyseme.config import Settings
 
-InputFormat = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
+InputFormat = Literal[
+    "text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei",
+    "html", "epub", "docx", "pdf",
+]  # fmt: skip
 SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
 TextLayout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
 
@@ -32,7 +35,7 @@ class CorpusConfig(Settings):
     is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
     document. lines: every line is a document."""
     format: InputFormat | None = None
-    """Format of the input files; by default known from their names."""
+    """Format of the input files; by default each is known by its name or its first bytes."""
     encoding: str = "utf-8"
     """Character encoding of text files. A byte-order mark in the file overrules it."""
     text_column: str = "text"
