@@ -69,6 +69,8 @@ class Source:
     bytes: int
     layout: TextLayout = "unwrapped"
     """Of plain text: as it was asked for, or detected; never `auto`."""
+    outside: tuple[tuple[str, str | None], ...] = ()
+    """Metadata that do not stand in it (`file_metadata.py`): columns and values."""
     on_read: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
     """Called with how many more of its bytes have been read, again and again."""
 
@@ -116,6 +118,14 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> FoundSources:
             "folder that holds both, or rename one."
         )
     return FoundSources(sources, passed_over)
+
+
+def without_endings(name: str) -> str:
+    """A file's name without what tells its format and compression."""
+    path = Path(name)
+    if path.suffix.lower() in _COMPRESSIONS:
+        path = path.with_suffix("")
+    return path.stem if path.suffix.lower() in _FORMATS else path.name
 
 
 def encoding_of(head: bytes, stated: str) -> tuple[str, int]:
