@@ -70,6 +70,9 @@ _EXTRAS = {
     "networkx": "senses",
     "scipy": "senses",
     "sklearn": "senses",
+    "starlette": "explorer",
+    "uvicorn": "explorer",
+    "jinja2": "explorer",
 }
 """Packages that whole commands need, and the extra that brings each."""
 

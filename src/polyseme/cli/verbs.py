@@ -12,6 +12,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
+    "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }

@@ -146,23 +146,28 @@ def find_senses(
     progress: Progress | None = None,
 ) -> Senses:
     """Describe uses, group them, name the groups. The same seed gives the same groups."""
-    num_found = len(uses)
-    if num_found > MAX_USES:
-        chosen = np.random.default_rng(seed).permutation(num_found)[:MAX_USES]
-        uses = uses.select(np.sort(chosen))
     progress = progress or NullProgress()
-    progress.start("Describing uses", len(uses))
-    sentences = uses.sentences()
-    features = describer(sentences, uses.spans, progress.update)
+    chosen = draw_uses(uses, seed)
+    progress.start("Describing uses", len(chosen))
+    features = describer(chosen.sentences(), chosen.spans, progress.update)
     grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
-    near = collocates_of(sentences, uses.spans.tolist())
-    groups = _name(near, features, grouping, describer)
-    return Senses(uses, grouping, features, groups, num_found)
+    groups = name_groups(chosen, features, grouping, describer)
+    return Senses(chosen, grouping, features, groups, len(uses))
 
 
-def _name(
-    near: list[list[str]], features: UseFeatures, grouping: Grouping, describer: UseDescriber
+def draw_uses(uses: Uses, seed: int = 1) -> Uses:
+    """All uses, or a sample of `MAX_USES`, in their order."""
+    if len(uses) <= MAX_USES:
+        return uses
+    chosen = np.random.default_rng(seed).permutation(len(uses))[:MAX_USES]
+    return uses.select(np.sort(chosen))
+
+
+def name_groups(
+    uses: Uses, features: UseFeatures, grouping: Grouping, describer: UseDescriber
 ) -> tuple[NamedGroup, ...]:
+    """Names, figures and typical uses of each group."""
+    near = collocates_of(uses.sentences(), uses.spans.tolist())
     labels = grouping.labels
     collocates = distinctive_words(labels, near, is_frequent=describer.is_frequent)
     substitutes: list[tuple[str, ...]] = [()] * grouping.num_groups
