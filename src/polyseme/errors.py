@@ -60,8 +60,13 @@ class MissingExtraError(PolysemeError):
         """The error for one package. Not `__init__`: errors travel between processes as text."""
         return cls(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
+            f"Install it with: {pip_command(extra)}"
         )
+
+
+def pip_command(extra: str) -> str:
+    """What installs an extra of this very installation."""
+    return f"pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
 
 
 _EXTRAS = {

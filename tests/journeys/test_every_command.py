@@ -41,6 +41,8 @@ COMMANDS = {
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
+    "models": ("", "en-mini"),
+    "doctor": ("", "Nothing is wrong."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }

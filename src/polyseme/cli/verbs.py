@@ -14,6 +14,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
     "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
+    "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""
