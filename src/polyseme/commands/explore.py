@@ -50,6 +50,7 @@ class ExploreResult:
 def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
     """Serve pages until they are no longer wanted."""
     from polyseme.explorer.server import serve
+    from polyseme.explorer.view import View
     from polyseme.explorer.workspace import Workspace
     from polyseme.text.corpus import Corpus
 
@@ -57,7 +58,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
     corpus = Corpus.open(config.corpus)
     folder = config.corpus.resolve()
     notes = config.notes or folder.with_name(f"{folder.name}-notes")
-    workspace = Workspace(corpus, config.model, notes, opening=config.word)
+    workspace = Workspace(corpus, config.model, notes, opening=View(q=config.word))
     serve(workspace, config.serve, on_ready=lambda address: announce(address, progress))
     return ExploreResult(notes)
 

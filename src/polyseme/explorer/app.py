@@ -18,8 +18,11 @@ from starlette.routing import Route
 from polyseme.errors import PolysemeError
 from polyseme.explorer import pages
 from polyseme.explorer.access import AccessGuard
+from polyseme.explorer.comparing import compare
 from polyseme.explorer.desk import Desk, read_form
+from polyseme.explorer.exports import export
 from polyseme.explorer.judging import judge
+from polyseme.explorer.scoring import score, substitutes
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
 
@@ -49,6 +52,10 @@ def make_app(workspace: Workspace, *, token: str, port: int, language: str = "")
             Route("/frequency", pages.frequency),
             Route("/map", pages.map_places),
             Route("/judge", _posted(judge), methods=["POST"]),
+            Route("/compare", compare),
+            Route("/score", score),
+            Route("/substitutes", substitutes),
+            Route("/export/{name}", export),
             Route("/static/{name}", static),
         ],
         exception_handlers={PolysemeError: explain, HTTPException: explain_http},

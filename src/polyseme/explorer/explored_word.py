@@ -97,6 +97,8 @@ class ExploredWord:
 
     def _work(self, how: Fineness, job: Job) -> None:
         job.start("load", 0)
+        from threadpoolctl import threadpool_limits
+
         describer = self.load_describer()
         features = self._describe(describer, job)
         grouping = self._group(features, describer, how, job)
@@ -108,7 +110,9 @@ class ExploredWord:
             while len(self._grouped) > _GROUPINGS:
                 self._grouped.popitem(last=False)
         job.start("map", 0)
-        grouped.places = lay_out(grouping.vectors, SEED)
+        # Threads of OpenMP wait for each other busily, and on a machine with other work for long.
+        with threadpool_limits(1):
+            grouped.places = lay_out(grouping.vectors, SEED)
 
     def _describe(self, describer: UseDescriber, job: Job) -> UseFeatures:
         if self._features is None:

@@ -92,7 +92,9 @@ def _split(group: EditedGroup, uses: tuple[UseId, ...], number: int, name: str) 
 def _smaller_half(edited: EditedSenses, group: EditedGroup) -> Labels:
     """Its uses grouped by themselves into two; those of the smaller one."""
     features = edited.senses.features.select(group.uses)
-    return group.uses[group_uses(features, num_groups=2, seed=SEED).labels == 1]
+    is_smaller = group_uses(features, num_groups=2, seed=SEED).labels == 1
+    half: Labels = group.uses[is_smaller]
+    return half
 
 
 def _group(edited: EditedSenses, id_: str) -> EditedGroup:

@@ -49,9 +49,7 @@ def progress(request: Request) -> Response:
     if reading.edited is None:
         return desk.render(request, "progress.html", view, job=reading.word.job)
     page = _word_page(desk, request, reading)
-    page.headers.update(
-        {"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"}
-    )
+    page.headers.update({"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"})
     return page
 
 

@@ -1,7 +1,7 @@
 """How often a word is used in each period, or by each author: bars that lead to their lines.
 
-    in   uses, and how many words there are with each value of a column
-    out  a `Bar` for each value; years and other numbers by tens, fifties, ... where there are many
+in   uses, and how many words there are with each value of a column
+out  a `Bar` for each value; years and other numbers by tens, fifties, ... where there are many
 """
 
 from collections.abc import Sequence

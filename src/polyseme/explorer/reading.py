@@ -218,9 +218,7 @@ def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
         order = np.argsort(-learned.confidence[members], kind="stable")
         share = len(members) / len(labels)
         colour = 1 + number % NUM_COLOURS
-        bands.append(
-            Band(name, name, colour, members[order], share, by_hand=given.count(name))
-        )
+        bands.append(Band(name, name, colour, members[order], share, by_hand=given.count(name)))
     return bands
 
 

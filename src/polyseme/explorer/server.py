@@ -1,4 +1,4 @@
-"""Pages on this machine, for its own user: bound to 127.0.0.1, opened by an address with a token."""
+"""Pages on this machine for its own user: on 127.0.0.1, opened by an address with a token."""
 
 import socket
 import threading
@@ -14,7 +14,6 @@ from polyseme.errors import ConfigError, PolysemeError
 from polyseme.explorer.access import new_token
 from polyseme.explorer.app import make_app
 from polyseme.explorer.settings import ServeConfig
-from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 
 HOST = "127.0.0.1"
@@ -49,8 +48,8 @@ def serve(
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", access_log=False, server_header=False, ws="none")
     )
-    view = View(q=workspace.opening)
-    path = view.address("/word") + "&" if workspace.opening else "/?"
+    view = workspace.opening
+    path = view.address("/word") + "&" if view.q else "/?"
     address = f"http://{HOST}:{port}{path}token={token}"
     on_ready(address)
     threading.Thread(target=_warm_up, args=(workspace,), daemon=True).start()
@@ -81,8 +80,8 @@ def _listen(port: int) -> socket.socket:
 def _warm_up(workspace: Workspace) -> None:
     """Do at once what the first page would wait for; what fails will be told by that page."""
     with suppress(PolysemeError):
-        if workspace.opening:
-            workspace.begin(View(q=workspace.opening))
+        if workspace.opening.q:
+            workspace.begin(workspace.opening)
         workspace.describer()
         workspace.sizes()
 

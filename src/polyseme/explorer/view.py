@@ -1,7 +1,7 @@
 """What a page shows, as its address says it: every state is an address that can be kept and sent.
 
-    in   the query of an address, which anyone may have written
-    out  `View`, and from it other addresses: this page, but sorted, or of another group
+in   the query of an address, which anyone may have written
+out  `View`, and from it other addresses: this page, but sorted, or of another group
 """
 
 from collections.abc import Iterator, Mapping, Sequence

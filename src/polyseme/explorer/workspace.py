@@ -50,8 +50,8 @@ class Workspace:
     model: str
     notes: Path
     """Folder for what the user judges: a folder in it for each word and degree of fineness."""
-    opening: str = ""
-    """The word that the first page offers."""
+    opening: View = field(default_factory=View)
+    """What the first page offers."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
     _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
     _gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))

@@ -46,6 +46,8 @@ const lines = new Map();
 async function showLine(section, index) {
   for (const line of document.querySelectorAll(".line.at")) line.classList.remove("at");
   const shown = section.querySelector(".pointed");
+  shown.hidden = index < 0; // the help stands there instead
+  section.querySelector(".help").hidden = index >= 0;
   if (index < 0) return shown.replaceChildren();
   document.querySelector(`.line[data-use="${index}"]`)?.classList.add("at");
   const address = `${section.dataset.line}&use=${index}`;
