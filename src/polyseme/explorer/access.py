@@ -9,7 +9,8 @@ to point here (DNS rebinding) is not one of our host names.
 """
 
 import secrets
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Mapping
+from http.cookies import CookieError, Morsel, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -99,10 +100,10 @@ class AccessGuard:
 
     def _token_in_cookie(self, headers: Headers) -> str:
         try:
-            cookies: SimpleCookie = SimpleCookie(headers.get("cookie", ""))
+            cookies: Mapping[str, Morsel[str]] = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return ""
-        return str(cookies[self._cookie].value) if self._cookie in cookies else ""
+        return cookies[self._cookie].value if self._cookie in cookies else ""
 
     @staticmethod
     def _token_in_address(scope: Scope) -> str:

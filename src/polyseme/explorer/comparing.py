@@ -56,7 +56,7 @@ def measure(reading: Reading) -> Change:
         uses.matching(view.comparisons(side, uses.columns)) for side in (view.before, view.after)
     )
     _check(view, before, after)
-    vectors = reading.edited.senses.grouping.vectors
+    vectors = reading.edited.grouping.vectors
     documents = uses.metadata(DOCUMENT)
     sides = [
         Side(

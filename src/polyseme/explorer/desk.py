@@ -18,7 +18,7 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.edited import EditedSenses
+from polyseme.meanings.named_groups import Senses
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -75,7 +75,7 @@ class Desk:
         edited = self.workspace.edited(view, word, senses) if senses else None
         return Reading(view, word, edited)
 
-    def judged(self, view: View) -> tuple[Reading, EditedSenses]:
+    def judged(self, view: View) -> tuple[Reading, Senses]:
         """The same, where groups must be there."""
         reading = self.reading(view)
         if reading.edited is None:

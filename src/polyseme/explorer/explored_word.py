@@ -17,12 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.explorer.jobs import Job
-from polyseme.meanings.edited import use_ids
-from polyseme.meanings.edits import UseId
+from polyseme.meanings.edited_groups import use_ids
+from polyseme.meanings.edits import Edit, UseId
 from polyseme.meanings.features import Floats, UseDescriber, UseFeatures
-from polyseme.meanings.groups import MIN_USES, Grouping, by_size, centred, group_uses
+from polyseme.meanings.groups import MIN_USES, Grouping, by_size, group_uses, unit_length
+from polyseme.meanings.layer_features import LayerDescriber
 from polyseme.meanings.layout import lay_out
-from polyseme.meanings.named_groups import Senses, draw_uses, name_groups
+from polyseme.meanings.named_groups import Senses, draw_uses, named, words_of_uses
 from polyseme.meanings.uses import Uses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
@@ -53,8 +54,10 @@ class ExploredWord:
     """Work that takes long is done by one thread at a time."""
     job: Job | None = None
     _features: UseFeatures | None = None
-    _by_layer: dict[int, Floats] = field(default_factory=dict)
+    _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
     _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
+    _edited: tuple[Senses, tuple[Edit, ...], Senses] | None = None
+    """The last that was edited, the edits, and what came out."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
@@ -85,6 +88,13 @@ class ExploredWord:
                 self.job = Job(lambda job: self._work(how, job), self.gate)
         return None
 
+    def edited(self, senses: Senses, edits: tuple[Edit, ...]) -> Senses:
+        """Groups as a user left them."""
+        last = self._edited
+        if last is None or last[0] is not senses or last[1] != edits:
+            last = self._edited = (senses, edits, senses.edited(edits))
+        return last[2]
+
     def places(self, how: Fineness) -> Floats | None:
         """(N, 2) a place on the map for each use, if they are there."""
         grouped = self._grouped.get(how)
@@ -102,8 +112,9 @@ class ExploredWord:
         describer = self.load_describer()
         features = self._describe(describer, job)
         grouping = self._group(features, describer, how, job)
-        named = name_groups(self.uses, features, grouping, describer)
-        senses = Senses(self.uses, grouping, features, named, len(self.found))
+        words = words_of_uses(self.uses, features, describer)
+        groups = named(words, grouping)
+        senses = Senses(self.uses, grouping, features, groups, len(self.found), words)
         grouped = _Grouped(senses)
         with self._lock:
             self._grouped[how] = grouped
@@ -126,37 +137,33 @@ class ExploredWord:
         if how.layer is None:
             job.start("group", 0)
             return group_uses(features, finer=how.finer, seed=SEED)
+        if how.layer == 0:
+            job.start("group", 0)
+            return _by_form(self.uses)
         if how.layer not in self._by_layer:
             job.start("describe", len(self.uses))
-            self._by_layer[how.layer] = self._vectors(describer, how.layer, job)
+            describe = LayerDescriber(describer.embedder, how.layer)
+            self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
         job.start("group", 0)
-        vectors = self._by_layer[how.layer]
-        if how.layer == 0:
-            return _by_form(self.uses, vectors)
-        alone = UseFeatures(vectors, np.zeros((len(vectors), 1), np.float32), None)
-        return group_uses(alone, finer=how.finer, seed=SEED)
-
-    def _vectors(self, describer: UseDescriber, layer: int, job: Job) -> Floats:
-        """(N, D) the model's own vector of the word in each use."""
-        found = np.empty((len(self.uses), describer.embedder.dim), np.float32)
-        stream = describer.embedder.stream(self.uses.sentences(), layers=layer)
-        spans = self.uses.spans.tolist()
-        for number, (vectors, (begin, end)) in enumerate(zip(stream, spans, strict=True)):
-            found[number] = vectors[0, begin:end].mean(axis=0)
-            job.update(number + 1)
-        return found
+        return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)
 
 
 def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
     return job is None or job.state == "done" or (is_begun and not job.is_open)
 
 
-def _by_form(uses: Uses, vectors: Floats) -> Grouping:
-    """Layer 0 has seen no context: uses spelt alike have one vector, and are a group."""
+def _by_form(uses: Uses) -> Grouping:
+    """Layer 0 has seen no context: uses spelt alike have one vector, and are a group.
+
+    Each form stands alone, as far from one as from another.
+    """
     sentences, spans = uses.sentences(), uses.spans.tolist()
     forms = [
         " ".join(words[begin:end]) for words, (begin, end) in zip(sentences, spans, strict=True)
     ]
-    frequent = {form: number for number, (form, _) in enumerate(Counter(forms).most_common())}
-    labels, _ = by_size(np.array([frequent[form] for form in forms], np.int64))
-    return Grouping(labels, (1.0,) * len(frequent), centred(vectors), 0.0)
+    number = {form: place for place, (form, _) in enumerate(Counter(forms).most_common())}
+    labels, _ = by_size(np.array([number[form] for form in forms], np.int64))
+    # A little apart, or all points of a form would lie on one spot of the map.
+    apart = np.random.default_rng(SEED).normal(0, 0.05, (len(forms), max(2, len(number))))
+    apart[np.arange(len(forms)), labels] += 1
+    return Grouping(labels, (1.0,) * len(number), unit_length(apart.astype(np.float32)), 0.0)

@@ -15,7 +15,7 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.reading import NUM_COLOURS, Reading
 from polyseme.explorer.view import View
-from polyseme.meanings.export import write_uses
+from polyseme.meanings.export import UseTable, write_uses
 from polyseme.printable import printable
 
 COLOURS = (
@@ -63,7 +63,9 @@ def export(request: Request) -> Response:
 def _write_table(desk: Desk, view: View, path: Path) -> None:
     """Every use that meets the filters, with its group and label."""
     reading, edited = desk.judged(view)
+    labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
     table = edited.table()
+    table = UseTable(table.uses, {**table.first, "label": labels})
     if reading.is_filtered:
         table = table.select(reading.lit)
     write_uses(table, path)

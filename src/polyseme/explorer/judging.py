@@ -16,7 +16,7 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import MAX_TEXT, FormValues, View
-from polyseme.meanings.edited import EditedGroup, EditedSenses
+from polyseme.meanings.edited_groups import group_of, group_ref, new_group_id
 from polyseme.meanings.edits import (
     Edit,
     GroupRef,
@@ -29,6 +29,7 @@ from polyseme.meanings.edits import (
     undo_last,
 )
 from polyseme.meanings.groups import Labels, group_uses
+from polyseme.meanings.named_groups import NamedGroup, Senses
 
 _MAX_NAME = 200
 _MOST_LINES = 10_000
@@ -43,39 +44,35 @@ def judge(request: Request, form: FormValues) -> Response:
             desk.workspace.add_edit(view, undo)
     else:
         reading, edited = desk.judged(view)
-        number = len(desk.workspace.edits(view).edits) + 1
-        desk.workspace.add_edit(view, _edit(form, reading, edited, number))
+        new_id = new_group_id(edited, desk.workspace.edits(view).edits)
+        desk.workspace.add_edit(view, _edit(form, reading, edited, new_id))
     # A group may be gone now, and numbers of pages with it.
     ids = {group.id for group in desk.judged(view)[1].groups}
     stays = view.group if view.group in ids or view.show else ""
     return RedirectResponse(view.but(group=stays, uses=()).address("/word"), 303)
 
 
-def _edit(form: FormValues, reading: Reading, edited: EditedSenses, number: int) -> Edit:
+def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Edit:
     match form.get("action"):
         case "rename":
-            return RenameEdit(group=_group(edited, form.get("group")).ref, name=_name(form, "name"))
+            group = group_ref(senses, form.get("group"))
+            return RenameEdit(group=group, name=_name(form, "name"))
         case "merge":
-            both = (_group(edited, form.get("into")), _group(edited, form.get("group")))
+            both = (group_ref(senses, form.get("into")), group_ref(senses, form.get("group")))
             if both[0].id == both[1].id:
                 raise InputError("A group cannot be merged with itself. Choose another.")
-            return MergeEdit(groups=tuple(group.ref for group in both))
+            return MergeEdit(groups=both)
         case "halve":
-            group = _group(edited, form.get("group"))
-            half = _smaller_half(edited, group)
-            return _split(group, _ids(reading, half), number, f"{group.name[:_MAX_NAME]} (2)")
+            whole = group_of(senses, form.get("group"))
+            new = GroupRef(id=new_id, name=f"{whole.name[:_MAX_NAME]} (2)")
+            return _split(reading, whole, _smaller_half(senses, whole), new)
         case "split":
             chosen = _chosen(form, reading)
-            group = edited.group_of[int(chosen[0])]
-            if any(edited.group_of[int(each)].id != group.id for each in chosen):
-                raise InputError(
-                    "The ticked lines are of several groups. A new group is split off one: tick "
-                    "lines of one group, or move them."
-                )
-            return _split(group, _ids(reading, chosen), number, _name(form, "name"))
+            whole = _one_group(senses, chosen)
+            return _split(reading, whole, chosen, GroupRef(id=new_id, name=_name(form, "name")))
         case "move":
-            target = _group(edited, form.get("to"))
-            return MoveEdit(uses=_ids(reading, _chosen(form, reading)), to=target.ref)
+            target = group_ref(senses, form.get("to"))
+            return MoveEdit(uses=_ids(reading, _chosen(form, reading)), to=target)
         case "label":
             label = _name(form, "label")
             return LabelEdit(uses=_ids(reading, _chosen(form, reading)), label=label)
@@ -83,25 +80,29 @@ def _edit(form: FormValues, reading: Reading, edited: EditedSenses, number: int)
             raise InputError(f"{other[:40]!r} is nothing that can be done to groups.")
 
 
-def _split(group: EditedGroup, uses: tuple[UseId, ...], number: int, name: str) -> SplitEdit:
-    if len(uses) == len(group.uses):
+def _one_group(senses: Senses, chosen: Labels) -> NamedGroup:
+    labels = np.unique(senses.grouping.labels[chosen])
+    if len(labels) > 1:
+        raise InputError(
+            "The ticked lines are of several groups. A new group is split off one: tick lines of "
+            "one group, or move them."
+        )
+    return senses.groups[int(labels[0])]
+
+
+def _split(reading: Reading, group: NamedGroup, chosen: Labels, new: GroupRef) -> SplitEdit:
+    if len(chosen) == group.size:
         raise InputError("All lines of the group are ticked: nothing would be left. Rename it.")
-    return SplitEdit(group=group.ref, uses=uses, new=GroupRef(id=f"new{number}", name=name))
+    whole = GroupRef(id=group.id, name=group.name)
+    return SplitEdit(group=whole, uses=_ids(reading, chosen), new=new)
 
 
-def _smaller_half(edited: EditedSenses, group: EditedGroup) -> Labels:
+def _smaller_half(senses: Senses, group: NamedGroup) -> Labels:
     """Its uses grouped by themselves into two; those of the smaller one."""
-    features = edited.senses.features.select(group.uses)
-    is_smaller = group_uses(features, num_groups=2, seed=SEED).labels == 1
-    half: Labels = group.uses[is_smaller]
-    return half
-
-
-def _group(edited: EditedSenses, id_: str) -> EditedGroup:
-    found = edited.group(id_)
-    if found is None:
-        raise InputError(f"There is no group {id_[:40]!r} now. Load the page again.")
-    return found
+    members = np.flatnonzero(senses.grouping.labels == group.number - 1)
+    halves = group_uses(senses.features.select(members), num_groups=2, seed=SEED)
+    smaller: Labels = members[halves.labels == 1]
+    return smaller
 
 
 def _name(form: FormValues, key: str) -> str:

@@ -163,7 +163,7 @@ def _word_page(desk: Desk, request: Request, reading: Reading) -> Response:
         num_layers=desk.num_layers if reading.edited else 0,
         undo=log.edits[undo.edit - 1].kind if log and undo else "",
         log=log,
-        own_labels=sorted(set(reading.edited.labels.values())) if reading.edited else [],
+        own_labels=sorted(set(reading.edited.labels_by_hand.values())) if reading.edited else [],
         citation=_citation(desk, request, view, reading),
     )
 

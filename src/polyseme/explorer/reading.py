@@ -17,9 +17,9 @@ from polyseme.errors import InputError
 from polyseme.explorer.explored_word import ExploredWord
 from polyseme.explorer.view import View
 from polyseme.meanings.concordance import Line, line_of, sort_order
-from polyseme.meanings.edited import EditedSenses
 from polyseme.meanings.groups import Labels
 from polyseme.meanings.labels import LearnedLabels, learn_labels
+from polyseme.meanings.named_groups import NamedGroup, Senses
 from polyseme.printable import printable
 
 NUM_COLOURS = 10
@@ -45,6 +45,8 @@ class Band:
     stability: float | None = None
     substitutes: tuple[str, ...] = ()
     collocates: tuple[str, ...] = ()
+    is_named: bool = False
+    """Whether the user gave it its name."""
     by_hand: int = 0
     """Uses that the user labelled so; only of labels."""
 
@@ -71,7 +73,7 @@ class Reading:
 
     view: View
     word: ExploredWord
-    edited: EditedSenses | None
+    edited: Senses | None
     """None as long as groups are not there."""
 
     @property
@@ -84,10 +86,9 @@ class Reading:
     @cached_property
     def learned(self) -> LearnedLabels | None:
         """What follows from the user's labels, if the view asks for it and there are any."""
-        if self.view.show != "labels" or self.edited is None or not self.edited.labels:
+        if self.view.show != "labels" or self.edited is None or not self.edited.labels_by_hand:
             return None
-        vectors = self.edited.senses.grouping.vectors
-        return learn_labels(vectors, dict(self.edited.labels))
+        return learn_labels(self.edited.grouping.vectors, self.edited.labels_by_hand)
 
     @cached_property
     def bands(self) -> list[Band]:
@@ -96,19 +97,7 @@ class Reading:
             return []
         if self.learned is not None:
             return _bands_of_labels(self.learned)
-        return [
-            Band(
-                group.id,
-                group.name,
-                1 + group.colour % NUM_COLOURS,
-                group.uses,
-                group.share,
-                group.found.stability if group.found and group.is_as_found else None,
-                group.found.substitutes if group.found and group.name == group.found.name else (),
-                group.found.collocates if group.found and group.name == group.found.name else (),
-            )
-            for group in self.edited.groups
-        ]
+        return [_band_of_group(self.edited, group) for group in self.edited.groups]
 
     @cached_property
     def band_of(self) -> Mapping[int, Band]:
@@ -148,7 +137,7 @@ class Reading:
         view, lit = self.view, self.lit
         if view.like is not None and self.edited is not None:
             check_number(view.like, len(self.word.uses))
-            vectors = self.edited.senses.grouping.vectors
+            vectors = self.edited.grouping.vectors
             return lit[np.argsort(-(vectors[lit] @ vectors[view.like]), kind="stable")]
         if view.sort in ("", "typical"):
             bands = [self._band()] if view.group else self.bands
@@ -171,7 +160,7 @@ class Reading:
 
     def rows(self, numbers: Labels | Sequence[int]) -> Iterator[Row]:
         """Lines of these uses."""
-        labels = self.edited.labels if self.edited else {}
+        labels = self.edited.labels_by_hand if self.edited else {}
         for number in map(int, numbers):
             use = self.word.uses[number]
             left, form, right = _cut(line_of(use))
@@ -208,6 +197,21 @@ def check_number(number: int, of: int) -> None:
         raise InputError(f"There is no use {number}: there are {of:,}, counted from 0.")
 
 
+def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
+    return Band(
+        group.id,
+        group.name,
+        # Its id stays the same whatever is done to it, and so does its colour.
+        1 + (int(group.id) - 1) % NUM_COLOURS if group.id.isdecimal() else 1,
+        senses.grouping.most_typical(group.number - 1, group.size),
+        group.share,
+        group.stability,
+        group.substitutes,
+        group.collocates,
+        is_named=group.name != group.words,
+    )
+
+
 def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
     names = sorted(set(learned.labels))
     labels = np.array([names.index(label) for label in learned.labels])
@@ -218,7 +222,11 @@ def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
         order = np.argsort(-learned.confidence[members], kind="stable")
         share = len(members) / len(labels)
         colour = 1 + number % NUM_COLOURS
-        bands.append(Band(name, name, colour, members[order], share, by_hand=given.count(name)))
+        bands.append(
+            Band(
+                name, name, colour, members[order], share, is_named=True, by_hand=given.count(name)
+            )
+        )
     return bands
 
 

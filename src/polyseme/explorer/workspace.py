@@ -19,7 +19,6 @@ from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.view import View
 from polyseme.meanings.edit_log import NAME as EDITS
 from polyseme.meanings.edit_log import EditLog, append_edit, read_edits
-from polyseme.meanings.edited import EditedSenses, edit_senses
 from polyseme.meanings.edits import Edit
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.frequencies import Sizes, count_words_by
@@ -123,10 +122,9 @@ class Workspace:
         with self._lock:
             return [Search(*entry) for entry in reversed(self._history.items())]
 
-    def edited(self, view: View, word: ExploredWord, senses: Senses) -> EditedSenses:
+    def edited(self, view: View, word: ExploredWord, senses: Senses) -> Senses:
         """Groups as the user left them."""
-        log = self.edits(view)
-        return edit_senses(senses, log.edits, word.ids if log.edits else None)
+        return word.edited(senses, self.edits(view).edits)
 
     def edits(self, view: View) -> EditLog:
         """What the user did to these groups."""
