@@ -87,6 +87,9 @@ _EXTRAS = {
     "sklearn": "senses",
     "threadpoolctl": "senses",
     "scipy": "senses",
+    "starlette": "explorer",
+    "uvicorn": "explorer",
+    "jinja2": "explorer",
 }
 """Packages that whole commands need, and the extra that brings each."""
 

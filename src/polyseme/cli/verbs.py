@@ -20,6 +20,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "substitutes": (),
         "index": (),
     },
+    "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
