@@ -109,7 +109,7 @@ def test_a_file_without_a_word_is_told_and_not_a_crash(case: Case, tmp_path: Pat
     (tmp_path / "empty.txt").write_text("\n\n", encoding="utf-8")
     command = ("predict", case.trained, "--file", tmp_path / "empty.txt", "--out", tmp_path / "o")
     assert "0 examples" in polyseme(*command).stdout
-    assert "no word" in polyseme("predict", case.trained, " ", code=65).stderr
+    assert "no word" in polyseme("predict", case.trained, " ", code=66).stderr
 
 
 def test_documents_are_for_coreference_only(case: Case) -> None:

@@ -214,7 +214,7 @@ def test_what_is_shown_has_brackets_and_numbers() -> None:
 def test_a_page_has_colours_and_no_markup_of_the_text() -> None:
     page = HEN._repr_html_()
     assert page.count("<span") == page.count("</span>") == 5
-    inner = "[<span style=\"background:lightcyan\">[her]<sub>1</sub></span> egg]<sub>2</sub></span>"
+    inner = '[<span style="background:lightcyan">[her]<sub>1</sub></span> egg]<sub>2</sub></span>'
     assert inner in page
     hostile = PredictedClusters((("<script>", "\x1b[2J"),), (((0, 1), (1, 2)),))
     assert "<script>" not in hostile._repr_html_()
