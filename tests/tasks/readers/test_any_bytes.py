@@ -29,7 +29,8 @@ READERS: list[dict[str, Any]] = [
     {"kind": "senses"},
     {"kind": "coreference", "word": 1, "mentions": -1},
 ]
-parts = [b"\n", b"\n\n", b"x (1)", b"(1|1)", b"\n#begin document (a/b);\n", b"\n#end document\n", b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",
+parts = [b"\n", b"\n\n", b"x (1)", b"(1|1)", b"\n#begin document (a/b);\n", b"\n#end document\n",
+         b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",
          b"B-X", b"1", b"1-2", b"2.1", b"0", b"#", b"# x", b'{"a": "x", "b": ', b"}", b"[", b"null",
          b"\xff", b"\r", b"\x00", "\u3000吴".encode(), b"_\t" * 9, b"\xef\xbb\xbf"]  # fmt: skip
 contents = st.lists(st.sampled_from(parts) | st.binary(max_size=3), max_size=30).map(b"".join)
