@@ -37,6 +37,14 @@ COMMANDS = {
         f"{NUMBERED} --in {{corpus}} --model {{model}} {SIDES}",
         "chance",
     ),
+    "edit": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --edits {{out}} --rename 1 --name first",
+        "Edit 1 was added",
+    ),
+    "label": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --labels {{labels}}",
+        "All labels are the same",
+    ),
     "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
@@ -58,6 +66,7 @@ class Made:
     trained: Path
     vectors: Path
     elmo: Path
+    labels: Path
     weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
 
 
@@ -73,7 +82,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         trained=folder / "names",
         vectors=folder / "vectors",
         elmo=folder / "elmo",
+        labels=folder / "labels.csv",
     )
+    polyseme("uses", *shlex.split(NUMBERED), "--in", made.corpus, "--out", made.labels)
+    header, first, *_ = made.labels.read_text(encoding="utf-8-sig").splitlines()
+    made.labels.write_text(f"{header},label\n{first},a sense\n", encoding="utf-8")
     SETS["allennlp"].model().save(made.elmo, card="")
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")

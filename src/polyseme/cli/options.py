@@ -69,7 +69,9 @@ def _panel(kind: type[BaseModel], path: tuple[str, ...]) -> str:
 def _argument(name: str, field: FieldInfo, shown: str) -> inspect.Parameter:
     """Typer's view of a setting that needs no name."""
     # None: a settings file may name it; that it is required, `build` will say.
-    shape: Any = {"inputs": list[str] | None, "word": str | None}.get(name, Path | None)
+    shape: Any = {"inputs": list[str] | None, "text": str | None, "word": str | None}.get(
+        name, Path | None
+    )
     text = _escaped(" ".join((field.description or "").split()))
     argument = typer.Argument(help=text, metavar=shown, show_default=False)
     return _keyword(name, Annotated[shape, argument], None)

@@ -11,7 +11,17 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
     "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
     "Vectors": {"embed": (), "vectors": ("info",)},
-    "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": (), "index": ()},
+    "Meanings": {
+        "uses": (),
+        "senses": (),
+        "edit": (),
+        "label": (),
+        "change": (),
+        "substitutes": (),
+        "nearest": (),
+        "same": (),
+        "index": (),
+    },
     "Tasks": {"train": (), "predict": (), "compare": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }

@@ -27,8 +27,7 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
@@ -44,20 +43,12 @@ class SensesConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
-    index: Path | None = None
-    """Read the uses from this index (`polyseme index`) instead of embedding them."""
-    finer: int = Field(0, ge=0, le=8)
-    """Steps towards more groups."""
-    coarser: int = Field(0, ge=0, le=8)
-    """Steps towards fewer groups."""
-    groups: int | None = Field(None, ge=1, le=100)
-    """Exactly so many groups."""
+    grouping: GroupingConfig
+    """How to group."""
+    edits: Path | None = None
+    """Do the edits of this file again: what `polyseme edit` or the explorer wrote."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
-    seed: int = 1
-    """Of the sample that is taken of very many uses, and of the grouping."""
     out: Path | None = None
     """Write every use with its group into this file: .csv, .tsv or .xlsx."""
     json_: bool = False
@@ -76,35 +67,43 @@ class SensesResult:
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
     from polyseme.meanings.export import check_format, write_uses
+
+    began = time.monotonic()
+    if config.out is not None:
+        check_format(config.out)
+    senses = group_by_meaning(config.find, config.grouping, progress)
+    if config.edits is not None:
+        senses = senses.edited(config.edits)
+    if config.out is not None:
+        write_uses(senses.table(), config.out)
+    return SensesResult(senses, config, time.monotonic() - began)
+
+
+def group_by_meaning(
+    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+) -> "Senses":
+    """The uses of a word in a corpus, in groups."""
     from polyseme.meanings.named_groups import find_senses
     from polyseme.meanings.sources import find_described
     from polyseme.text.corpus import Corpus
 
-    progress = progress or NullProgress()
-    began = time.monotonic()
-    if config.groups is not None and (config.finer or config.coarser):
-        raise ConfigError("Give --groups, or --finer and --coarser, not both.")
-    if config.out is not None:
-        check_format(config.out)
     source = find_described(
-        Corpus.open(config.find.in_),
-        config.find.query,
-        where=config.find.where,
-        model=config.model,
-        index=config.index,
+        Corpus.open(find.in_),
+        find.query,
+        where=find.where,
+        model=grouping.model,
+        layer=grouping.layer,
+        index=grouping.index,
     )
     senses = find_senses(
         source.uses,
         source.describer,
-        finer=config.finer - config.coarser,
-        num_groups=config.groups,
-        seed=config.seed,
-        progress=progress,
+        finer=grouping.finer - grouping.coarser,
+        num_groups=grouping.groups,
+        seed=grouping.seed,
+        progress=progress or NullProgress(),
     )
-    senses = replace(senses, source_notes=source.notes)
-    if config.out is not None:
-        write_uses(senses.table(), config.out)
-    return SensesResult(senses, config, time.monotonic() - began)
+    return replace(senses, source_notes=source.notes)
 
 
 def show(result: SensesResult) -> RenderableType:
@@ -112,20 +111,26 @@ def show(result: SensesResult) -> RenderableType:
     senses, config = result.senses, result.config
     if config.json_:
         return on_one_line(json.dumps(senses.to_json(), ensure_ascii=False))
-    table = Table()
-    for name in ("", "uses", "share", "stability"):
-        table.add_column(name, justify="right")
-    table.add_column("substitutes | collocates", overflow="fold")
-    for group in senses.groups:
-        figures = (str(group.number), f"{group.size:,}", f"{group.share:.0%}")
-        table.add_row(*figures, f"{group.stability:.2f}", PrintableText(group.name))
-    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
-    parts: list[RenderableType] = [titled(title, table)]
+    parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)
-        parts += [on_one_line(f"Group {group.number}"), UseLines(senses.uses.select(lines))]
+        parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     parts.append(PrintableText(f"Took {duration(result.seconds)}."))
     return Group(*parts)
+
+
+def groups_table(senses: "Senses") -> RenderableType:
+    """A row for each group: its figures and its name."""
+    table = Table()
+    for name in ("", "uses", "share", "stability"):
+        table.add_column(name, justify="right")
+    table.add_column("substitutes | collocates", overflow="fold")
+    for group in senses.groups:
+        stability = "" if group.stability is None else f"{group.stability:.2f}"
+        figures = (PrintableText(group.id), f"{group.size:,}", f"{group.share:.0%}", stability)
+        table.add_row(*figures, PrintableText(group.name))
+    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
+    return titled(title, table)

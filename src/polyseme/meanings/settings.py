@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from polyseme.config import Settings
 from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
@@ -36,6 +36,32 @@ class UseIndexConfig(Settings):
     def vectors(self) -> VectorsConfig:
         """What of these settings decides a vector."""
         return VectorsConfig(precision=self.precision, pooling=self.pooling, threads=self.threads)
+
+
+class GroupingConfig(Settings):
+    """By which model uses are described, and how finely they are grouped."""
+
+    model: str | None = None
+    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Read the uses from this index (`polyseme index`) instead of embedding them."""
+    layer: int | None = Field(None, ge=0, le=100)
+    """Describe a use by its vector in this layer of the model alone: from 0, the word without its
+    context, to the top, what is meant by it here. Without it by all that tells meanings apart."""
+    finer: int = Field(0, ge=0, le=8)
+    """Steps towards more groups."""
+    coarser: int = Field(0, ge=0, le=8)
+    """Steps towards fewer groups."""
+    groups: int | None = Field(None, ge=1, le=100)
+    """Exactly so many groups."""
+    seed: int = 1
+    """Of the sample that is taken of very many uses, and of the grouping."""
+
+    @model_validator(mode="after")
+    def _is_one_way(self) -> "GroupingConfig":
+        if self.groups is not None and (self.finer or self.coarser):
+            raise ValueError("Give --groups, or --finer and --coarser, not both")
+        return self
 
 
 class FindConfig(Settings):

@@ -7,12 +7,16 @@ that are asked for, now, and nothing is kept: there is no hidden store that coul
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polyseme.errors import ConfigError
 from polyseme.meanings.query import Comparison, Query
 from polyseme.meanings.use_features import Describer
 from polyseme.meanings.uses import Uses, find_uses
 from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    from polyseme.meanings.features import UseDescriber
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ def find_described(
     *,
     where: Sequence[str | Comparison] = (),
     model: str | None = None,
+    layer: int | None = None,
     index: Path | None = None,
 ) -> UseSource:
     """The uses of a word: by an index, if one is named, or by a model.
@@ -38,6 +43,8 @@ def find_described(
     A model that is named besides an index must be the one that the index was made with.
     """
     if index is not None:
+        if layer is not None:
+            raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
         from polyseme.meanings.use_index import open_for
 
         found = open_for(index, corpus, model).find(corpus, query, where=where)
@@ -46,8 +53,14 @@ def find_described(
         raise ConfigError(
             "Name the model that describes the uses (--model), or an index (--index)."
         )
+    return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
+
+
+def load_describer(model: str, corpus: Corpus, layer: int | None = None) -> "UseDescriber":
+    """What describes the uses of a corpus: by all that a model tells, or by one of its layers."""
     from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.layer_features import LayerDescriber
 
-    uses = find_uses(corpus, query, where=where)
-    return UseSource(uses, UseDescriber(load_for_corpus(model, corpus)))
+    embedder = load_for_corpus(model, corpus)
+    return UseDescriber(embedder) if layer is None else LayerDescriber(embedder, layer)

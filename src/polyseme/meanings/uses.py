@@ -132,6 +132,10 @@ class Uses(Sequence[Use]):
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
         return [made[row] for row in self._rows.tolist()]
 
+    def sentence_ids(self) -> list[str]:
+        """The id of each use's sentence; reads them from the corpus."""
+        return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]
+
     @property
     def columns(self) -> list[str]:
         """Names of the columns that `metadata` knows: `document`, then the user's."""
