@@ -19,12 +19,15 @@ from polyseme.tasks.families.tagging import PredictedTags
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
     "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
     ),
+    "nearest": "(corpus, text, *, model, progress=False, **settings)",
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
+    "same": "(first, second, *, model, progress=False, **settings)",
     "score": "(model, texts)",
     "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model, word='', number=10)",

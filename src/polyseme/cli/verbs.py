@@ -18,6 +18,8 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "label": (),
         "change": (),
         "substitutes": (),
+        "nearest": (),
+        "same": (),
         "index": (),
     },
     "Explorer": {"demo": (), "explore": ()},

@@ -92,8 +92,8 @@ def group_by_meaning(
         find.query,
         where=find.where,
         model=grouping.model,
-        index=grouping.index,
         layer=grouping.layer,
+        index=grouping.index,
     )
     senses = find_senses(
         source.uses,
