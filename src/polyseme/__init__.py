@@ -146,12 +146,14 @@ def senses(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
+    index: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "Senses":
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
+    `model` describes the uses now; `index`, made by `polyseme index`, knows them already.
     `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
     `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
     `senses.to_pandas()` every use.
@@ -162,7 +164,8 @@ def senses(
     from polyseme.commands.senses import SensesConfig, run
     from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "model": fspath(model), **settings}
+    given = {"word": word, "in_": corpus, "index": index, **settings}
+    given |= {} if model is None else {"model": fspath(model)}
     with extra_needed_for("Grouping uses"):
         return call(run, SensesConfig, given, progress=progress).senses
 

@@ -26,7 +26,7 @@ FUNCTIONS = {
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
     "score": "(model, texts)",
-    "senses": "(corpus, word=None, *, model, progress=False, **settings)",
+    "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
@@ -46,6 +46,7 @@ CLASSES: dict[type, set[str]] = {
     Score: {"as_json", "parts", "total", "words"},
     Senses: {
         *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
         *("edited", "labels_by_hand", "log_message", "problems", "words"),
     },

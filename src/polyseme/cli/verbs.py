@@ -18,9 +18,11 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "label": (),
         "change": (),
         "substitutes": (),
+        "index": (),
     },
     "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
+    "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }
