@@ -15,7 +15,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/tasks/embeddings tests/embedding
 
-.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock clean
+.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock wheels clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -64,6 +64,13 @@ lock:  ## requirements.lock: what users need, for every system, each package wit
 	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-annotate \
 		--custom-compile-command "make lock" --output-file requirements.lock
+
+wheels:  ## into dist/: with the kernel for this machine, pure, the sources, and packages of data
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	POLYSEME_PURE=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist
+	for package in $(dir $(wildcard packages/*/pyproject.toml)); do \
+		$(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
 
 docs:  ## the site, in site/
 	$(BIN)/zensical build --clean --strict

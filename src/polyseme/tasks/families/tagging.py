@@ -1,7 +1,7 @@
 """A label for every word: layers with context, then a chain that chooses all labels together.
 
-Names, parts of speech, chunks, semantic roles. Spans are written in the network's own scheme,
-whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
+Names, parts of speech, chunks, semantic roles, Chinese words. Spans are written in the network's
+own scheme, whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ MAX_TAGS = 4_096
 
 
 class TaggingConfig(Settings):
-    """Labels for words: names, parts of speech, chunks, roles."""
+    """Labels for words: names, parts of speech, chunks, roles; or for characters: Chinese words."""
 
     kind: Literal["tagging"] = "tagging"
     scheme: Scheme | Literal["none"] = "bio"
@@ -104,12 +104,23 @@ class PredictedTags:
     marks_spans: bool = False
     target_index: int | None = None
 
+    def segments(self) -> list[str] | None:
+        """The words that labels without a kind (B, M, E, S) divide all characters into; None where
+        labels mark something else."""
+        if not self.marks_spans or any(label == OUTSIDE or "-" in label for label in self.labels):
+            return None
+        return ["".join(self.words[s.start : s.stop]) for s in find_spans(self.labels)]
+
     def __repr__(self) -> str:
+        if segments := self.segments():
+            return summary("Predicted", f"{len(segments)} words", sentence(segments))
         found = [f"{word}/{label}" for word, label in self._pairs() if label != OUTSIDE]
         told = sentence(found) if found else f"{len(self.labels)} words, nothing found"
         return summary("Predicted", told, sentence(self.words))
 
     def _repr_html_(self) -> str:
+        if segments := self.segments():
+            return html_words((word, "", COLOURS[n % 2]) for n, word in enumerate(segments))
         kinds = sorted({_kind(label) for label in self.labels})
         return html_words(
             (word, "", "")
@@ -119,6 +130,8 @@ class PredictedTags:
         )
 
     def __rich__(self) -> RenderableType:
+        if segments := self.segments():
+            return PrintableText(" ".join(segments))
         return self._spans_coloured() if self.marks_spans else self._labels_coloured()
 
     def _labels_coloured(self) -> PrintableText:
@@ -151,6 +164,8 @@ class PredictedTags:
     def as_json(self) -> dict[str, Any]:
         """What is written."""
         told: dict[str, Any] = {"words": list(self.words), "labels": list(self.labels)}
+        if (segments := self.segments()) is not None:
+            told["segments"] = segments
         return told if self.target_index is None else {**told, "target_index": self.target_index}
 
 
