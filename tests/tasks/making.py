@@ -14,6 +14,7 @@ from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.task import Task
@@ -39,6 +40,7 @@ _BERT = {"model": {"kind": "finetuned", "model": "bert", "lr_scale": 1.0, "layer
 _CONTEXT = {"dim": 16, "dropout": 0.1}
 _DEEP = {"num_layers": 2, **_CONTEXT}
 _SPANS = {"max_width": 3, "per_word": 1.0, "dim": 48}
+_DECODER = {"dim": 32, "dropout": 0.1, "max_length": 12, "beam": 2}
 TASKS: dict[str, dict[str, Any]] = {
     "names, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "tagging"}},
     "names, frozen": {
@@ -81,6 +83,14 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["frozen"],
         "network": {"kind": "coreference", "spans": _SPANS},
     },
+    "written, static": {
+        "embeddings": _EMBEDDINGS["static"],
+        "network": {"kind": "seq2seq", "decoder": _DECODER},
+    },
+    "written, frozen": {
+        "embeddings": _EMBEDDINGS["frozen"],
+        "network": {"kind": "seq2seq", "decoder": _DECODER, "vocabulary": 5},
+    },
     "sequences, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_pair"}},
     "sequence pairs, bert": {
         "embeddings": _BERT,
@@ -117,6 +127,7 @@ def examples_for(name: str, number: int = 20, seed: int = 5) -> list[Example]:
         "roles": _roles,
         "texts": lambda words: Classified(words, words[0][:2]),
         "senses": lambda words: Classified(words, words[-1][:2], len(words) - 1),
+        "written": lambda words: Translated(words, tuple(word for word in words for _ in "ab")),
         "sequences": lambda words: Classified(words, words[-1][:2]),
     }
     kind = name.partition(",")[0]
