@@ -19,9 +19,11 @@ from polyseme.commands.change import ChangeConfig
 from polyseme.commands.compare import CompareConfig
 from polyseme.commands.convert.export import ExportConfig
 from polyseme.commands.convert.import_ import ImportConfig
+from polyseme.commands.edit import EditConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
 from polyseme.commands.inspect import InspectConfig
+from polyseme.commands.label import LabelConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
@@ -42,7 +44,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputCon
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.executors import ExecutorConfig
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
@@ -183,9 +185,17 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
     ("polyseme uses", "", UsesConfig, "Top level of the file."),
     ("polyseme senses", "", SensesConfig, "Top level of the file."),
+    ("polyseme edit", "", EditConfig, "Top level of the file."),
+    ("polyseme label", "", LabelConfig, "Top level of the file."),
     ("polyseme change", "", ChangeConfig, "Top level of the file."),
     ("polyseme substitutes", "", SubstitutesConfig, "Top level of the file."),
-    ("What to look for", "find.", FindConfig, "The table `[find]` of uses, senses and change."),
+    (
+        "What to look for",
+        "find.",
+        FindConfig,
+        "The table `[find]` of uses, senses, edit, label and change.",
+    ),
+    ("How to group", "grouping.", GroupingConfig, "The table `[grouping]` of senses and edit."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
     ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.labelled_uses import LabelledUses
     from polyseme.meanings.named_groups import Senses
     from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
@@ -34,6 +35,7 @@ __all__ = [
     "Task",
     "__version__",
     "change",
+    "label",
     "load",
     "prepare",
     "pretrain",
@@ -144,14 +146,17 @@ def senses(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
+    index: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "Senses":
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
+    `model` describes the uses now; `index`, made by `polyseme index`, knows them already.
     `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
-    `groups=4`, `finer=1`. `senses.groups` has the groups, `senses.to_pandas()` every use.
+    `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
+    `senses.to_pandas()` every use.
     """
     from os import fspath
 
@@ -159,7 +164,8 @@ def senses(
     from polyseme.commands.senses import SensesConfig, run
     from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "model": fspath(model), **settings}
+    given = {"word": word, "in_": corpus, "index": index, **settings}
+    given |= {} if model is None else {"model": fspath(model)}
     with extra_needed_for("Grouping uses"):
         return call(run, SensesConfig, given, progress=progress).senses
 
@@ -192,6 +198,32 @@ def change(
     given = {"word": word, "in_": corpus, "model": fspath(model), **sides, **settings}
     with extra_needed_for("Grouping uses"):
         return call(run, ChangeConfig, given, progress=progress).found
+
+
+def label(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    model: "Folder",
+    labels: "Folder",
+    progress: bool = False,
+    **settings: Any,
+) -> "LabelledUses":
+    """Label every use of a word after the labels that a user gave to some of them.
+
+    `labels`: a table of uses with a column `label`, or a log of edits. `settings` are those of
+    `polyseme label`: `forms=("banks",)`, `next=20`, `at_random=True`. `labelled.learned` has the
+    confidences, `labelled.lines_to_label()` the uses to look at next.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.label import LabelConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"word": word, "in_": corpus, "model": fspath(model), "labels": labels, **settings}
+    with extra_needed_for("Learning from labels"):
+        return call(run, LabelConfig, given, progress=progress).found
 
 
 def substitutes(

@@ -11,11 +11,13 @@ Examples:
   polyseme senses 打 --in corpus/zh --model models/zh-mini --groups 4
 
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
+
+  polyseme senses bank --in corpus/en --index index/en
 """
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,8 +27,7 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
@@ -42,18 +43,12 @@ class SensesConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
-    finer: int = Field(0, ge=0, le=8)
-    """Steps towards more groups."""
-    coarser: int = Field(0, ge=0, le=8)
-    """Steps towards fewer groups."""
-    groups: int | None = Field(None, ge=1, le=100)
-    """Exactly so many groups."""
+    grouping: GroupingConfig
+    """How to group."""
+    edits: Path | None = None
+    """Do the edits of this file again: what `polyseme edit` or the explorer wrote."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
-    seed: int = 1
-    """Of the sample that is taken of very many uses, and of the grouping."""
     out: Path | None = None
     """Write every use with its group into this file: .csv, .tsv or .xlsx."""
     json_: bool = False
@@ -71,32 +66,44 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.embedding.loading import load_for_corpus
     from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.named_groups import find_senses
-    from polyseme.meanings.uses import find_uses
-    from polyseme.text.corpus import Corpus
 
-    progress = progress or NullProgress()
     began = time.monotonic()
-    if config.groups is not None and (config.finer or config.coarser):
-        raise ConfigError("Give --groups, or --finer and --coarser, not both.")
     if config.out is not None:
         check_format(config.out)
-    corpus = Corpus.open(config.find.in_)
-    uses = find_uses(corpus, config.find.query, where=config.find.where)
-    senses = find_senses(
-        uses,
-        UseDescriber(load_for_corpus(config.model, corpus)),
-        finer=config.finer - config.coarser,
-        num_groups=config.groups,
-        seed=config.seed,
-        progress=progress,
-    )
+    senses = group_by_meaning(config.find, config.grouping, progress)
+    if config.edits is not None:
+        senses = senses.edited(config.edits)
     if config.out is not None:
         write_uses(senses.table(), config.out)
     return SensesResult(senses, config, time.monotonic() - began)
+
+
+def group_by_meaning(
+    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+) -> "Senses":
+    """The uses of a word in a corpus, in groups."""
+    from polyseme.meanings.named_groups import find_senses
+    from polyseme.meanings.sources import find_described
+    from polyseme.text.corpus import Corpus
+
+    source = find_described(
+        Corpus.open(find.in_),
+        find.query,
+        where=find.where,
+        model=grouping.model,
+        index=grouping.index,
+        layer=grouping.layer,
+    )
+    senses = find_senses(
+        source.uses,
+        source.describer,
+        finer=grouping.finer - grouping.coarser,
+        num_groups=grouping.groups,
+        seed=grouping.seed,
+        progress=progress or NullProgress(),
+    )
+    return replace(senses, source_notes=source.notes)
 
 
 def show(result: SensesResult) -> RenderableType:
@@ -104,20 +111,26 @@ def show(result: SensesResult) -> RenderableType:
     senses, config = result.senses, result.config
     if config.json_:
         return on_one_line(json.dumps(senses.to_json(), ensure_ascii=False))
-    table = Table()
-    for name in ("", "uses", "share", "stability"):
-        table.add_column(name, justify="right")
-    table.add_column("substitutes | collocates", overflow="fold")
-    for group in senses.groups:
-        figures = (str(group.number), f"{group.size:,}", f"{group.share:.0%}")
-        table.add_row(*figures, f"{group.stability:.2f}", PrintableText(group.name))
-    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
-    parts: list[RenderableType] = [titled(title, table)]
+    parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)
-        parts += [on_one_line(f"Group {group.number}"), UseLines(senses.uses.select(lines))]
+        parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     parts.append(PrintableText(f"Took {duration(result.seconds)}."))
     return Group(*parts)
+
+
+def groups_table(senses: "Senses") -> RenderableType:
+    """A row for each group: its figures and its name."""
+    table = Table()
+    for name in ("", "uses", "share", "stability"):
+        table.add_column(name, justify="right")
+    table.add_column("substitutes | collocates", overflow="fold")
+    for group in senses.groups:
+        stability = "" if group.stability is None else f"{group.stability:.2f}"
+        figures = (PrintableText(group.id), f"{group.size:,}", f"{group.share:.0%}", stability)
+        table.add_row(*figures, PrintableText(group.name))
+    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
+    return titled(title, table)
