@@ -74,7 +74,7 @@ wheels:  ## into dist/: with the kernel for this machine, pure, the sources, and
 		$(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
 
 docs:  ## the site, in site/
-	$(BIN)/zensical build --clean --strict
+	$(BIN)/python docs/make_site.py
 
 clean:
 	rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache
