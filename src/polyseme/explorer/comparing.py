@@ -15,10 +15,10 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.reading import Band, Reading
 from polyseme.explorer.view import View
 from polyseme.meanings.change import Change, Side, measure_change
-from polyseme.meanings.groups import Labels
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.meanings.shares import GroupShares
 from polyseme.meanings.sides import MIN_SIDE
+from polyseme.meanings.use_features import Labels
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ import numpy as np
 from polyseme.explorer.jobs import Job
 from polyseme.meanings.edited_groups import use_ids
 from polyseme.meanings.edits import Edit, UseId
-from polyseme.meanings.features import Floats, UseDescriber, UseFeatures
+from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import MIN_USES, Grouping, by_size, group_uses, unit_length
 from polyseme.meanings.layer_features import LayerDescriber
 from polyseme.meanings.layout import lay_out
 from polyseme.meanings.named_groups import Senses, draw_uses, named, words_of_uses
+from polyseme.meanings.use_features import Floats, UseFeatures
 from polyseme.meanings.uses import Uses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses

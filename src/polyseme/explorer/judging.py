@@ -28,8 +28,9 @@ from polyseme.meanings.edits import (
     UseId,
     undo_last,
 )
-from polyseme.meanings.groups import Labels, group_uses
+from polyseme.meanings.groups import group_uses
 from polyseme.meanings.named_groups import NamedGroup, Senses
+from polyseme.meanings.use_features import Labels
 
 _MAX_NAME = 200
 _MOST_LINES = 10_000

@@ -17,9 +17,9 @@ from polyseme.errors import InputError
 from polyseme.explorer.explored_word import ExploredWord
 from polyseme.explorer.view import View
 from polyseme.meanings.concordance import Line, line_of, sort_order
-from polyseme.meanings.groups import Labels
 from polyseme.meanings.labels import LearnedLabels, learn_labels
 from polyseme.meanings.named_groups import NamedGroup, Senses
+from polyseme.meanings.use_features import Labels
 from polyseme.printable import printable
 
 NUM_COLOURS = 10

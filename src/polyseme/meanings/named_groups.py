@@ -85,14 +85,14 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
-    source_notes: tuple[str, ...] = ()
-    """What a reader should know of where the uses come from."""
     words: UseWords | None = None
     """What each use gives to the name of its group; without it, edited groups have no words."""
     problems: "tuple[ReplayProblem, ...]" = ()
     """Edits that do not fit these uses, or not wholly."""
     log_message: str = ""
     """What is wrong with the file of edits, if anything."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
     labels_by_hand: Mapping[int, str] = field(default_factory=dict)
     """A user's own labels from a log of edits, by the number of the use."""
 
