@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from polyseme.commands.index import IndexResult
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.meanings.labelled_uses import LabelledUses
     from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.nearest import Nearest
+    from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.uses import Uses
@@ -36,10 +39,13 @@ __all__ = [
     "Task",
     "__version__",
     "change",
+    "index",
     "label",
     "load",
+    "nearest",
     "prepare",
     "pretrain",
+    "same",
     "score",
     "senses",
     "substitutes",
@@ -148,12 +154,14 @@ def senses(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
+    index: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "Senses":
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
+    `model` describes the uses now; `index`, made by `polyseme index`, knows them already.
     `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
     `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
     `senses.to_pandas()` every use.
@@ -164,7 +172,8 @@ def senses(
     from polyseme.commands.senses import SensesConfig, run
     from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "model": fspath(model), **settings}
+    given = {"word": word, "in_": corpus, "index": index, **settings}
+    given |= {} if model is None else {"model": fspath(model)}
     with extra_needed_for("Grouping uses"):
         return call(run, SensesConfig, given, progress=progress).senses
 
@@ -246,6 +255,66 @@ def substitutes(
 
     embedder = load(model) if isinstance(model, str | PathLike) else model
     return find_substitutes(embedder, read_marked(embedder, text, word), number)
+
+
+def index(
+    model: "Folder", corpus: "Folder", out: "Folder", *, progress: bool = False, **settings: Any
+) -> "IndexResult":
+    """Work out once what describes the uses of many words; a run that stopped goes on.
+
+    `settings` are those of `polyseme index`: `words=("bank", "plant")`, `min_uses=200`. Then
+    `polyseme.senses(corpus, "bank", index=out)`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.index import IndexConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"model": model, "folder": corpus, "out": out, **settings}
+    with extra_needed_for("Indexing"):
+        return call(run, IndexConfig, given, progress=progress)
+
+
+def nearest(
+    corpus: "Folder",
+    text: str,
+    *,
+    model: "Folder",
+    progress: bool = False,
+    **settings: Any,
+) -> "Nearest":
+    """The uses of a word in a corpus that mean what it means in one sentence, the nearest first.
+
+    The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `settings` are
+    those of `polyseme nearest`: `index="index/en"`, `number=20`.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.nearest import NearestConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"text": text, "in_": corpus, "model": fspath(model), **settings}
+    with extra_needed_for("Comparing uses"):
+        return call(run, NearestConfig, given, progress=progress).found
+
+
+def same(
+    first: str, second: str, *, model: "Folder", progress: bool = False, **settings: Any
+) -> "SameMeaning":
+    """Whether a word means the same in two sentences: how alike, and how likely.
+
+    The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs that people
+    judged, there is a probability.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.same import SameConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"inputs": (first, second), "model": fspath(model), **settings}
+    with extra_needed_for("Comparing uses"):
+        return call(run, SameConfig, given, progress=progress).found
 
 
 def train(

@@ -20,14 +20,17 @@ from polyseme.tasks.families.tagging import PredictedTags
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
     "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
     ),
+    "nearest": "(corpus, text, *, model, progress=False, **settings)",
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
+    "same": "(first, second, *, model, progress=False, **settings)",
     "score": "(model, texts)",
-    "senses": "(corpus, word=None, *, model, progress=False, **settings)",
+    "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
@@ -50,6 +53,7 @@ CLASSES: dict[type, set[str]] = {
     Score: {"as_json", "parts", "total", "words"},
     Senses: {
         *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
         *("edited", "labels_by_hand", "log_message", "problems", "words"),
     },

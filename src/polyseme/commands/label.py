@@ -20,7 +20,6 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.commands.senses import load_describer
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.meanings.settings import FindConfig
@@ -66,6 +65,7 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.export import check_format, write_uses
     from polyseme.meanings.labelled_uses import label_uses, read_labels
+    from polyseme.meanings.sources import load_describer
     from polyseme.meanings.uses import find_uses
     from polyseme.text.corpus import Corpus
 

@@ -14,12 +14,14 @@ Examples:
 
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
 
+  polyseme senses bank --in corpus/en --index index/en
+
   polyseme senses bank --in corpus/en --model models/en-mini --edits bank.jsonl --out bank.conllu
 """
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,9 +38,7 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.named_groups import Senses
-    from polyseme.text.corpus import Corpus
 
 
 class SensesConfig(Settings):
@@ -149,29 +149,26 @@ def group_by_meaning(
 ) -> "Senses":
     """The uses of a word in a corpus, in groups."""
     from polyseme.meanings.named_groups import find_senses
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sources import find_described
     from polyseme.text.corpus import Corpus
 
-    corpus = Corpus.open(find.in_)
-    uses = find_uses(corpus, find.query, where=find.where)
-    return find_senses(
-        uses,
-        load_describer(grouping.model, corpus, grouping.layer),
+    source = find_described(
+        Corpus.open(find.in_),
+        find.query,
+        where=find.where,
+        model=grouping.model,
+        layer=grouping.layer,
+        index=grouping.index,
+    )
+    senses = find_senses(
+        source.uses,
+        source.describer,
         finer=grouping.finer - grouping.coarser,
         num_groups=grouping.groups,
         seed=grouping.seed,
         progress=progress or NullProgress(),
     )
-
-
-def load_describer(model: str, corpus: "Corpus", layer: int | None = None) -> "UseDescriber":
-    """What describes the uses of a corpus: by all that a model tells, or by one of its layers."""
-    from polyseme.embedding.loading import load_for_corpus
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.layer_features import LayerDescriber
-
-    embedder = load_for_corpus(model, corpus)
-    return UseDescriber(embedder) if layer is None else LayerDescriber(embedder, layer)
+    return replace(senses, source_notes=source.notes)
 
 
 def show(result: SensesResult) -> RenderableType:

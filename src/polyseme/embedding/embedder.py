@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
@@ -27,6 +26,7 @@ from polyseme.errors import ConfigError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import model_folder
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
@@ -67,13 +67,14 @@ class Embedder(WordEmbedder):
         precision: Precision = "float32",
         threads: int | None = None,
     ) -> "Embedder":
-        """The embedder of the model in a folder."""
+        """The embedder of the model in a folder, or of an installed one."""
+        folder = model_folder(folder)
         return cls(
-            Model.load(Path(folder)),
+            Model.load(folder),
             device=device,
             precision=precision,
             threads=threads,
-            fingerprint=sha256_of(Path(folder) / MANIFEST),
+            fingerprint=sha256_of(folder / MANIFEST),
         )
 
     @property
@@ -168,6 +169,10 @@ class Embedder(WordEmbedder):
                 for row, state, layer_0 in zip(rows, states, static, strict=True):
                     found[row] = state, layer_0
             yield from (each for each in found if each is not None)
+
+    def static_vectors(self, words: Sequence[str]) -> Vectors:
+        """(N, D): each word as the model reads it, before any sentence; D as one stack takes it."""
+        return self._encode.static(words)
 
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""

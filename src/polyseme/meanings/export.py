@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.sentence_table import DOCUMENT, Integers
 from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
@@ -58,6 +58,11 @@ class UseTable:
         """These, then ours, then the user's, renamed if they are called like one of the others."""
         ours = [*self.first, *_OURS]
         return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+
+    def select(self, numbers: Integers) -> "UseTable":
+        """These rows, in this order."""
+        chosen = {name: [values[n] for n in numbers] for name, values in self.first.items()}
+        return UseTable(self.uses.select(numbers), chosen)
 
     def __len__(self) -> int:
         return len(self.uses)

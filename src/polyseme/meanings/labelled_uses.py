@@ -22,9 +22,10 @@ from polyseme.meanings.edit_log import read_edits
 from polyseme.meanings.edited_groups import use_ids
 from polyseme.meanings.edits import UseGroup, replay
 from polyseme.meanings.export import Cell, UseTable, guarded, to_pandas, write_uses
-from polyseme.meanings.features import Floats, UseDescriber
+from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import join_views
 from polyseme.meanings.labels import LearnedLabels, labels_when_left_out, learn_labels
+from polyseme.meanings.use_features import Floats
 from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
 
@@ -104,7 +105,7 @@ def label_uses(
     """
     progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
-    features = describer(uses.sentences(), uses.spans, progress.update)
+    features = describer.describe(uses, progress.update)
     vectors = join_views(features, seed=seed)
     learned = learn_labels(vectors, labels)
     how = "random" if at_random else "uncertain"

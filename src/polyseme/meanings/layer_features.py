@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.features import UseDescriber, UseFeatures
+from polyseme.meanings.features import UseDescriber
+from polyseme.meanings.use_features import UseFeatures
 
 
 class LayerDescriber(UseDescriber):

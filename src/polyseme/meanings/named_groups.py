@@ -14,9 +14,9 @@ import numpy as np
 
 from polyseme.display import html_table, summary
 from polyseme.meanings.export import UseTable, to_pandas, write_uses
-from polyseme.meanings.features import UseDescriber, UseFeatures
 from polyseme.meanings.groups import FEW_USES, Grouping, group_uses
 from polyseme.meanings.names import UseWords, collocates_of, substitutes_of
+from polyseme.meanings.use_features import Describer, UseFeatures
 from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
 
@@ -93,6 +93,8 @@ class Senses:
     """What is wrong with the file of edits, if anything."""
     labels_by_hand: Mapping[int, str] = field(default_factory=dict)
     """A user's own labels from a log of edits, by the number of the use."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
     @property
     def labels(self) -> list[int]:
@@ -113,7 +115,7 @@ class Senses:
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the groups."""
-        notes = [problem.message for problem in self.problems]
+        notes = [*self.source_notes, *(problem.message for problem in self.problems)]
         notes += [self.log_message] if self.log_message else []
         if len(self.uses) < self.num_found:
             notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
@@ -181,7 +183,7 @@ class Senses:
 
 def find_senses(
     uses: Uses,
-    describer: UseDescriber,
+    describer: Describer,
     *,
     finer: int = 0,
     num_groups: int | None = None,
@@ -192,7 +194,7 @@ def find_senses(
     progress = progress or NullProgress()
     chosen = draw_uses(uses, seed)
     progress.start("Describing uses", len(chosen))
-    features = describer(chosen.sentences(), chosen.spans, progress.update)
+    features = describer.describe(chosen, progress.update)
     grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
     words = words_of_uses(chosen, features, describer)
     return Senses(chosen, grouping, features, named(words, grouping), len(uses), words)
@@ -207,13 +209,13 @@ def draw_uses(uses: Uses, seed: int = 1) -> Uses:
 
 
 def name_groups(
-    uses: Uses, features: UseFeatures, grouping: Grouping, describer: UseDescriber
+    uses: Uses, features: UseFeatures, grouping: Grouping, describer: Describer
 ) -> tuple[NamedGroup, ...]:
     """Names, figures and typical uses of each group."""
     return named(words_of_uses(uses, features, describer), grouping)
 
 
-def words_of_uses(uses: Uses, features: UseFeatures, describer: UseDescriber) -> UseWords:
+def words_of_uses(uses: Uses, features: UseFeatures, describer: Describer) -> UseWords:
     """What each use gives to the name of its group."""
     near = collocates_of(uses.sentences(), uses.spans.tolist())
     expected: list[list[str]] = [[] for _ in near]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.meanings.features import Ids
-from polyseme.meanings.groups import Labels
+from polyseme.meanings.louvain import Labels
+from polyseme.meanings.use_features import Ids
 
 NUM_NAMES = 8
 """Words that a group is given as a name."""
