@@ -127,7 +127,9 @@ def language_of(find: FindConfig) -> str:
     return Corpus.open(find.in_).config.language
 
 
-def how_it_was_made(command: str, find: FindConfig, model: str) -> "list[tuple[str, object]]":
+def how_it_was_made(
+    command: str, find: FindConfig, model: str | None
+) -> "list[tuple[str, object]]":
     """What a reader needs to make a page again: what was looked for, where, and by which model."""
     from polyseme import __version__
     from polyseme.text.corpus import Corpus
@@ -140,7 +142,7 @@ def how_it_was_made(command: str, find: FindConfig, model: str) -> "list[tuple[s
         ("looked for", find.query),
         *where,
         ("corpus", f"{find.in_.name}: {size}"),
-        ("model", model),
+        *([("model", model)] if model else []),
     ]
 
 
