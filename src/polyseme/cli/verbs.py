@@ -9,7 +9,13 @@ from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
-    "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
+    "Language models": {
+        "plan": (),
+        "pretrain": (),
+        "evaluate": (),
+        "score": (),
+        "compare_models": (),
+    },
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
