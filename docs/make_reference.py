@@ -22,11 +22,14 @@ from polyseme.commands.convert.import_ import ImportConfig
 from polyseme.commands.edit import EditConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
+from polyseme.commands.index import IndexConfig
 from polyseme.commands.inspect import InspectConfig
+from polyseme.commands.nearest import NearestConfig
 from polyseme.commands.label import LabelConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
+from polyseme.commands.same import SameConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.senses import SensesConfig
 from polyseme.commands.substitutes import SubstitutesConfig
