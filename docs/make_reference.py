@@ -6,6 +6,7 @@
 Every word of the page comes from the classes: names, types, defaults and docstrings.
 """
 
+import runpy
 import sys
 import types
 import typing
@@ -388,6 +389,7 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif PAGE.read_text(encoding="utf-8") != text:
         sys.exit(f"{PAGE} is not up to date. Run: python docs/make_reference.py")
+    runpy.run_path(str(Path(__file__).with_name("make_command_line.py")), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.uses import Uses
+    from polyseme.meanings.word_changes import VocabularyChange
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
@@ -50,6 +51,7 @@ __all__ = [
     "substitutes",
     "train",
     "uses",
+    "vocabulary_change",
 ]
 
 
@@ -196,6 +198,7 @@ def change(
     from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.errors import extra_needed_for
+    from polyseme.meanings.sides import WordChange
 
     sides = {
         name: (side,) if isinstance(side, str) else tuple(side)
@@ -203,7 +206,9 @@ def change(
     }
     given = {"word": word, "in_": corpus, "model": fspath(model), **sides, **settings}
     with extra_needed_for("Grouping uses"):
-        return call(run, ChangeConfig, given, progress=progress).found
+        found = call(run, ChangeConfig, given, progress=progress).found
+    assert isinstance(found, WordChange)
+    return found
 
 
 def label(
@@ -356,6 +361,40 @@ def uses(
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     return find_uses(opened, query, where=where)
+
+
+def vocabulary_change(
+    corpus: "Folder",
+    *,
+    model: "Folder",
+    before: "str | Sequence[str]",
+    after: "str | Sequence[str]",
+    words: "Folder | Sequence[str] | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "VocabularyChange":
+    """Which words changed between two sets of texts: all that are frequent enough, or `words`.
+
+    `words`: a list, or a file with one a line. `settings` are those of `polyseme change`:
+    `min_uses=100`, `out="changes.csv"`; with `out`, a run that was stopped goes on.
+    """
+    from os import PathLike, fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.change import ChangeConfig, run
+    from polyseme.errors import extra_needed_for
+    from polyseme.meanings.word_changes import VocabularyChange
+
+    sides = {
+        name: (side,) if isinstance(side, str) else tuple(side)
+        for name, side in (("before", before), ("after", after))
+    }
+    asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
+    given = {"in_": corpus, "model": fspath(model), "all_": True, "words": asked, **sides}
+    with extra_needed_for("Comparing words"):
+        found = call(run, ChangeConfig, given | settings, progress=progress).found
+    assert isinstance(found, VocabularyChange)
+    return found
 
 
 def __getattr__(name: str) -> Any:

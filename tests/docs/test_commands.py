@@ -28,9 +28,12 @@ PAGES = [  # those that take longest first
     "README.md",
     "docs/tutorials/first-corpus.md",
     "docs/zh/first-corpus.md",
+    "docs/how-to/segment-chinese.md",
+    "docs/zh/segment-chinese.md",
     "docs/how-to/prepare-chinese.md",
     "docs/how-to/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
+    "docs/how-to/find-coreference.md",
     "docs/how-to/mend-quarantined-text.md",
     "docs/tutorials/read-a-word-by-its-meanings.md",
     "docs/zh/read-a-word-by-its-meanings.md",
@@ -41,6 +44,8 @@ NEEDED = {
     "docs/zh/a-tagger-in-ten-minutes.md": "zh-mini",
     "docs/tutorials/read-a-word-by-its-meanings.md": "en-mini",
     "docs/zh/read-a-word-by-its-meanings.md": "zh-mini",
+    "docs/how-to/segment-chinese.md": "zh-mini",
+    "docs/zh/segment-chinese.md": "zh-mini",
 }
 # Their taggers are trained eight times. No line that is compared tells for how long.
 LONG, SHORT = "> epochs = 15\n", "> epochs = 2\n"

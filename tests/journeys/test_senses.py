@@ -95,6 +95,25 @@ def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> Non
     assert found.num_before == 42
 
 
+def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) -> None:
+    sides = ("--before", "year<1900", "--after", "year>=1900", "--min-uses", "20")
+    few = ("--permutations", "199", "--max-uses", "20", "--out", tmp_path / "all.csv")
+    ask = ("change", "--all", "--in", corpus, "--model", MODEL, *sides, *few)
+    shown = " ".join(polyseme(*ask).stdout.split())
+    assert "words differ by more than chance" in shown
+    assert "with documents dealt to the sides at random" in shown
+    with (tmp_path / "all.csv").open(encoding="utf-8-sig", newline="") as file:
+        words = [row["word"] for row in csv.DictReader(file)]
+    assert set(words) == {"bank", "of"}  # `the` is too frequent
+    assert not list(tmp_path.glob("*.jsonl"))  # nothing is unfinished
+    found = polyseme_api.vocabulary_change(
+        corpus, model=MODEL, before="year<1900", after="year>=1900", words=["bank"], min_uses=20
+    )
+    assert [each.change.word for each in found.significant] == ["bank"]
+    told = polyseme("change", "bank", *ask[1:], code=2)
+    assert "not both" in told.stderr
+
+
 @pytest.mark.parametrize(
     ("sides", "said", "code"),
     [

@@ -22,7 +22,10 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "same": (),
         "index": (),
     },
+    "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
+    "Sharing": {"push": (), "pull": ()},
+    "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""

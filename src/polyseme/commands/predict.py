@@ -11,8 +11,11 @@ Examples:
   polyseme predict tasks/nli "A man sleeps." "Nobody is awake."
 
   polyseme predict tasks/ner --file letters.txt --out letters.jsonl
+
+  polyseme predict tasks/ner "Ada Lovelace lived in London." --json
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +26,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
+from polyseme.tables import on_one_line
 from polyseme.tasks.example_stats import ExampleStats
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ class PredictConfig(Settings):
     """A file of texts instead, one a line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
+    json_: bool = False
+    """Print a JSON object a line, as they are written to a file, instead of colours."""
     model_: Path | None = None
     """Where the model that the task was trained with lies now, if it is not found by itself."""
 
@@ -51,6 +57,7 @@ class PredictResult:
     found: "list[Predicted]"
     stats: ExampleStats | None = None
     out: Path | None = None
+    as_json: bool = False
 
 
 def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
@@ -60,6 +67,8 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
         raise ConfigError("Give texts, or --file with texts: one of the two.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
+    if config.file is not None and config.json_:
+        raise ConfigError("With --file, JSON lines go to --out already: leave out --json.")
     from polyseme.tasks.prediction import label_file, write
     from polyseme.tasks.task import Task
 
@@ -69,7 +78,7 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
                 write(found, config.out)
-        return PredictResult(found, None, config.out)
+        return PredictResult(found, None, config.out, config.json_)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
         stats = label_file(task, config.file, config.out, progress)
@@ -78,6 +87,9 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
 
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
+    if result.as_json:
+        found = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
+        return Group(*map(on_one_line, found))
     lines: list[RenderableType] = [*result.found]
     if result.stats is not None:
         lines += [result.stats.summary(), *result.stats.faults]

@@ -13,6 +13,8 @@ Examples:
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
 
   polyseme senses bank --in corpus/en --index index/en
+
+  polyseme senses bank --in corpus/en --model models/en-mini --edits bank.jsonl --out bank.conllu
 """
 
 import json
@@ -50,7 +52,9 @@ class SensesConfig(Settings):
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
     out: Path | None = None
-    """Write every use with its group into this file: .csv, .tsv or .xlsx."""
+    """Write every use with its group into this file: .csv, .tsv or .xlsx for a table; .conllu for
+    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv as DURel
+    reads them; .vec for a vector of each group, as word2vec wrote them."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -66,16 +70,16 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.meanings.export import check_format, write_uses
+    from polyseme.meanings.sense_files import check_senses_format, write_senses
 
     began = time.monotonic()
     if config.out is not None:
-        check_format(config.out)
+        check_senses_format(config.out)
     senses = group_by_meaning(config.find, config.grouping, progress)
     if config.edits is not None:
         senses = senses.edited(config.edits)
     if config.out is not None:
-        write_uses(senses.table(), config.out)
+        write_senses(senses, config.out)
     return SensesResult(senses, config, time.monotonic() - began)
 
 

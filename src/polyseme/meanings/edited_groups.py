@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.edit_log import read_edits
 from polyseme.meanings.edits import Edit, GroupRef, Replayed, UseGroup, UseId, replay
-from polyseme.meanings.louvain import Labels
 from polyseme.meanings.named_groups import NamedGroup, Senses, named
 from polyseme.meanings.names import UseWords
+from polyseme.meanings.use_features import Labels
 from polyseme.meanings.uses import Uses
 
 

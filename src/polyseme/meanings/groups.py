@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from polyseme.devices import one_thread
 from polyseme.errors import InputError
-from polyseme.meanings.louvain import Labels, louvain_communities, modularity
-from polyseme.meanings.use_features import Floats, Ids, UseFeatures
+from polyseme.meanings.louvain import louvain_communities, modularity
+from polyseme.meanings.use_features import Floats, Ids, Labels, UseFeatures
 
 MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Labels = npt.NDArray[np.int64]
+from polyseme.meanings.use_features import Labels
+
 _LEAST_GAIN = 1e-12  # below it, a move is rounding: two nodes could change places for ever
 
 

@@ -14,6 +14,8 @@ from polyseme.meanings.uses import Uses
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
+Labels = npt.NDArray[np.int64]
+"""The group of each use."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,6 +127,10 @@ class Uses(Sequence[Use]):
         accepted = accepted_by_all(conditions, self._table.columns)
         return np.flatnonzero(accepted[self._rows])
 
+    def around(self, index: int, distance: int = 3) -> tuple[list[str], list[str]]:
+        """The texts of the sentences just before and just after a use's, of the same document."""
+        return self._table.around(int(self._rows[index]), distance)
+
     def sentences(self) -> list[list[str]]:
         """The words of each use's sentence; two uses in one sentence share one list."""
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}

@@ -12,6 +12,7 @@ from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
     columns,
     conllu,
+    coreference,
     labelled,
     propbank,
     segmented,
@@ -21,6 +22,7 @@ from polyseme.tasks.readers import (
 )
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
+from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.lines import ReaderItems
 from polyseme.tasks.readers.propbank import PropbankConfig
@@ -38,7 +40,8 @@ ReaderConfig: TypeAlias = Annotated[
     | LabelledConfig
     | TreesConfig
     | SegmentedConfig
-    | SenseLabelsConfig,
+    | SenseLabelsConfig
+    | CoreferenceColumnsConfig,
     Field(discriminator="kind"),
 ]
 """How a file of examples is laid out."""
@@ -92,4 +95,6 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = segmented.read(path, config)
         case SenseLabelsConfig():
             items = senses.read(path)
+        case CoreferenceColumnsConfig():
+            items = coreference.read(path, config)
     return items
