@@ -48,6 +48,12 @@ COMMANDS = {
         "All labels are the same",
     ),
     "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
+    "nearest": ("'word1 *word2* .' --in {corpus} --model {model}", "The nearest of"),
+    "same": ("'word1 *word2* .' 'word3 *word2* .' --model {model}", "Similarity"),
+    "index": (
+        "{model} {corpus} --words word1,word2 --workers 1 --out {out}",
+        "bytes a use",
+    ),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),

@@ -31,7 +31,6 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.commands.senses import load_describer
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
@@ -139,6 +138,7 @@ def _compare_one(
     progress: Progress,
 ) -> "WordChange":
     from polyseme.meanings.sides import compare_sides
+    from polyseme.meanings.sources import load_describer
     from polyseme.meanings.uses import find_uses
 
     uses = find_uses(corpus, config.find.query, where=conditions.where)
@@ -160,6 +160,7 @@ def _compare_many(
     progress: Progress,
 ) -> "VocabularyChange":
     from polyseme.meanings.export import write_uses
+    from polyseme.meanings.sources import load_describer
     from polyseme.meanings.vocabulary_change import VocabularyQuestion, compare_vocabulary
     from polyseme.meanings.word_log import WordLog
     from polyseme.storage.files import disk_faults_explained, sha256_of
