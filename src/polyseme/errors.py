@@ -52,6 +52,12 @@ class VectorsError(PolysemeError):
     exit_code = 65
 
 
+class HubError(PolysemeError):
+    """A hub that cannot be reached or refuses, or a repository that is not what was expected."""
+
+    exit_code = 69
+
+
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 

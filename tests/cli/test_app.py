@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from command_line import polyseme, polyseme_process
+from slack import allowed
 
 
 def test_help_answers_within_half_a_second() -> None:
@@ -13,7 +14,7 @@ def test_help_answers_within_half_a_second() -> None:
         polyseme_process("--help")
         seconds.append(time.monotonic() - began)
     # The fastest: a busy machine slows any program down, only we can make all five slow.
-    assert min(seconds) < 0.5, f"median {statistics.median(seconds):.2f} s"
+    assert min(seconds) < allowed(0.5), f"median {statistics.median(seconds):.2f} s"
 
 
 def test_the_version_is_shown() -> None:

@@ -4,6 +4,7 @@ All else about a command is looked at in the tests' own process, which is quicke
 """
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from command_line import polyseme, polyseme_process
 from legacy.published import GOLDEN, SETS
 from legacy.sandboxed import needs_sandbox
+from storage.hub_server import local_hub
 from tasks.cases import make_task
 
 from polyseme.cli.verbs import all_verbs
@@ -41,6 +43,8 @@ COMMANDS = {
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
+    "push": ("{model} someone/tiny", "someone/tiny now has"),
+    "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }
@@ -62,7 +66,7 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("every")
     case = make_task(folder)
     made = Made(
@@ -78,7 +82,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")
     polyseme("embed", made.model, made.corpus, *top, "--out", made.vectors)
-    return made
+    with local_hub():
+        polyseme("push", made.elmo, "someone/elmo")
+        yield made
 
 
 @pytest.mark.parametrize(

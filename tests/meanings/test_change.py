@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import kstest
+from slack import allowed
 
 from polyseme.errors import InputError
 from polyseme.meanings.change import (
@@ -249,7 +250,7 @@ def test_a_thousand_permutations_of_a_thousand_uses_take_less_than_a_second() ->
         begin = time.process_time()
         measure_change(*sides, permutations=999)
         times.append(time.process_time() - begin)
-    assert min(times) < 1.0
+    assert min(times) < allowed(1.0)
 
 
 def test_p_values_of_many_words_are_adjusted_as_by_hand() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from required import needs
+from slack import allowed
 from training.damage import DAMAGES, FILES, flip
 from training.toy import Toy, saved_digests, settings
 from training.toy_run import TESTS, command
@@ -177,7 +178,7 @@ def falls_back(folder: Path) -> bool:
     refused: list[int] = []
     began = time.monotonic()
     found = load_newest(folder, lambda step, _: refused.append(step))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < allowed(5)
     return found is not None and found.state["step"] == 5 and refused == [10]
 
 
@@ -207,7 +208,7 @@ def saved_as_it_was(folder: Path, save: Callable[[Checkpoint], object], step: in
     save(Checkpoint(weights, optimizer_state, {"step": step}))
     for tensor in [*weights.values(), *optimizer_state.values()]:
         tensor.add_(1)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while newest(folder) < step and time.monotonic() < deadline:
         time.sleep(0.001)
     found = Checkpoints(folder, keep=1).load(step)
@@ -253,8 +254,8 @@ def test_signals_at_random_times_lose_no_step(tmp_path: Path, signals: int) -> N
         while not (out / ".work").exists() and process.poll() is None:
             time.sleep(0.0005)
         process.send_signal(second)  # during the save
-        assert process.wait(timeout=10) == 143
-        assert time.monotonic() - sent < 5
+        assert process.wait(timeout=60) == 143
+        assert time.monotonic() - sent < allowed(5)
         step = assert_only_whole_checkpoints(out)
         assert len(exact_losses(out)) == step > 0
         shutil.rmtree(out)

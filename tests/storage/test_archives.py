@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from slack import allowed
 
 from polyseme.errors import ModelError
 from polyseme.legacy.reading import extract_member, read_member
@@ -27,7 +28,7 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(tmp_path: Path, name: s
     archive, target = tmp_path / "archive", tmp_path / "in" / "here"
     archive.write_bytes(REFUSED[name](tmp_path))
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.process_time()
     for read in (
         lambda: read_member(archive, NAME, limit=LIMIT),
         lambda: extract_member(archive, NAME, target, limit=LIMIT),
@@ -37,7 +38,7 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(tmp_path: Path, name: s
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 16 << 20
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < allowed(2)
     assert files_in(tmp_path) == {"archive"}
     assert not links_in(tmp_path)
 

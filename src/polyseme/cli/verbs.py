@@ -13,6 +13,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
+    "Sharing": {"push": (), "pull": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""

@@ -4,6 +4,7 @@ import time
 
 import pytest
 import torch
+from slack import allowed
 
 from polyseme.errors import InputError
 from polyseme.tasks.embeddings.features import InputDims
@@ -73,7 +74,7 @@ def test_an_outline_of_many_labels_is_built_in_no_time() -> None:
             begin = time.process_time()
             network = family.network(InputDims(3))
             seconds.append(time.process_time() - begin)
-    assert min(seconds) < 1  # all pairs of labels would take ten seconds
+    assert min(seconds) < allowed(1)  # all pairs of labels would take ten seconds
     assert network.crf.pair.shape == (MAX_TAGS, MAX_TAGS)
 
 
