@@ -9,7 +9,7 @@ from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
-    "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
+    "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": (), "generate": ()},
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},

@@ -10,9 +10,12 @@ Examples:
 
   polyseme predict tasks/nli "A man sleeps." "Nobody is awake."
 
+  cat letters.txt | polyseme predict tasks/ner - --json
+
   polyseme predict tasks/ner --file letters.txt --out letters.jsonl
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +26,13 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
+from polyseme.tables import on_one_line
 from polyseme.tasks.example_stats import ExampleStats
+from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.tasks.families.family import Predicted
+    from polyseme.tasks.task import Task
 
 
 class PredictConfig(Settings):
@@ -35,11 +41,14 @@ class PredictConfig(Settings):
     task: Path
     """The folder of the trained task; of several seeds, the best on the development data."""
     inputs: tuple[str, ...] = ()
-    """Texts, each quoted; two for a task on pairs."""
+    """Texts, each quoted; two for a task on pairs. - reads standard input, one example a line, as a
+    file has them."""
     file: Path | None = None
     """A file of texts instead, one a line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
+    json_: bool = False
+    """Print a JSON object a line instead of colours."""
     model_: Path | None = None
     """Where the model that the task was trained with lies now, if it is not found by itself."""
 
@@ -51,6 +60,7 @@ class PredictResult:
     found: "list[Predicted]"
     stats: ExampleStats | None = None
     out: Path | None = None
+    as_json: bool = False
 
 
 def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
@@ -58,6 +68,8 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
     progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.file):
         raise ConfigError("Give texts, or --file with texts: one of the two.")
+    if config.file is not None and config.json_:
+        raise ConfigError("--file writes JSON lines to --out already. Leave out --json.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
     from polyseme.tasks.prediction import label_file, write
@@ -65,22 +77,33 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
 
     task = Task.load(config.task, model=config.model_)
     if config.file is None:
-        found = task.predict(config.inputs)
+        found = _predict(task, config.inputs)
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
                 write(found, config.out)
-        return PredictResult(found, None, config.out)
+        return PredictResult(found, None, config.out, config.json_)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
         stats = label_file(task, config.file, config.out, progress)
     return PredictResult([], stats, config.out)
 
 
+def _predict(task: "Task", inputs: tuple[str, ...]) -> "list[Predicted]":
+    """Texts as they were given; a line of standard input is an example."""
+    if STANDARD_INPUT not in inputs:
+        return task.predict(inputs)
+    lines = texts_of(inputs)
+    return list(task.label(example for line in lines for example in task.examples_of_line(line)))
+
+
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
-    lines: list[RenderableType] = [*result.found]
+    if result.as_json:
+        lines = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
+        return Group(*map(on_one_line, lines))
+    shown: list[RenderableType] = [*result.found]
     if result.stats is not None:
-        lines += [result.stats.summary(), *result.stats.faults]
+        shown += [result.stats.summary(), *result.stats.faults]
     if result.out is not None:
-        lines.append(f"Labels: {result.out}")
-    return Group(*lines)
+        shown.append(f"Labels: {result.out}")
+    return Group(*shown)

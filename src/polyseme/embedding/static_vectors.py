@@ -72,7 +72,8 @@ class StaticVectors:
     def __getitem__(self, words: Words) -> Vectors:
         """(D,) of a word, (N, D) of several."""
         if isinstance(words, str):
-            return self._vectors_of([words])[0]
+            vector: Vectors = self._vectors_of([words])[0]
+            return vector
         return self._vectors_of(list(words))
 
     def similarity(self, one: str, other: str) -> float:

@@ -143,7 +143,11 @@ class WordEmbedder(Protocol):
         return found[0] if isinstance(sentences, str) else found
 
     def similarity(
-        self, one: str | Sequence[Any], other: str | Sequence[Any], *, layers: Layers = "average"
+        self,
+        one: str | Sequence[Any] | Vectors,
+        other: str | Sequence[Any] | Vectors,
+        *,
+        layers: Layers = "average",
     ) -> Any:
         """The cosine of two texts, a number; or of each of some with each of others, (N, M).
 
