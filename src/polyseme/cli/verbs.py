@@ -14,6 +14,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "pretrain": (),
         "evaluate": (),
         "score": (),
+        "generate": (),
         "compare_models": (),
     },
     "Vectors": {"embed": (), "vectors": ("info",)},
