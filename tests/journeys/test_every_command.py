@@ -55,6 +55,8 @@ COMMANDS = {
         "{model} {corpus} --words word1,word2 --workers 1 --out {out}",
         "bytes a use",
     ),
+    "explore": ("{corpus} --model {model} --no-browser --idle 0.001", "Notes are kept in"),
+    "demo": ("--no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
