@@ -40,7 +40,7 @@ _BERT = {"model": {"kind": "finetuned", "model": "bert", "lr_scale": 1.0, "layer
 _CONTEXT = {"dim": 16, "dropout": 0.1}
 _DEEP = {"num_layers": 2, **_CONTEXT}
 _SPANS = {"max_width": 3, "per_word": 1.0, "dim": 48}
-_DECODER = {"dim": 32, "dropout": 0.1, "max_length": 12, "beam": 2}
+_DECODER = {"dim": 32, "dropout": 0.1, "max_length": 14, "beam": 2}
 TASKS: dict[str, dict[str, Any]] = {
     "names, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "tagging"}},
     "names, frozen": {
