@@ -26,6 +26,7 @@ READERS: list[dict[str, Any]] = [
     {"kind": "segmented"},
     {"kind": "trees", "subtrees": True},
     {"kind": "senses"},
+    {"kind": "squad"},
 ]
 parts = [b"\n", b"\n\n", b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",
          b"B-X", b"1", b"1-2", b"2.1", b"0", b"#", b"# x", b'{"a": "x", "b": ', b"}", b"[", b"null",

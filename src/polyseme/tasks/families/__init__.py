@@ -7,11 +7,19 @@ from pydantic import Field
 from polyseme.tasks.families.classification import Classification, ClassificationConfig
 from polyseme.tasks.families.family import TaskFamily
 from polyseme.tasks.families.pairs import Pairs, PairsConfig
+from polyseme.tasks.families.question_answering import (
+    QuestionAnswering,
+    QuestionAnsweringConfig,
+)
 from polyseme.tasks.families.sequence_pair import SequencePair, SequencePairConfig
 from polyseme.tasks.families.tagging import Tagging, TaggingConfig
 
 NetworkConfig: TypeAlias = Annotated[
-    TaggingConfig | ClassificationConfig | PairsConfig | SequencePairConfig,
+    TaggingConfig
+    | ClassificationConfig
+    | PairsConfig
+    | SequencePairConfig
+    | QuestionAnsweringConfig,
     Field(discriminator="kind"),
 ]
 """What is built between vectors and findings."""
@@ -28,3 +36,5 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
             return Pairs(config)
         case SequencePairConfig():
             return SequencePair(config)
+        case QuestionAnsweringConfig():
+            return QuestionAnswering(config)
