@@ -4,7 +4,7 @@ import re
 import string
 from pathlib import Path
 
-import polyseme.explorer.language as language
+from polyseme.explorer import language
 from polyseme.explorer.language import LANGUAGES, Language, choose_language, sentences
 
 TEMPLATES = Path(language.__file__).parent / "templates"

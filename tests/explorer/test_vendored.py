@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-import polyseme.explorer.app as app
+from polyseme.explorer import app
 
 FOLDER = Path(app.__file__).parent / "static" / "vendor"
 PUBLISHED = {

@@ -178,10 +178,6 @@ class Embedder(WordEmbedder):
                     found[row] = state, layer_0
             yield from (each for each in found if each is not None)
 
-    def static_vectors(self, words: Sequence[str]) -> Vectors:
-        """(N, D): each word as the model reads it, before any sentence; D as one stack takes it."""
-        return self._encode.static(words)
-
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""
         chunks = max(1, -(-len(words) // self.max_length))
