@@ -36,25 +36,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Corpus",
-    "Task",
-    "__version__",
-    "change",
-    "generate",
-    "index",
-    "label",
-    "load",
-    "nearest",
-    "prepare",
-    "pretrain",
-    "same",
-    "score",
-    "senses",
-    "substitutes",
-    "train",
-    "uses",
+    "Corpus", "Task", "__version__", "change", "generate", "index", "label", "load", "nearest",
+    "prepare", "pretrain", "same", "score", "senses", "substitutes", "train", "uses",
     "vocabulary_change",
-]
+]  # fmt: skip
 
 
 def load(
@@ -129,12 +114,10 @@ def pretrain(
     """
     from polyseme.calling import call
     from polyseme.commands.pretrain import run
-    from polyseme.errors import extra_needed_for
     from polyseme.pretraining.settings import PretrainConfig
 
     given = {"folder": corpus, "out": out, "preset": preset, **settings}
-    with extra_needed_for("Pretraining"):
-        return call(run, PretrainConfig, given, progress=progress)
+    return call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
 
 
 def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
@@ -196,16 +179,11 @@ def senses(
     `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
     `senses.to_pandas()` every use.
     """
-    from os import fspath
-
     from polyseme.calling import call
     from polyseme.commands.senses import SensesConfig, run
-    from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "index": index, **settings}
-    given |= {} if model is None else {"model": fspath(model)}
-    with extra_needed_for("Grouping uses"):
-        return call(run, SensesConfig, given, progress=progress).senses
+    given = {"word": word, "in_": corpus, "model": model, "index": index, **settings}
+    return call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").senses
 
 
 def change(
@@ -223,20 +201,12 @@ def change(
     `before` and `after` are conditions on metadata: "year<1860". `settings` are those of
     `polyseme change`: `forms=("trains",)`, `shuffle="uses"`.
     """
-    from os import fspath
-
-    from polyseme.calling import call
+    from polyseme.calling import call, sides
     from polyseme.commands.change import ChangeConfig, run
-    from polyseme.errors import extra_needed_for
     from polyseme.meanings.sides import WordChange
 
-    sides = {
-        name: (side,) if isinstance(side, str) else tuple(side)
-        for name, side in (("before", before), ("after", after))
-    }
-    given = {"word": word, "in_": corpus, "model": fspath(model), **sides, **settings}
-    with extra_needed_for("Grouping uses"):
-        found = call(run, ChangeConfig, given, progress=progress).found
+    given = {"word": word, "in_": corpus, "model": model, **sides(before, after), **settings}
+    found = call(run, ChangeConfig, given, progress=progress, purpose="Grouping uses").found
     assert isinstance(found, WordChange)
     return found
 
@@ -256,15 +226,11 @@ def label(
     `polyseme label`: `forms=("banks",)`, `next=20`, `at_random=True`. `labelled.learned` has the
     confidences, `labelled.lines_to_label()` the uses to look at next.
     """
-    from os import fspath
-
     from polyseme.calling import call
     from polyseme.commands.label import LabelConfig, run
-    from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "model": fspath(model), "labels": labels, **settings}
-    with extra_needed_for("Learning from labels"):
-        return call(run, LabelConfig, given, progress=progress).found
+    given = {"word": word, "in_": corpus, "model": model, "labels": labels, **settings}
+    return call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
 
 
 def substitutes(
@@ -297,35 +263,24 @@ def index(
     """
     from polyseme.calling import call
     from polyseme.commands.index import IndexConfig, run
-    from polyseme.errors import extra_needed_for
 
     given = {"model": model, "folder": corpus, "out": out, **settings}
-    with extra_needed_for("Indexing"):
-        return call(run, IndexConfig, given, progress=progress)
+    return call(run, IndexConfig, given, progress=progress, purpose="Indexing")
 
 
 def nearest(
-    corpus: "Folder",
-    text: str,
-    *,
-    model: "Folder",
-    progress: bool = False,
-    **settings: Any,
+    corpus: "Folder", text: str, *, model: "Folder", progress: bool = False, **settings: Any
 ) -> "Nearest":
     """The uses of a word in a corpus that mean what it means in one sentence, the nearest first.
 
     The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `settings` are
     those of `polyseme nearest`: `index="index/en"`, `number=20`.
     """
-    from os import fspath
-
     from polyseme.calling import call
     from polyseme.commands.nearest import NearestConfig, run
-    from polyseme.errors import extra_needed_for
 
-    given = {"text": text, "in_": corpus, "model": fspath(model), **settings}
-    with extra_needed_for("Comparing uses"):
-        return call(run, NearestConfig, given, progress=progress).found
+    given = {"text": text, "in_": corpus, "model": model, **settings}
+    return call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found
 
 
 def same(
@@ -336,15 +291,11 @@ def same(
     The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs that people
     judged, there is a probability.
     """
-    from os import fspath
-
     from polyseme.calling import call
     from polyseme.commands.same import SameConfig, run
-    from polyseme.errors import extra_needed_for
 
-    given = {"inputs": (first, second), "model": fspath(model), **settings}
-    with extra_needed_for("Comparing uses"):
-        return call(run, SameConfig, given, progress=progress).found
+    given = {"inputs": (first, second), "model": model, **settings}
+    return call(run, SameConfig, given, progress=progress, purpose="Comparing uses").found
 
 
 def train(
@@ -362,11 +313,9 @@ def train(
     """
     from polyseme.calling import call
     from polyseme.commands.train import TrainConfig, run
-    from polyseme.errors import extra_needed_for
 
     given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
-    with extra_needed_for("Training a task"):
-        return call(run, TrainConfig, given, progress=progress)
+    return call(run, TrainConfig, given, progress=progress, purpose="Training a task")
 
 
 def uses(
@@ -408,21 +357,17 @@ def vocabulary_change(
     `words`: a list, or a file with one a line. `settings` are those of `polyseme change`:
     `min_uses=100`, `out="changes.csv"`; with `out`, a run that was stopped goes on.
     """
-    from os import PathLike, fspath
+    from os import PathLike
 
-    from polyseme.calling import call
+    from polyseme.calling import call, sides
     from polyseme.commands.change import ChangeConfig, run
-    from polyseme.errors import extra_needed_for
     from polyseme.meanings.word_changes import VocabularyChange
 
-    sides = {
-        name: (side,) if isinstance(side, str) else tuple(side)
-        for name, side in (("before", before), ("after", after))
-    }
     asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
-    given = {"in_": corpus, "model": fspath(model), "all_": True, "words": asked, **sides}
-    with extra_needed_for("Comparing words"):
-        found = call(run, ChangeConfig, given | settings, progress=progress).found
+    given = {"in_": corpus, "model": model, "all_": True, "words": asked, **sides(before, after)}
+    found = call(
+        run, ChangeConfig, given | settings, progress=progress, purpose="Comparing words"
+    ).found
     assert isinstance(found, VocabularyChange)
     return found
 

@@ -1,21 +1,42 @@
 """Keyword values in, a command's result out: what `polyseme.prepare` and its like share."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from polyseme.config import AnySettings, build_flat
+from polyseme.errors import extra_needed_for
 
 Result = TypeVar("Result")
 
 
 def call(
-    run: Callable[..., Result], kind: type[AnySettings], given: Mapping[str, Any], *, progress: bool
+    run: Callable[..., Result],
+    kind: type[AnySettings],
+    given: Mapping[str, Any],
+    *,
+    progress: bool,
+    purpose: str = "",
 ) -> Result:
-    """Run a command as the command line would, its settings by name; bars only if asked for."""
-    config = build_flat(kind, given)
-    if not progress:
-        return run(config)
-    from polyseme.cli.terminal import RichProgress
+    """Run a command as the command line would, its settings by name; bars only if asked for.
 
-    with RichProgress() as bars:
-        return run(config, bars)
+    `purpose`: what needs a package that is not always installed. Paths become text, as typed.
+    """
+    plain = {n: fspath(v) if isinstance(v, PathLike) else v for n, v in given.items()}
+    with extra_needed_for(purpose) if purpose else contextlib.nullcontext():
+        config = build_flat(kind, plain)
+        if not progress:
+            return run(config)
+        from polyseme.cli.terminal import RichProgress
+
+        with RichProgress() as bars:
+            return run(config, bars)
+
+
+def sides(before: str | Sequence[str], after: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Conditions on two sides as settings have them: a list each, even of one."""
+    return {
+        name: (side,) if isinstance(side, str) else tuple(side)
+        for name, side in (("before", before), ("after", after))
+    }
