@@ -82,6 +82,7 @@ from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
 from polyseme.tasks.readers.senses import SenseLabelsConfig
+from polyseme.tasks.readers.squad import SquadConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
@@ -222,6 +223,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("trees", TreesConfig),
             ("segmented text", SegmentedConfig),
             ("senses", SenseLabelsConfig),
+            ("squad", SquadConfig),
         )
     ),
     ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.uses import Uses
     from polyseme.meanings.word_changes import VocabularyChange
+    from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
@@ -39,6 +40,7 @@ __all__ = [
     "Task",
     "__version__",
     "change",
+    "generate",
     "index",
     "label",
     "load",
@@ -148,6 +150,34 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
     with extra_needed_for("Scoring"):
         from polyseme.pretraining.scores import score_texts
     return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
+
+
+def generate(
+    model: "Folder",
+    prompts: "str | Sequence[str]" = "",
+    *,
+    samples: int = 1,
+    max_words: int = 50,
+    temperature: float = 1.0,
+    seed: int = 1,
+    **settings: Any,
+) -> "list[GeneratedText]":
+    """Sentences that the causal or bidirectional model in a folder writes, from these beginnings.
+
+    `settings` are the others of `polyseme generate`: `top_k=50`, `top_p=0.9`, `unknown=True`. All
+    samples of the first prompt come first. `text.text` is the whole, `text.words` what was added.
+    """
+    from pathlib import Path
+
+    from polyseme.config import build
+    from polyseme.errors import extra_needed_for
+    from polyseme.pretraining.settings import GenerationConfig
+
+    given = {"samples": samples, "max_words": max_words, "temperature": temperature, "seed": seed}
+    config = build(GenerationConfig, {**given, **settings})
+    with extra_needed_for("Generating text"):
+        from polyseme.pretraining.generation import generate_from
+    return generate_from(Path(model), [prompts] if isinstance(prompts, str) else prompts, config)
 
 
 def senses(

@@ -28,6 +28,8 @@ PAGES = [  # those that take longest first
     "README.md",
     "docs/tutorials/first-corpus.md",
     "docs/zh/first-corpus.md",
+    "docs/how-to/answer-questions.md",
+    "docs/zh/answer-questions.md",
     "docs/how-to/segment-chinese.md",
     "docs/zh/segment-chinese.md",
     "docs/how-to/prepare-chinese.md",
@@ -46,6 +48,8 @@ NEEDED = {
     "docs/tutorials/read-a-word-by-its-meanings.md": "en-mini",
     "docs/how-to/index-a-corpus.md": "en-mini",
     "docs/zh/read-a-word-by-its-meanings.md": "zh-mini",
+    "docs/how-to/answer-questions.md": "en-mini",
+    "docs/zh/answer-questions.md": "zh-mini",
     "docs/how-to/segment-chinese.md": "zh-mini",
     "docs/zh/segment-chinese.md": "zh-mini",
 }

@@ -56,9 +56,32 @@ def test_only_some_sentences_may_be_asked_for(corpus: Path) -> None:
     assert json.loads(polyseme(*words).stdout)["uses"] == 42
 
 
+def test_a_page_to_keep_is_written(corpus: Path, tmp_path: Path) -> None:
+    words = ("bank", "--in", corpus, "--model", MODEL)
+    shown = polyseme("senses", *words, "--groups", "2", "--report", tmp_path / "s.html").stdout
+    assert "To read in a browser" in shown
+    page = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "<h1>bank</h1>" in page
+    assert "84 documents" in page.replace("<b>", "").replace("</b>", "")
+    sides = ("--before", "year<1900", "--after", "year>=1900")
+    polyseme("change", *words, *sides, "--report", tmp_path / "c.html")
+    assert "year&lt;1900" in (tmp_path / "c.html").read_text(encoding="utf-8")
+
+
+def test_one_layer_can_be_asked(corpus: Path) -> None:
+    words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--json")
+    told = json.loads(polyseme(*words, "--layer", "2").stdout)
+    assert [group["substitutes"] for group in told["groups"]] == [[], []]
+    assert sum(group["uses"] for group in told["groups"]) == 84
+    refused = polyseme(*words, "--layer", "0", code=66).stderr
+    assert "In layer 0 all 84 uses are the same" in " ".join(refused.split())
+    assert "layers 0 to 2" in polyseme(*words, "--layer", "7", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
+        (("bank", "--report", "bank.pdf"), "does not end in .html", 2),
         (("bridge",), "7 uses are too few", 66),
         (("bonk",), "has no use of 'bonk'", 66),
         (("bank", "--groups", "3", "--finer", "1"), "not both", 2),

@@ -46,6 +46,7 @@ def commands(folder: Path) -> list[list[str]]:
         ("pretrain", corpus, *SMALL, "--steps", 3, "--out", model),
         ("evaluate", model, corpus),
         ("score", model, "The old cat purrs and purrs ."),
+        ("generate", model, "The old", "--samples", 2, "--max-words", 5),
         ("embed", model, corpus, "--workers", 2, "--out", folder / "vectors"),
         ("vectors", "info", folder / "vectors", "--verify"),
         ("inspect", corpus, "--verify"),

@@ -31,6 +31,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
@@ -42,6 +43,7 @@ from polyseme.tables import on_one_line, titled
 if TYPE_CHECKING:
     from polyseme.meanings.query import Comparison
     from polyseme.meanings.sides import WordChange
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
     from polyseme.meanings.word_changes import VocabularyChange
     from polyseme.text.corpus import Corpus
 
@@ -77,6 +79,8 @@ class ChangeConfig(Settings):
     """With --all or --words: how many words are shown."""
     out: Path | None = None
     """With --all or --words: write all of them to this .csv, .tsv or .xlsx file."""
+    report: Path | None = None
+    """Of one word: write a page to keep and to pass on, one .html file that needs no network."""
     json_: bool = False
     """Print one JSON object instead of tables."""
 
@@ -115,7 +119,27 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
         condition.check_column(("document", *corpus.config.meta))
     compare = _compare_many if config.all_ or config.words else _compare_one
     found = compare(config, corpus, conditions, progress or NullProgress())
+    _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
+
+
+def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
+    from polyseme.meanings.report.change_page import change_page
+    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.sides import WordChange
+
+    if config.report is None or not isinstance(found, WordChange):
+        return
+    made = how_it_was_made("change", config.find, config.model)
+    sides = zip(("before", "after"), _sides(config), strict=True)
+    settings = [*made, *sides, ("shuffled", found.change.unit), ("seed", config.seed)]
+    language = language_of(config.find)
+    html = change_page(found, _sides(config), settings, language=language, seed=config.seed)
+    write_page(config.report, html)
+
+
+def _sides(config: ChangeConfig) -> tuple[str, str]:
+    return " and ".join(config.before), " and ".join(config.after)
 
 
 def _check(config: ChangeConfig) -> None:
@@ -129,6 +153,10 @@ def _check(config: ChangeConfig) -> None:
         if is_one:
             raise ConfigError("--out is for --all and --words.")
         check_format(config.out)
+    if config.report is not None:
+        if not is_one:
+            raise ConfigError("--report is for one word.")
+        check_report(config.report)
 
 
 def _compare_one(
@@ -154,29 +182,17 @@ def _compare_one(
 
 
 def _compare_many(
-    config: ChangeConfig,
-    corpus: "Corpus",
-    conditions: "_Conditions",
-    progress: Progress,
+    config: ChangeConfig, corpus: "Corpus", conditions: "_Conditions", progress: Progress
 ) -> "VocabularyChange":
     from polyseme.meanings.export import write_uses
     from polyseme.meanings.sources import load_describer
-    from polyseme.meanings.vocabulary_change import VocabularyQuestion, compare_vocabulary
+    from polyseme.meanings.vocabulary_change import compare_vocabulary
     from polyseme.meanings.word_log import WordLog
     from polyseme.storage.files import disk_faults_explained, sha256_of
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.locks import hold_file
 
-    question = VocabularyQuestion(
-        before=conditions.before,
-        after=conditions.after,
-        where=conditions.where,
-        min_uses=config.min_uses,
-        max_uses=config.max_uses,
-        permutations=config.permutations,
-        unit=config.shuffle or "documents",
-        seed=config.seed,
-    )
+    question = _question(config, conditions)
     describer = load_describer(config.model, corpus)
     words = _read_words(config.words) if isinstance(config.words, Path) else config.words
     compare = partial(
@@ -196,6 +212,21 @@ def _compare_many(
         write_uses(found, config.out)
         log.remove()
     return found
+
+
+def _question(config: ChangeConfig, conditions: "_Conditions") -> "VocabularyQuestion":
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
+
+    return VocabularyQuestion(
+        before=conditions.before,
+        after=conditions.after,
+        where=conditions.where,
+        min_uses=config.min_uses,
+        max_uses=config.max_uses,
+        permutations=config.permutations,
+        unit=config.shuffle or "documents",
+        seed=config.seed,
+    )
 
 
 def _read_words(path: Path) -> list[str]:
@@ -220,7 +251,7 @@ def show(result: ChangeResult) -> RenderableType:
 
 
 def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
-    before, after = (" and ".join(side) for side in (config.before, config.after))
+    before, after = _sides(config)
     table = Table()
     table.add_column("", justify="right")
     for side in (before, after):
@@ -233,11 +264,14 @@ def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
         name = PrintableText(names[int(each.group)])
         table.add_row(each.group, *shares, each.movement, name)
     parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
-    return [*parts, *(PrintableText(note, "yellow") for note in found.senses.notes)]
+    parts += [PrintableText(note, "yellow") for note in found.senses.notes]
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
+    return parts
 
 
 def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableType]:
-    before, after = (" and ".join(side) for side in (config.before, config.after))
+    before, after = _sides(config)
     table = Table()
     table.add_column("word")
     for name in (PrintableText(before), PrintableText(after), "APD", "by chance", "q", "controls"):
@@ -262,18 +296,9 @@ def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableTy
 
 def _verdict(found: "WordChange") -> RenderableType:
     """The figures, and what they can and cannot say."""
+    from polyseme.meanings.report.change_page import caveat, verdict
+
     facts = Table.grid(padding=(0, 2))
     for name, value in found.change.facts():
         facts.add_row(name, PrintableText(value))
-    p = found.change.p_value
-    said = (
-        f"The sides differ by more than chance explains (p = {p:.3f})."
-        if p < 0.05
-        else f"Chance alone explains such a difference (p = {p:.3f})."
-    )
-    caveat = (
-        "Sides may differ in topic and genre as well: read the lines behind a group."
-        if found.change.unit == "documents"
-        else "Uses were shuffled, not documents, so an author's style may pass for change."
-    )
-    return Group(facts, PrintableText(said, "bold"), PrintableText(caveat))
+    return Group(facts, PrintableText(verdict(found), "bold"), PrintableText(caveat(found)))

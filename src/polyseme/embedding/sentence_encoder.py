@@ -95,7 +95,9 @@ class SentenceEncoder:
     def static(self, words: Sequence[str]) -> Vectors:
         """(N, D): layer 0 of words by themselves, once."""
         encoded = encode_words([words])
-        table = self._words(encoded.dictionary.to_pylist()).float().cpu().numpy()
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
+            table = self._words(encoded.dictionary.to_pylist()).float().cpu().numpy()
         found: Vectors = table[encoded.indices.to_numpy() + FIRST_ROW]
         _check_finite([found])
         return found

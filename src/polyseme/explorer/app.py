@@ -93,7 +93,7 @@ def explain(request: Request, error: Exception) -> Response:
     """An error that its reader can act on."""
     desk = Desk.of(request)
     try:
-        view = desk.view(request)
+        view = getattr(request.state, "view", None) or desk.view(request)
     except PolysemeError:
         view = View()
     is_part = "hx-request" in request.headers

@@ -172,7 +172,7 @@ def static_neighbours(
         for each in frequent
         if any(map(str.isalpha, each)) and each.casefold() != word.casefold()
     ]
-    vectors = unit_length(embedder.static_vectors([word, *others]))
+    vectors = unit_length(embedder.wv[[word, *others]])
     cosines = vectors[1:] @ vectors[0]
     best = np.argsort(-cosines, kind="stable")[:number]
     return tuple((others[row], float(cosines[row])) for row in best.tolist())

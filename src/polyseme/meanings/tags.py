@@ -5,6 +5,7 @@ out  for each sentence found, the part of speech (UPOS) of each word
 """
 
 from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
 
 from polyseme.errors import InputError
@@ -39,6 +40,11 @@ def read_tags(path: Path, wanted: Collection[Words]) -> dict[Words, Words]:
         if words in wanted:
             found.setdefault(words, tags)
     return found
+
+
+def tagged_sentences(path: Path, number: int) -> Iterator[tuple[Words, Words]]:
+    """The first so many sentences of a treebank: words, and their parts of speech."""
+    return islice(((words, tags) for words, tags in _sentences(path) if words), number)
 
 
 def _sentences(path: Path) -> Iterator[tuple[Words, Words]]:

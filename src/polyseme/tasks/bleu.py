@@ -10,7 +10,6 @@ of resamples at once. Both go from 0 to 1 here; elsewhere they are told in per c
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -67,10 +66,9 @@ class TextScores(ExampleScores):
 
 def score_texts(gold: Sequence[str], predicted: Sequence[str], tokenize: Tokenize) -> TextScores:
     """Every text by itself."""
-    metrics = load_sacrebleu()
     # What is told of a single sentence is not its score, which would need `effective_order`, but
     # its n-grams, which do not depend on it.
-    bleu = metrics.BLEU(tokenize=tokenize, effective_order=True)
+    bleu = load_bleu()(tokenize=tokenize, effective_order=True)
     pairs = list(zip(gold, predicted, strict=True))
     found = [bleu.sentence_score(text, [wanted]) for wanted, text in pairs]
     words = [[*each.counts, *each.totals, each.sys_len, each.ref_len] for each in found]
@@ -81,16 +79,16 @@ def score_texts(gold: Sequence[str], predicted: Sequence[str], tokenize: Tokeniz
     )
 
 
-def load_sacrebleu() -> ModuleType:
-    """Its measures; a MissingExtraError without it."""
+def load_bleu() -> Any:
+    """sacrebleu's class; a MissingExtraError without it."""
     try:
-        from sacrebleu import metrics
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise MissingExtraError.of(
             "sacrebleu", extra="translation", purpose="Measuring texts that are written"
         ) from error
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it warns of texts that are words
-    return metrics  # type: ignore[no-any-return]
+    return BLEU
 
 
 def _characters(gold: str, predicted: str) -> list[tuple[int, int, int]]:
@@ -109,7 +107,7 @@ def _characters(gold: str, predicted: str) -> list[tuple[int, int, int]]:
 
 
 def _bleu(sums: npt.NDArray[Any]) -> Values:
-    compute = load_sacrebleu().BLEU.compute_bleu
+    compute = load_bleu().compute_bleu
     found = []
     for row in sums.astype(np.int64).tolist():
         right, total = row[:_WORD_ORDER], row[_WORD_ORDER : 2 * _WORD_ORDER]

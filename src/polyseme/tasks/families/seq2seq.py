@@ -19,7 +19,7 @@ from polyseme.data.char_vocabulary import Integers
 from polyseme.display import html_words, sentence, summary
 from polyseme.errors import InputError
 from polyseme.printable import PrintableText
-from polyseme.tasks.bleu import TEXT_MEASURES, TextScores, load_sacrebleu, score_texts
+from polyseme.tasks.bleu import TEXT_MEASURES, TextScores, load_bleu, score_texts
 from polyseme.tasks.embeddings.features import InputDims
 from polyseme.tasks.families.decoder import (
     END,
@@ -159,7 +159,7 @@ class Seq2Seq(TaskFamily[Translated, PredictedText]):
 
     def fit(self, examples: Sequence[Translated]) -> Self:
         """With the vocabulary of the training data, and whether it is read by character."""
-        load_sacrebleu()  # what is missing is to be told before an epoch is over, not after
+        load_bleu()  # what is missing is to be told before an epoch is over, not after
         targets = [_target(example) for example in examples]
         vocabulary = TargetVocabulary.of(targets, self.config.vocabulary)
         if not vocabulary.words:
@@ -216,8 +216,8 @@ class Seq2Seq(TaskFamily[Translated, PredictedText]):
     ) -> TextScores:
         """BLEU and chrF, of Chinese by characters."""
         gold = [self._joined(_target(example)) for example in examples]
-        tokenize = "zh" if self.by_character else "none"
-        return score_texts(gold, [each.text for each in predicted], tokenize)
+        found = [each.text for each in predicted]
+        return score_texts(gold, found, "zh" if self.by_character else "none")
 
     def of_texts(self, texts: tuple[str, ...], reader: TextReader) -> Iterator[Translated]:
         """Every sentence of a text, or the text as a whole."""
