@@ -11,9 +11,10 @@ import pytest
 
 from meanings.making import make_corpus
 from polyseme.errors import InputError
-from polyseme.meanings.features import UseDescriber, UseFeatures
+from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.query import Comparison
 from polyseme.meanings.side_counts import count_sides
+from polyseme.meanings.use_features import UseFeatures
 from polyseme.meanings.vocabulary_change import VocabularyQuestion, compare_vocabulary
 from polyseme.meanings.word_changes import ChangedWord, VocabularyChange
 from polyseme.meanings.word_log import WordLog

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from required import needs
 from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import PolysemeError
+from polyseme.meanings import index_build
 from polyseme.meanings.use_index import UseIndex
 from polyseme.text.corpus import Corpus
 from reliability.killing import driver_dies, local_worker_dies, started
@@ -97,8 +99,6 @@ def _count(event: str, _: tuple[Any, ...]) -> None:
 @contextmanager
 def dying_at(step: int, blow: Any) -> Iterator[None]:
     """In what follows the parts, the n-th change of the disk is a death."""
-    from polyseme.meanings import index_build
-
     whole = index_build.settle
 
     def dying(*given: Any) -> Any:
@@ -108,11 +108,8 @@ def dying_at(step: int, blow: Any) -> Iterator[None]:
         finally:
             _blow[1] = None
 
-    index_build.settle = dying
-    try:
+    with patch.object(index_build, "settle", dying):
         yield
-    finally:
-        index_build.settle = whole
 
 
 def die() -> None:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.meanings.louvain import Labels
-from polyseme.meanings.use_features import Ids
+from polyseme.meanings.use_features import Ids, Labels
 
 NUM_NAMES = 8
 """Words that a group is given as a name."""
