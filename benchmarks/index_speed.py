@@ -54,9 +54,8 @@ def _beginning(corpus: Corpus, most: int, folder: Path) -> Corpus:
             read += len(words)
             if read >= most:
                 break
-    settings = corpus.config.model_dump() | {
-        "layout": "lines", "segmenter": "whitespace", "held_out": 0.0, "meta": (),
-    }  # fmt: skip
+    changed = {"layout": "lines", "held_out": 0.0, "meta": (), "shard_bytes": 1 << 20}
+    settings = corpus.config.model_dump() | changed
     values = {"inputs": (str(folder / "texts.txt"),), "out": folder / "corpus", "corpus": settings}
     return prepare.run(build(prepare.PrepareConfig, values)).corpus
 
