@@ -6,141 +6,185 @@ Readers, meanwhile, see the old index or the new one, never a mixture.
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from executors.jobs import hashes
+from meanings.making import make_corpus
 from pretraining.making import tiny_model
 from required import needs
 
+from polyseme.commands.index import IndexConfig, run
+from polyseme.config import build
 from polyseme.errors import PolysemeError
+from polyseme.meanings import index_build
 from polyseme.meanings.use_index import UseIndex
 from polyseme.text.corpus import Corpus
-from reliability.killing import driver_dies, local_worker_dies, make_documents, prepare, started
+from reliability.killing import driver_dies, local_worker_dies, started
 
 pytestmark = needs(hasattr(os, "fork"), "signals of a POSIX system")
-WORDS = ",".join(f"word{number}" for number in range(60))
-FEWER = ",".join(f"word{number}" for number in range(20, 50))
-
-
-def index(model: Path, corpus: Path, out: Path, *more: str) -> list[str]:
-    program = [sys.executable, "-m", "polyseme", "index", str(model), str(corpus)]
-    return [*program, "--out", str(out), "--workers", "2", *more]
+WORDS = [f"word{number}" for number in range(40)]
+FEWER = WORDS[20:35]
 
 
 class Quiet:
     """A model, a corpus in many parts, and the hashes of an index that nothing disturbed."""
 
-    def __init__(self, folder: Path) -> None:
-        make_documents(folder / "texts.txt", 600)
-        self.corpus, self.model, self.out = folder / "corpus", folder / "model", folder / "index"
-        command = prepare(folder / "texts.txt", self.corpus, "--workers", "1")
-        command[command.index("65536")] = "16384"
-        subprocess.run(command, check=True, capture_output=True)
+    def __init__(self, folder: Path, documents: int) -> None:
+        lines = [
+            " ".join(f"{WORDS[n * 7 % 40]} meets {WORDS[(n + d) % 40]} here ." for n in range(60))
+            for d in range(documents)
+        ]
+        corpus = make_corpus(folder / "c", [(line, {}) for line in lines], shard_bytes=4096)
+        self.corpus, self.model, self.out = corpus.folder, folder / "model", folder / "index"
         torch.manual_seed(1)
-        tiny_model(Corpus.open(self.corpus)).save(self.model, card="A model for tests.")
-        subprocess.run(
-            index(self.model, self.corpus, self.out, "--words", WORDS),
-            check=True,
-            capture_output=True,
-        )
+        tiny_model(corpus).save(self.model, card="A model for tests.")
+        make(self, self.out, WORDS)
         self.reference = hashes(self.out)
+        assert len(corpus.shards) > documents // 5
+
+
+def make(quiet: Quiet, out: Path, words: list[str], **settings: Any) -> None:
+    values = {"model": quiet.model, "folder": quiet.corpus, "out": out, "replace": True,
+              "index": {"words": words, **settings}, "executor": {"workers": 1}}  # fmt: skip
+    run(build(IndexConfig, values))
 
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
-    return Quiet(Path(tmp_path_factory.mktemp("quiet")))
+    return Quiet(Path(tmp_path_factory.mktemp("quiet")), 6)
 
 
-def strike(quiet: Quiet, out: Path, moment: int, blow: Any) -> bool:
-    """Start an index, let one blow fall when so many parts are done; False if it was too late."""
-    command = index(quiet.model, quiet.corpus, out, "--words", WORDS)
-    with (out.parent / "said").open("wb") as said, started(
-        command, said=said, folder=out.parent
+def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(tmp_path: Path) -> None:
+    quiet = Quiet(tmp_path, 60)  # in many parts, so that a blow finds some undone
+    out = tmp_path / "again"
+    command = [sys.executable, "-m", "polyseme", "index", str(quiet.model), str(quiet.corpus)]
+    command += ["--out", str(out), "--workers", "2", "--words", ",".join(WORDS)]
+    blows = [(1, local_worker_dies), (3, driver_dies)]
+    with (tmp_path / "said").open("wb") as said, started(
+        command, said=said, folder=tmp_path
     ) as driver:  # fmt: skip
-        while driver.poll() is None:
-            if len(list((out / "receipts").glob("*.json"))) >= moment:
-                blow(driver.pid)
-                return True
-            time.sleep(0.005)
-    return False
-
-
-def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(
-    tmp_path: Path, quiet: Quiet
-) -> None:
-    out = tmp_path / "index"
-    struck = [strike(quiet, out, 1, local_worker_dies), strike(quiet, out, 4, driver_dies)]
-    assert struck == [True, True]
-    command = index(quiet.model, quiet.corpus, out, "--words", WORDS)
-    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+        while blows and driver.poll() is None:
+            if len(list((out / "receipts").glob("*.json"))) >= blows[0][0]:
+                blows.pop(0)[1](driver.pid)
+            time.sleep(0.002)
+        assert driver.wait() == -signal.SIGKILL
+    assert not (out / "manifest.json").exists()
+    make(quiet, out, WORDS)
     assert hashes(out) == quiet.reference
 
 
-def test_killed_at_any_step_of_the_end_it_is_the_old_or_the_new_one(
-    tmp_path: Path, quiet: Quiet
-) -> None:
-    """A child does what comes after the parts, and is killed at its n-th change of the disk."""
-    out = tmp_path / "index"
-    context = multiprocessing.get_context("spawn")
-    words, states = FEWER, set()
-    make = index(quiet.model, quiet.corpus, out)
-    subprocess.run([*make, "--words", words], check=True, capture_output=True)
-    old = hashes(out)
-    for step in (1, 3, 6, 10, 16, 24, 27, 28, 30, 40):
-        child = context.Process(target=_make_and_die, args=(quiet, out, step))
-        child.start()
-        child.join()
-        assert child.exitcode in (0, -signal.SIGKILL)
-        found = UseIndex.open(out)  # one of both, whole
-        files = {name: sha for name, sha in hashes(out).items() if name.startswith("data/")}
-        for name in found.files.manifest["files"]:
-            assert files[name] == (quiet.reference | old)[name]
-        states.add(found.files.manifest["key"])
-        if child.exitcode == 0:
-            break
-    subprocess.run([*make, "--words", WORDS, "--replace"], check=True, capture_output=True)
-    assert hashes(out) == quiet.reference
-    assert len(states) == 2, "no step was before, or none after, the new manifest"
+class DeathError(BaseException):
+    """Nothing that is written catches it."""
 
 
-def _make_and_die(quiet: Quiet, out: Path, step: int) -> None:
-    """In a process of its own: the same command, in which the n-th change of the end is a death."""
-    from polyseme.commands import index as command
-    from polyseme.config import build
-    from polyseme.meanings import index_build
+_CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree")
+_blow: list[Any] = [0, None]  # what is left of the changes before it falls, and the blow
 
-    torch.set_num_threads(1)
+
+def _count(event: str, _: tuple[Any, ...]) -> None:
+    if event in _CHANGES and _blow[1] is not None:
+        _blow[0] -= 1
+        if _blow[0] == 0:
+            _blow[1]()
+
+
+@contextmanager
+def dying_at(step: int, blow: Any) -> Iterator[None]:
+    """In what follows the parts, the n-th change of the disk is a death."""
     whole = index_build.settle
 
     def dying(*given: Any) -> Any:
-        left = step
+        _blow[:] = [step, blow]
+        try:
+            return whole(*given)
+        finally:
+            _blow[1] = None
 
-        def count(event: str, _: tuple[Any, ...]) -> None:
-            nonlocal left
-            if event in ("os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.mkdir"):
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
+    with patch.object(index_build, "settle", dying):
+        yield
 
-        sys.addaudithook(count)
-        return whole(*given)
 
-    index_build.settle = dying
-    values = {"model": quiet.model, "folder": quiet.corpus, "out": out, "replace": True,
-              "index": {"words": WORDS.split(",")}, "executor": {"workers": 1}}  # fmt: skip
-    command.run(build(command.IndexConfig, values))
+def die() -> None:
+    raise DeathError
+
+
+def kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _make_and_die(quiet: Quiet, out: Path, step: int) -> None:
+    """In a process of its own."""
+    torch.set_num_threads(1)
+    sys.addaudithook(_count)
+    with dying_at(step, kill_myself):
+        make(quiet, out, WORDS)
+
+
+def test_stopped_at_any_step_of_the_end_it_is_the_old_or_the_new_one(
+    tmp_path: Path, quiet: Quiet
+) -> None:
+    out = tmp_path / "index"
+    make(quiet, out, FEWER)
+    known = quiet.reference | hashes(out)
+    sys.addaudithook(_count)
+    keys = []
+    for step in range(1, 60):
+        try:
+            with dying_at(step, die):
+                make(quiet, out, WORDS)
+        except DeathError:
+            keys.append(is_whole(out, known))
+        else:
+            break
+        if keys.count(keys[-1]) == 3 and keys[-1] != keys[0]:
+            break  # the rest is removing what nobody reads any more
+        if keys[-1] != keys[0]:  # the new one is there, and would be left alone
+            make(quiet, out, FEWER)
+    make(quiet, out, WORDS)
+    assert hashes(out) == quiet.reference
+    assert len(keys) > 15
+    assert len(set(keys)) == 2, "no step was before, or none after, the new manifest"
+
+
+def is_whole(out: Path, known: dict[str, str]) -> str:
+    """Which index it is; each of its files is as it was made without a death."""
+    manifest = UseIndex.open(out).files.manifest
+    found = hashes(out)
+    assert all(found[name] == known[name] for name in manifest["files"])
+    return str(manifest["key"])
+
+
+@pytest.mark.parametrize("step", [8, 16])
+def test_killed_at_a_step_of_the_end_it_is_the_old_or_the_new_one(
+    tmp_path: Path, quiet: Quiet, step: int
+) -> None:
+    out = tmp_path / "index"
+    make(quiet, out, FEWER)
+    known = quiet.reference | hashes(out)
+    child = multiprocessing.get_context("spawn").Process(
+        target=_make_and_die, args=(quiet, out, step)
+    )
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    is_whole(out, known)
+    make(quiet, out, WORDS)
+    assert hashes(out) == quiet.reference
 
 
 def _read_again_and_again(corpus: Path, out: Path, stop: Any, answers: Any) -> None:
     """In a process of its own: open, look up a word that both indexes have, tell what was seen."""
     opened, looks, faults = Corpus.open(corpus), 0, []
     seen: set[int] = set()
+    answers.put("begun")
     while not stop.is_set() or looks < 20:
         try:
             found = UseIndex.open(out).find(opened, "word33")
@@ -153,29 +197,27 @@ def _read_again_and_again(corpus: Path, out: Path, stop: Any, answers: Any) -> N
 
 def test_two_readers_never_meet_half_of_what_a_writer_does(tmp_path: Path, quiet: Quiet) -> None:
     out = tmp_path / "index"
-    make = index(quiet.model, quiet.corpus, out)
-    make[make.index("2")] = "1"
-    subprocess.run([*make, "--words", FEWER], check=True, capture_output=True)
+    make(quiet, out, FEWER)
     context = multiprocessing.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
-    readers = [
-        context.Process(target=_read_again_and_again, args=(quiet.corpus, out, stop, answers))
-        for _ in range(2)
-    ]
+    given = (quiet.corpus, out, stop, answers)
+    readers = [context.Process(target=_read_again_and_again, args=given) for _ in range(2)]
     for reader in readers:
         reader.start()
     try:
-        for words, more in ((WORDS, ()), (FEWER, ("--max-uses", "5"))):
-            command = [*make, "--words", words, "--replace", *more]
-            subprocess.run(command, check=True, capture_output=True)
+        assert [answers.get(timeout=200) for _ in readers] == ["begun"] * 2
+        for turn in range(4):
+            make(quiet, out, FEWER if turn % 2 else WORDS, max_uses=(5_000, 5)[turn % 2])
     finally:
         stop.set()
-    told = [answers.get(timeout=120) for _ in readers]
+    told = [answers.get(timeout=200) for _ in readers]
     for reader in readers:
         reader.join()
-    assert all(faults == [] for _, faults, _ in told)
-    whole = len(UseIndex.open(quiet.out).find(Corpus.open(quiet.corpus), "word33").uses)
-    small = len(UseIndex.open(out).find(Corpus.open(quiet.corpus), "word33").uses)
+    corpus = Corpus.open(quiet.corpus)
+    whole, small = (
+        len(UseIndex.open(each).find(corpus, "word33").uses) for each in (quiet.out, out)
+    )
     assert small < whole
+    assert all(faults == [] for _, faults, _ in told)
     assert all(set(seen) <= {whole, small} for _, _, seen in told)
     assert all(looks >= 20 for looks, _, _ in told)

@@ -93,21 +93,14 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.meanings.index_folder import WORDS, IndexFolder
     from polyseme.meanings.indexing import index_part, indexing_job
     from polyseme.storage.files import write_text
-    from polyseme.storage.folders import CONFIG, check_same_settings
+    from polyseme.storage.folders import CONFIG
     from polyseme.text.corpus import Corpus
 
     corpus, model = Corpus.open(config.folder), str(config.model)
     if finished(config.out, model, corpus, config.index, may_differ=config.replace):
         found = IndexFolder.open(config.out)
         return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
-    check_same_settings(
-        config.out,
-        config.index,
-        table="index",
-        error=UseIndexError,
-        refusal="was begun with other settings: {}. Choose another --out, or add --replace.",
-        may_differ=config.replace,
-    )
+    _check_folder(config)
     describer = UseDescriber(load_for_corpus(model, corpus))
     words = choose_words(corpus, config.index)
     write_text(config.out / CONFIG, to_toml(index=config.index))
@@ -126,6 +119,20 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),
         was_there=False,
     )  # fmt: skip
+
+
+def _check_folder(config: IndexConfig) -> None:
+    """Refuse to go on with an index of other settings, or to write over something not ours."""
+    from polyseme.storage.folders import check_same_settings
+
+    check_same_settings(
+        config.out,
+        config.index,
+        table="index",
+        error=UseIndexError,
+        refusal="was begun with other settings: {}. Choose another --out, or add --replace.",
+        may_differ=config.replace,
+    )
 
 
 def show(result: IndexResult) -> RenderableType:

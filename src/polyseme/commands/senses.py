@@ -106,7 +106,7 @@ def _write_report(senses: "Senses", config: SensesConfig) -> None:
     assert config.report is not None
     grouping = config.grouping
     edits = [("edits", config.edits)] if config.edits is not None else []
-    made = how_it_was_made("senses", config.find, grouping.model)
+    made = how_it_was_made("senses", config.find, grouping.model or f"that of {grouping.index}")
     settings = [*made, *edits, *_given(grouping)]
     language = language_of(config.find)
     write_page(config.report, senses_page(senses, settings, language=language, seed=grouping.seed))
@@ -115,7 +115,7 @@ def _write_report(senses: "Senses", config: SensesConfig) -> None:
 def _given(grouping: GroupingConfig) -> list[tuple[str, object]]:
     """Settings of the grouping that are not as they are by default, and the seed."""
     fields = GroupingConfig.model_fields
-    values = grouping.model_dump(exclude={"model"})
+    values = grouping.model_dump(exclude={"model", "index"})
     given = {name: value for name, value in values.items() if value != fields[name].default}
     return [*(given | {"seed": grouping.seed}).items()]
 

@@ -189,16 +189,22 @@ def _probabilities(views: _Values, weights: _Values) -> _Values:
 
 
 def _fit(views: _Values, gold: _Values) -> _Values:
-    """Logistic regression by Newton's method: a few weights, so exact in a few steps."""
-    rows = np.column_stack([views, np.ones(len(views))])
+    """Logistic regression by Newton's method: a few weights, so exact in a few steps.
+
+    On views that are measured in their own spread, or the pull would be on those that vary little.
+    """
+    means, spreads = views.mean(axis=0), np.maximum(views.std(axis=0), 1e-9)
+    measured = (views - means) / spreads
+    rows = np.column_stack([measured, np.ones(len(views))])
     pull = np.diag([_RIDGE] * views.shape[1] + [0.0])
     weights = np.zeros(rows.shape[1])
     for _ in range(_STEPS):
-        told = _probabilities(views, weights)
+        told = _probabilities(measured, weights)
         slope = rows.T @ (told - gold) + pull @ weights
         curve = (rows * (told * (1 - told))[:, None]).T @ rows + pull
         step = np.linalg.solve(curve + 1e-9 * np.eye(len(weights)), slope)
         weights = weights - step
         if np.abs(step).max() < 1e-10:
             break
-    return weights
+    each = weights[:-1] / spreads
+    return np.append(each, weights[-1] - each @ means)

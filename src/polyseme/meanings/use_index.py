@@ -92,6 +92,10 @@ class UseIndex:
         ]
         return html_table(repr(self), rows, ("word", "uses in the corpus", "uses here"))
 
+    def word_counts(self) -> tuple[list[str], Integers]:
+        """All words of the index, and how many uses of each it has."""
+        return self._words.to_pylist(), self._uses
+
     def is_frequent(self, word: str) -> bool:
         """Whether a word is too frequent to say what a text is about."""
         return word in self._frequent

@@ -1,0 +1,67 @@
+"""How alike uses are: by each view as its definition says, whatever all uses share left out."""
+
+import numpy as np
+import pytest
+from required import need_package
+
+from polyseme.meanings.nearest import most_alike
+from polyseme.meanings.similarity import Centre, pair_similarities, similarities
+from polyseme.meanings.use_features import UseFeatures
+
+
+def some(number: int, seed: int = 1) -> UseFeatures:
+    random = np.random.default_rng(seed)
+    substitutes = np.stack([random.permutation(40)[:12] for _ in range(number)])
+    context, bag = (random.normal(size=(number, dim)).astype(np.float32) + 2 for dim in (8, 5))
+    return UseFeatures(context, bag, substitutes.astype(np.int32))
+
+
+def rows(features: UseFeatures, *numbers: int) -> UseFeatures:
+    return features.select(np.array(numbers))
+
+
+def test_cosines_are_those_of_centred_vectors() -> None:
+    features = some(30)
+    found = similarities(rows(features, 4), features, Centre.of(features))
+    for column, view in enumerate((features.context, features.bag)):
+        away = view - view.mean(axis=0)
+        for row in range(30):
+            lengths = np.linalg.norm(away[4]) * np.linalg.norm(away[row])
+            assert found[row, column] == pytest.approx(away[4] @ away[row] / lengths, abs=1e-5)
+
+
+def test_substitutes_are_compared_by_tf_idf() -> None:
+    need_package("sklearn")
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    features = some(30)
+    assert features.substitutes is not None
+    counts = np.zeros((30, 40))
+    np.put_along_axis(counts, features.substitutes.astype(np.int64), 1, axis=1)
+    weighted = TfidfTransformer().fit_transform(counts).toarray()
+    found = similarities(rows(features, 7), features, Centre.of(features))
+    assert np.allclose(found[:, 2], weighted @ weighted[7], atol=1e-5)
+
+
+def test_a_use_is_most_alike_to_itself() -> None:
+    features = some(50)
+    for row in (0, 17, 49):
+        order, found = most_alike(rows(features, row), features, 3)
+        assert order[0] == row
+        assert found[row] == pytest.approx(1, abs=1e-5)
+
+
+def test_pairs_are_compared_row_by_row() -> None:
+    one, two = some(6, 1), some(6, 2)
+    centre = Centre.of(one)
+    found = pair_similarities(one, two, centre)
+    for row in range(6):
+        alone = similarities(rows(one, row), rows(two, row), centre)
+        assert np.array_equal(found[row], alone[0])
+
+
+def test_without_substitutes_there_are_two_views() -> None:
+    features = some(10)
+    bare = UseFeatures(features.context, features.bag, None)
+    assert similarities(rows(bare, 0), bare, Centre.of(bare)).shape == (10, 2)
+    assert most_alike(rows(bare, 0), bare.select(np.arange(0)), 5)[0] == []
