@@ -29,6 +29,9 @@ PAGES = [  # those that take longest first
     "docs/tutorials/first-corpus.md",
     "docs/zh/first-corpus.md",
     "docs/how-to/prepare-chinese.md",
+    "docs/how-to/prepare-a-folder-of-files.md",
+    "docs/zh/prepare-a-folder-of-files.md",
+    "docs/how-to/use-commands-in-a-pipe.md",
     "docs/how-to/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
     "docs/how-to/mend-quarantined-text.md",
@@ -41,6 +44,7 @@ NEEDED = {
     "docs/zh/a-tagger-in-ten-minutes.md": "zh-mini",
     "docs/tutorials/read-a-word-by-its-meanings.md": "en-mini",
     "docs/zh/read-a-word-by-its-meanings.md": "zh-mini",
+    "docs/how-to/use-commands-in-a-pipe.md": "en-mini",
 }
 # Their taggers are trained eight times. No line that is compared tells for how long.
 LONG, SHORT = "> epochs = 15\n", "> epochs = 2\n"

@@ -10,6 +10,7 @@ from polyseme.embedding.output import EmbeddedSentence
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.uses import Use, Uses
+from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
@@ -17,6 +18,9 @@ from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "generate": (
+        "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
+    ),
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
@@ -42,6 +46,7 @@ CLASSES: dict[type, set[str]] = {
     PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},
     Score: {"as_json", "parts", "total", "words"},
+    GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
         *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
         *("to_csv", "to_json", "to_pandas", "uses"),
@@ -62,7 +67,8 @@ CLASSES: dict[type, set[str]] = {
         *("to_csv", "to_pandas"),
     },
     Embedder: {
-        *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),
+        *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),
+        *("normalize", "similarity", "wv"),
         *("num_layers", "preparation", "preprocessor", "reads_around", "segmenter", "stream"),
         *("stream_around", "truncation"),
     },
