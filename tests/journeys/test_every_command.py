@@ -40,12 +40,30 @@ COMMANDS = {
         f"{NUMBERED} --in {{corpus}} --model {{model}} {SIDES}",
         "chance",
     ),
+    "edit": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --edits {{out}} --rename 1 --name first",
+        "Edit 1 was added",
+    ),
+    "label": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --labels {{labels}}",
+        "All labels are the same",
+    ),
     "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
+    "nearest": ("'word1 *word2* .' --in {corpus} --model {model}", "The nearest of"),
+    "same": ("'word1 *word2* .' 'word3 *word2* .' --model {model}", "Similarity"),
+    "index": (
+        "{model} {corpus} --words word1,word2 --workers 1 --out {out}",
+        "bytes a use",
+    ),
+    "explore": ("{corpus} --model {model} --no-browser --idle 0.001", "Notes are kept in"),
+    "demo": ("--no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
     "push": ("{model} someone/tiny", "someone/tiny now has"),
     "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
+    "models": ("", "en-mini"),
+    "doctor": ("", "Nothing is wrong."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }
@@ -63,6 +81,7 @@ class Made:
     trained: Path
     vectors: Path
     elmo: Path
+    labels: Path
     weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
 
 
@@ -78,7 +97,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         trained=folder / "names",
         vectors=folder / "vectors",
         elmo=folder / "elmo",
+        labels=folder / "labels.csv",
     )
+    polyseme("uses", *shlex.split(NUMBERED), "--in", made.corpus, "--out", made.labels)
+    header, first, *_ = made.labels.read_text(encoding="utf-8-sig").splitlines()
+    made.labels.write_text(f"{header},label\n{first},a sense\n", encoding="utf-8")
     SETS["allennlp"].model().save(made.elmo, card="")
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")

@@ -20,6 +20,15 @@ def test_names_are_marked_in_running_text(case: TaskCase) -> None:
     assert "word10[NAME]" in shown.stdout
 
 
+def test_json_lines_are_printed_on_request(case: TaskCase) -> None:
+    shown = polyseme("predict", case.folder / "names", "word1 word10", "--json")
+    assert json.loads(shown.stdout) == {"words": ["word1", "word10"], "labels": ["O", "B-NAME"]}
+    shown = polyseme(
+        "predict", case.folder / "names", "--file", "x", "--out", "y", "--json", code=2
+    )
+    assert "leave out --json" in " ".join(shown.stderr.split())
+
+
 def test_every_line_of_a_file_is_labelled_or_told(case: TaskCase, tmp_path: Path) -> None:
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_bytes(b"word1 word10 word3\n\nword4\n\xff\xff\n")

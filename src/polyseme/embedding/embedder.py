@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
@@ -29,6 +28,7 @@ from polyseme.errors import ConfigError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import model_folder
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
@@ -69,13 +69,14 @@ class Embedder(WordEmbedder):
         precision: Precision = "float32",
         threads: int | None = None,
     ) -> "Embedder":
-        """The embedder of the model in a folder."""
+        """The embedder of the model in a folder, or of an installed one."""
+        folder = model_folder(folder)
         return cls(
-            Model.load(Path(folder)),
+            Model.load(folder),
             device=device,
             precision=precision,
             threads=threads,
-            fingerprint=sha256_of(Path(folder) / MANIFEST),
+            fingerprint=sha256_of(folder / MANIFEST),
         )
 
     @property

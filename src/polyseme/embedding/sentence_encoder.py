@@ -61,15 +61,6 @@ class SentenceEncoder:
         return found
 
     @torch.no_grad()
-    def static(self, words: Sequence[str]) -> Vectors:
-        """(N, D'): the encoder's input for each of these distinct words, before any context."""
-        kind = self.device.partition(":")[0]
-        with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
-            found: Vectors = self._words(words)[FIRST_ROW:].float().cpu().numpy()
-        _check_finite([found])
-        return found
-
-    @torch.no_grad()
     def around(
         self, sentences: Sequence[Sequence[str]], spans: Sequence[tuple[int, int]], max_length: int
     ) -> tuple[Vectors, list[Vectors]]:
@@ -99,6 +90,17 @@ class SentenceEncoder:
         static = table.float().numpy()
         _check_finite([states, static])
         return states, [static[rows] for rows in each]
+
+    @torch.no_grad()
+    def static(self, words: Sequence[str]) -> Vectors:
+        """(N, D): layer 0 of words by themselves, once."""
+        encoded = encode_words([words])
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
+            table = self._words(encoded.dictionary.to_pylist()).float().cpu().numpy()
+        found: Vectors = table[encoded.indices.to_numpy() + FIRST_ROW]
+        _check_finite([found])
+        return found
 
     def _write(
         self, part: ChunkBatch, table: Tensor, choice: LayerChoice, found: list[Vectors]

@@ -238,7 +238,7 @@ def _import_hub() -> Any:
         raise MissingExtraError.of(
             "huggingface_hub", extra="hub", purpose="Exchanging folders with a hub"
         ) from error
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()  # ours are shown
     return huggingface_hub

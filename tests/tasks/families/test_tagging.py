@@ -84,3 +84,28 @@ def test_more_labels_than_pairs_of_them_can_be_kept_are_refused() -> None:
     with pytest.raises(InputError, match=r"4,097 labels.*2 to 4,096"):
         family.restore({"labels": names})
     assert family.restore({"labels": names[1:]}).labels.names == tuple(names[1:])
+
+
+def test_labels_without_a_kind_divide_characters_into_words() -> None:
+    example = Tagged(tuple("扬帆远东方人"), ("B", "E", "S", "B", "M", "E"))
+    family = Tagging(TaggingConfig(scheme="bmes")).fit([example])
+    assert family.labels.names == ("B", "E", "M", "S")
+    found = family.predicted(example, [3, 0, 1, 0, 2, 1])
+    assert found.as_json() == {
+        "words": ["扬", "帆", "远", "东", "方", "人"],
+        "labels": ["S", "B", "E", "B", "M", "E"],
+        "segments": ["扬", "帆远", "东方人"],
+    }
+    assert str(found.__rich__()) == "扬 帆远 东方人"
+    assert "帆远</span>" in found._repr_html_()
+    # One of three words is right: both ends count.
+    assert family.score([example], [found]).value("f1") == pytest.approx(1 / 3)
+
+
+def test_names_are_no_segments() -> None:
+    example = Tagged(("John", "Smith"), ("B-PER", "I-PER"))
+    family = Tagging(TaggingConfig()).fit([example])
+    assert "segments" not in family.predicted(example, [0, 1]).as_json()
+    unkind = Tagged(("a", "b"), ("B", "O"))
+    family = Tagging(TaggingConfig()).fit([unkind])
+    assert "segments" not in family.predicted(unkind, [0, 1]).as_json()

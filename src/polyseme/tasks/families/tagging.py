@@ -1,7 +1,7 @@
 """A label for every word: layers with context, then a chain that chooses all labels together.
 
-Names, parts of speech, chunks, semantic roles. Spans are written in the network's own scheme,
-whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
+Names, parts of speech, chunks, semantic roles, Chinese words. Spans are written in the network's
+own scheme, whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from polyseme.tasks.confusion import draw_confusion
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
-from polyseme.tasks.families.labels import COLOURS, Labels
+from polyseme.tasks.families.labels import COLOURS, TERMINAL_COLOURS, Labels
 from polyseme.tasks.families.layers import Context, ContextConfig, check_finite
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_spans, count_tags
 from polyseme.tasks.spans import OUTSIDE, Scheme, Transitions, convert, find_spans, transitions
@@ -29,11 +29,10 @@ from polyseme.tasks.texts import TextReader, WordTuple, find_target
 
 MAX_TAGS = 4_096
 """Labels of words: every pair of them has a number of its own."""
-_TERMINAL_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 class TaggingConfig(Settings):
-    """Labels for words: names, parts of speech, chunks, roles."""
+    """Labels for words: names, parts of speech, chunks, roles; or for characters: Chinese words."""
 
     kind: Literal["tagging"] = "tagging"
     scheme: Scheme | Literal["none"] = "bio"
@@ -105,12 +104,23 @@ class PredictedTags:
     marks_spans: bool = False
     target_index: int | None = None
 
+    def segments(self) -> list[str] | None:
+        """The words that labels without a kind (B, M, E, S) divide all characters into; None where
+        labels mark something else."""
+        if not self.marks_spans or any(label == OUTSIDE or "-" in label for label in self.labels):
+            return None
+        return ["".join(self.words[s.start : s.stop]) for s in find_spans(self.labels)]
+
     def __repr__(self) -> str:
+        if segments := self.segments():
+            return summary("Predicted", f"{len(segments)} words", sentence(segments))
         found = [f"{word}/{label}" for word, label in self._pairs() if label != OUTSIDE]
         told = sentence(found) if found else f"{len(self.labels)} words, nothing found"
         return summary("Predicted", told, sentence(self.words))
 
     def _repr_html_(self) -> str:
+        if segments := self.segments():
+            return html_words((word, "", COLOURS[n % 2]) for n, word in enumerate(segments))
         kinds = sorted({_kind(label) for label in self.labels})
         return html_words(
             (word, "", "")
@@ -120,6 +130,8 @@ class PredictedTags:
         )
 
     def __rich__(self) -> RenderableType:
+        if segments := self.segments():
+            return PrintableText(" ".join(segments))
         return self._spans_coloured() if self.marks_spans else self._labels_coloured()
 
     def _labels_coloured(self) -> PrintableText:
@@ -140,7 +152,7 @@ class PredictedTags:
                 text.append(self.words[place] + " ")
                 place += 1
                 continue
-            style = _TERMINAL_COLOURS[kinds.index(span.kind) % len(_TERMINAL_COLOURS)]
+            style = TERMINAL_COLOURS[kinds.index(span.kind) % len(TERMINAL_COLOURS)]
             text.append(" ".join(self.words[span.start : span.stop]), style=f"bold {style}")
             text.append(f"[{span.kind or OUTSIDE}] ", style=style)
             place = span.stop
@@ -152,6 +164,8 @@ class PredictedTags:
     def as_json(self) -> dict[str, Any]:
         """What is written."""
         told: dict[str, Any] = {"words": list(self.words), "labels": list(self.labels)}
+        if (segments := self.segments()) is not None:
+            told["segments"] = segments
         return told if self.target_index is None else {**told, "target_index": self.target_index}
 
 
