@@ -11,8 +11,8 @@ from polyseme.meanings.labelled_uses import LabelledUses
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.uses import Use, Uses
-from polyseme.pretraining.generation import GeneratedText
 from polyseme.meanings.word_changes import VocabularyChange
+from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
