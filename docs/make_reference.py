@@ -23,6 +23,7 @@ from polyseme.commands.convert.import_ import ImportConfig
 from polyseme.commands.edit import EditConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
+from polyseme.commands.generate import GenerateConfig
 from polyseme.commands.index import IndexConfig
 from polyseme.commands.inspect import InspectConfig
 from polyseme.commands.label import LabelConfig
@@ -59,7 +60,7 @@ from polyseme.objectives.softmaxes import (
     SampledSoftmaxConfig,
 )
 from polyseme.objectives.word2vec import Word2VecConfig
-from polyseme.pretraining.settings import PretrainConfig, RunConfig
+from polyseme.pretraining.settings import GenerationConfig, PretrainConfig, RunConfig
 from polyseme.tasks.data import DataConfig
 from polyseme.tasks.embeddings.cache import CacheConfig
 from polyseme.tasks.embeddings.character_labels import CharacterLabelsConfig
@@ -185,6 +186,8 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ),
     ("polyseme evaluate", "", EvaluateConfig, "Top level of the file."),
     ("polyseme score", "", ScoreConfig, "Top level of the file."),
+    ("polyseme generate", "", GenerateConfig, "Top level of the file."),
+    ("Drawing words", "generation.", GenerationConfig, "The table `[generation]`, of generate."),
     ("polyseme embed", "", EmbedConfig, "Top level of the file."),
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),

@@ -12,6 +12,7 @@ from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.uses import Use, Uses
 from polyseme.meanings.word_changes import VocabularyChange
+from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
@@ -19,6 +20,9 @@ from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "generate": (
+        "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
+    ),
     "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
     "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
@@ -51,6 +55,7 @@ CLASSES: dict[type, set[str]] = {
     PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},
     Score: {"as_json", "parts", "total", "words"},
+    GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
         *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
         "source_notes",
@@ -81,7 +86,8 @@ CLASSES: dict[type, set[str]] = {
         *("sentence_ids", "to_csv", "to_pandas"),
     },
     Embedder: {
-        *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),
+        *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),
+        *("normalize", "similarity", "wv"),
         *("num_layers", "preparation", "preprocessor", "reads_around", "segmenter", "stream"),
         *("stream_around", "truncation"),
     },
