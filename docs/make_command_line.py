@@ -8,6 +8,7 @@ Every word of the page is what `polyseme COMMAND --help` says. `make_reference.p
 
 import importlib
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Iterator
@@ -22,9 +23,11 @@ _TOP = """# Command line
 
 <!-- Made by docs/make_command_line.py from the commands. Do not edit. -->
 
-Every command says the same with `--help`. A setting that has no option of its own is reached by `--set part.setting=value`, and every command
-takes its settings from a TOML file with `--config FILE`; options overrule it. The [settings page](settings.md) has types and bounds.
-`polyseme --install-completion` teaches your shell to complete commands and options. Exit codes are on the page of [errors](errors.md).
+Every command says the same with `--help`. A setting that has no option of its own is reached by
+`--set part.setting=value`, and every command takes its settings from a TOML file with
+`--config FILE`; options overrule it. The [settings page](settings.md) has types and bounds.
+`polyseme --install-completion` teaches your shell to complete commands and options. Exit codes are
+on the page of [errors](errors.md).
 """
 _EXAMPLES = "Examples:"
 _GENERAL = {"--config", "--set"}  # said once, at the top
@@ -75,10 +78,10 @@ def _rows(kind: Any) -> Iterator[tuple[str, str]]:
 
 
 def _escape(text: str) -> str:
-    """Text as Markdown would show it: a star or a bracket is itself."""
-    for character in ("\\", "|", "[", "*", "_"):
-        text = text.replace(character, f"\\{character}")
-    return text.replace("<", "&lt;")
+    """Text in which a star, a bracket or an underscore is itself, unless it is code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([\\\[*_])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts).replace("|", "\\|")
 
 
 def main() -> None:

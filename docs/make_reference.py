@@ -388,6 +388,7 @@ def _parts(annotation: Any) -> list[Any]:
 
 
 def _escape(text: str) -> str:
+    text = text.replace("}_{", "}\\_{")
     return text.replace("|", "\\|").replace("[", "\\[").replace("<", "&lt;")
 
 

@@ -17,6 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r'<div class="language-console highlight">(<pre>.*?</pre>)', re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
+_PRE = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
+# Between Chinese characters or punctuation, a line end of the source would be shown as a space.
+_LINE_END = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uff00-\uffef])")
 
 
 def finish(site: Path) -> None:
@@ -33,8 +36,13 @@ def finish_page(text: str, *, is_chinese: bool) -> str:
     """One page as it should be."""
     if is_chinese:
         text = text.replace('<html lang="en"', '<html lang="zh-Hans"', 1)
+        text = "".join(_join_lines(part) for part in _PRE.split(text))
     text = text.replace(' data-md-component="source"', "")
     return _BLOCK.sub(_with_commands, text)
+
+
+def _join_lines(part: str) -> str:
+    return part if part.startswith("<pre>") else _LINE_END.sub("", part)
 
 
 def _with_commands(found: re.Match[str]) -> str:

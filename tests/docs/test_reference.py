@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from polyseme import errors
+from polyseme.cli.verbs import all_verbs
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "docs" / "make_reference.py"
@@ -41,6 +43,15 @@ def test_a_stale_settings_page_is_noticed(
     monkeypatch.setattr(sys, "argv", ["make_reference.py", "--check"])
     with pytest.raises(SystemExit, match="not up to date"):
         reference.main()
+
+
+def test_the_page_of_commands_has_every_command_and_is_up_to_date() -> None:
+    page = ROOT / "docs/reference/command-line.md"
+    made = runpy.run_path(str(ROOT / "docs" / "make_command_line.py"))["make"]()
+    assert page.read_text(encoding="utf-8") == made
+    for verb in (verb for verbs in all_verbs().values() for verb in verbs):
+        for name in [f"{verb.name} {part.name}" for part in verb.parts] or [verb.name]:
+            assert f"\n### polyseme {name}\n" in made
 
 
 def test_every_setting_explains_itself(reference: ModuleType) -> None:

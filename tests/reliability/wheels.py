@@ -43,3 +43,12 @@ def build(tree: Path, kind: str, out: Path, *, epoch: str = EPOCH, is_pure: bool
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def is_source(name: str) -> bool:
+    """Whether a file of the package is a source, or what pages are made of, where pages are."""
+    if name.endswith((".py", ".c", ".h", "py.typed")):
+        return True
+    pages = ("polyseme/explorer/", "polyseme/meanings/report/", "polyseme/meanings/use_map/")
+    kinds = (".html", ".css", ".js", ".svg", ".toml", "LICENSE.txt")
+    return name.startswith(pages) and name.endswith(kinds)
