@@ -6,6 +6,7 @@
 Every word of the page comes from the classes: names, types, defaults and docstrings.
 """
 
+import runpy
 import sys
 import types
 import typing
@@ -22,11 +23,14 @@ from polyseme.commands.convert.import_ import ImportConfig
 from polyseme.commands.edit import EditConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
+from polyseme.commands.index import IndexConfig
 from polyseme.commands.inspect import InspectConfig
 from polyseme.commands.label import LabelConfig
+from polyseme.commands.nearest import NearestConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
+from polyseme.commands.same import SameConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.senses import SensesConfig
 from polyseme.commands.substitutes import SubstitutesConfig
@@ -44,7 +48,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputCon
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.executors import ExecutorConfig
-from polyseme.meanings.settings import FindConfig, GroupingConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig, UseIndexConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
@@ -78,6 +82,7 @@ from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
 from polyseme.tasks.readers.senses import SenseLabelsConfig
+from polyseme.tasks.readers.squad import SquadConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
@@ -189,11 +194,15 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme label", "", LabelConfig, "Top level of the file."),
     ("polyseme change", "", ChangeConfig, "Top level of the file."),
     ("polyseme substitutes", "", SubstitutesConfig, "Top level of the file."),
+    ("polyseme nearest", "", NearestConfig, "Top level of the file."),
+    ("polyseme same", "", SameConfig, "Top level of the file."),
+    ("polyseme index", "", IndexConfig, "Top level of the file."),
+    ("Which uses an index has", "index.", UseIndexConfig, "The table `[index]` of index."),
     (
         "What to look for",
         "find.",
         FindConfig,
-        "The table `[find]` of uses, senses, edit, label and change.",
+        "The table `[find]` of uses, senses, edit, label, change and nearest.",
     ),
     ("How to group", "grouping.", GroupingConfig, "The table `[grouping]` of senses and edit."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
@@ -214,6 +223,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("trees", TreesConfig),
             ("segmented text", SegmentedConfig),
             ("senses", SenseLabelsConfig),
+            ("squad", SquadConfig),
         )
     ),
     ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),
@@ -385,6 +395,7 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif PAGE.read_text(encoding="utf-8") != text:
         sys.exit(f"{PAGE} is not up to date. Run: python docs/make_reference.py")
+    runpy.run_path(str(Path(__file__).with_name("make_command_line.py")), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ class Kind:
     format: InputFormat = "text"
     compression: Compression | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 50.0
+    seconds: float = 5.0
     """How long it may take. A PDF has a process of its own, which has to start."""
 
 
@@ -264,7 +264,7 @@ def epub(chapter: str) -> bytes:
 
 
 def pdf(data: bytes, units: int | None, kept: int | None) -> Kind:
-    return Kind(data, units, kept, "pdf", seconds=200)
+    return Kind(data, units, kept, "pdf", seconds=20)
 
 
 def pdf_bomb() -> bytes:

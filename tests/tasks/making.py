@@ -14,6 +14,7 @@ from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.question_answering import Answer, Question
 from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
@@ -38,6 +39,7 @@ _EMBEDDINGS: dict[str, dict[str, Any]] = {
 _GPT = {"model": {"kind": "finetuned", "model": "gpt", "lr_scale": 1.0, "layer_lr_decay": 1.0}}
 _BERT = {"model": {"kind": "finetuned", "model": "bert", "lr_scale": 1.0, "layer_lr_decay": 1.0}}
 _CONTEXT = {"dim": 16, "dropout": 0.1}
+_WINDOWS = {"window": 4, "overlap": 2}
 _DEEP = {"num_layers": 2, **_CONTEXT}
 _SPANS = {"max_width": 3, "per_word": 1.0, "dim": 48}
 _DECODER = {"dim": 32, "dropout": 0.1, "max_length": 14, "beam": 2}
@@ -91,6 +93,18 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["frozen"],
         "network": {"kind": "seq2seq", "decoder": _DECODER, "vocabulary": 5},
     },
+    "answers, static": {
+        "embeddings": _EMBEDDINGS["static"],
+        "network": {"kind": "question_answering", **_WINDOWS},
+    },
+    "answers, frozen": {
+        "embeddings": _EMBEDDINGS["frozen"],
+        "network": {"kind": "question_answering"},
+    },
+    "answers, finetuned": {
+        "embeddings": _EMBEDDINGS["finetuned"],
+        "network": {"kind": "question_answering", **_WINDOWS},
+    },
     "sequences, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_pair"}},
     "sequence pairs, bert": {
         "embeddings": _BERT,
@@ -126,6 +140,7 @@ def examples_for(name: str, number: int = 20, seed: int = 5) -> list[Example]:
         "words": lambda words: Tagged(words, tuple(word[:2].upper() for word in words)),
         "roles": _roles,
         "texts": lambda words: Classified(words, words[0][:2]),
+        "answers": _question,
         "senses": lambda words: Classified(words, words[-1][:2], len(words) - 1),
         "written": lambda words: Translated(words, tuple(word for word in words for _ in "ab")),
         "sequences": lambda words: Classified(words, words[-1][:2]),
@@ -160,6 +175,18 @@ def _roles(words: WordTuple) -> Tagged:
     if target_index:
         labels[target_index - 1] = "B-ARG0"
     return Tagged(words, tuple(labels), target_index)
+
+
+def _question(words: WordTuple) -> Question:
+    """Asks for a word of the passage, which has it once."""
+    words = tuple(dict.fromkeys(words))
+    passage = " ".join(words)
+    starts = tuple(sum(len(word) + 1 for word in words[:n]) for n in range(len(words)))
+    stops = tuple(start + len(word) for start, word in zip(starts, words, strict=True))
+    asked = sum(map(len, words)) % len(words)
+    answer = Answer(words[asked], starts[asked])
+    question = words[asked]
+    return Question(question, passage, (answer,), "7", (question,), words, starts, stops)
 
 
 def _pair(first: WordTuple, second: WordTuple) -> Paired:

@@ -15,6 +15,7 @@ from polyseme.tasks.families.classification import ClassificationConfig, Classif
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import TaggingConfig
+from polyseme.tasks.texts import TextReader
 from tasks.making import config_of, examples_for, task_of
 
 COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
@@ -22,7 +23,7 @@ COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
 
 def read(path: Path, network: NetworkConfig, kind: str = "columns", **others: Any) -> Split:
     reader = build(DataConfig, {"train": path, "reader": {"kind": kind, **others}}).reader
-    return read_split(path, reader, network, tokenizer_from=None)
+    return read_split(path, reader, network, text_reader=TextReader(None))
 
 
 def test_examples_of_the_wrong_family_are_named(tmp_path: Path) -> None:
@@ -61,8 +62,9 @@ def test_subtrees_are_to_learn_from_and_never_to_be_measured_on(tmp_path: Path) 
     reader = build(DataConfig, config).reader
 
     def texts(*, to_learn: bool) -> list[Any]:
-        options = {"tokenizer_from": None, "to_learn": to_learn}
-        found = read_split(path, reader, ClassificationConfig(), **options)  # type: ignore[arg-type]
+        found = read_split(
+            path, reader, ClassificationConfig(), text_reader=TextReader(None), to_learn=to_learn
+        )
         return [example.sentences[0] for example in found.examples]
 
     assert texts(to_learn=False) == [("A", "fine", "day")]

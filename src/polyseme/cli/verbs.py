@@ -9,7 +9,14 @@ from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
-    "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
+    "Language models": {
+        "plan": (),
+        "pretrain": (),
+        "evaluate": (),
+        "score": (),
+        "generate": (),
+        "compare_models": (),
+    },
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
@@ -18,6 +25,8 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "label": (),
         "change": (),
         "substitutes": (),
+        "nearest": (),
+        "same": (),
         "index": (),
     },
     "Explorer": {"demo": (), "explore": ()},

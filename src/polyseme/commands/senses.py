@@ -8,11 +8,15 @@ Examples:
 
   polyseme senses play --in corpus/en --model models/en-mini
 
+  polyseme senses play --in corpus/en --model models/en-mini --report play.html
+
   polyseme senses 打 --in corpus/zh --model models/zh-mini --groups 4
 
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
 
   polyseme senses bank --in corpus/en --index index/en
+
+  polyseme senses bank --in corpus/en --model models/en-mini --edits bank.jsonl --out bank.conllu
 """
 
 import json
@@ -27,6 +31,7 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
+from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
@@ -50,7 +55,12 @@ class SensesConfig(Settings):
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
     out: Path | None = None
-    """Write every use with its group into this file: .csv, .tsv or .xlsx."""
+    """Write every use with its group into this file: .csv, .tsv or .xlsx for a table; .conllu for
+    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv as DURel
+    reads them; .vec for a vector of each group, as word2vec wrote them."""
+    report: Path | None = None
+    """Write a page to keep and to pass on: one .html file with the groups, their lines and a map of
+    the uses, which needs no network."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -66,17 +76,72 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.meanings.export import check_format, write_uses
+    from polyseme.meanings.sense_files import check_senses_format, write_senses
 
     began = time.monotonic()
     if config.out is not None:
-        check_format(config.out)
+        check_senses_format(config.out)
+    if config.report is not None:
+        check_report(config.report)
     senses = group_by_meaning(config.find, config.grouping, progress)
     if config.edits is not None:
         senses = senses.edited(config.edits)
     if config.out is not None:
-        write_uses(senses.table(), config.out)
+        write_senses(senses, config.out)
+    if config.report is not None:
+        _write_report(senses, config)
     return SensesResult(senses, config, time.monotonic() - began)
+
+
+def check_report(path: Path) -> None:
+    """Refuse a page that no browser would know for one."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"A report is a page: {path.name!r} does not end in .html.")
+
+
+def _write_report(senses: "Senses", config: SensesConfig) -> None:
+    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.report.senses_page import senses_page
+
+    assert config.report is not None
+    grouping = config.grouping
+    edits = [("edits", config.edits)] if config.edits is not None else []
+    made = how_it_was_made("senses", config.find, grouping.model)
+    settings = [*made, *edits, *_given(grouping)]
+    language = language_of(config.find)
+    write_page(config.report, senses_page(senses, settings, language=language, seed=grouping.seed))
+
+
+def _given(grouping: GroupingConfig) -> list[tuple[str, object]]:
+    """Settings of the grouping that are not as they are by default, and the seed."""
+    fields = GroupingConfig.model_fields
+    values = grouping.model_dump(exclude={"model"})
+    given = {name: value for name, value in values.items() if value != fields[name].default}
+    return [*(given | {"seed": grouping.seed}).items()]
+
+
+def language_of(find: FindConfig) -> str:
+    """The code of the corpus's language, by which a browser chooses its fonts."""
+    from polyseme.text.corpus import Corpus
+
+    return Corpus.open(find.in_).config.language
+
+
+def how_it_was_made(command: str, find: FindConfig, model: str) -> "list[tuple[str, object]]":
+    """What a reader needs to make a page again: what was looked for, where, and by which model."""
+    from polyseme import __version__
+    from polyseme.text.corpus import Corpus
+
+    stats = Corpus.open(find.in_).read_stats
+    size = f"{stats['words']:,} words in {stats['documents']:,} documents"
+    where = [("only where", ", ".join(find.where))] if find.where else []
+    return [
+        ("command", f"polyseme {command}, version {__version__}"),
+        ("looked for", find.query),
+        *where,
+        ("corpus", f"{find.in_.name}: {size}"),
+        ("model", model),
+    ]
 
 
 def group_by_meaning(
@@ -92,8 +157,8 @@ def group_by_meaning(
         find.query,
         where=find.where,
         model=grouping.model,
-        index=grouping.index,
         layer=grouping.layer,
+        index=grouping.index,
     )
     senses = find_senses(
         source.uses,
@@ -118,6 +183,8 @@ def show(result: SensesResult) -> RenderableType:
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
     parts.append(PrintableText(f"Took {duration(result.seconds)}."))
     return Group(*parts)
 

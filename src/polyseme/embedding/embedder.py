@@ -9,6 +9,7 @@ before, or on padding. No state is kept but layer 0 of words met lately, which c
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from os import PathLike
 
@@ -19,6 +20,7 @@ from polyseme.embedding.input_sentences import check_words
 from polyseme.embedding.output import LayerChoice, Truncation, Vectors
 from polyseme.embedding.sentence_encoder import SentenceEncoder
 from polyseme.embedding.settings import Layers, Precision
+from polyseme.embedding.static_vectors import StaticVectors
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, describe
 from polyseme.encoders.lstm import LstmConfig
@@ -140,6 +142,12 @@ class Embedder(WordEmbedder):
         return self._stream(
             checked, LayerChoice(layers, self.num_layers), batch_invariant=batch_invariant
         )
+
+    @cached_property
+    def wv(self) -> StaticVectors:
+        """The words' vectors without context, in the manner of gensim: `embedder.wv["bank"]`."""
+        contextualizer = self.model.config.encoder.contextualizer
+        return StaticVectors(self.model, self._encode.static, contextualizer.dim)
 
     @property
     def reads_around(self) -> bool:

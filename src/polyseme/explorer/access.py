@@ -107,7 +107,8 @@ class AccessGuard:
 
     @staticmethod
     def _token_in_address(scope: Scope) -> str:
-        query = parse_qs(scope["query_string"].decode("ascii", "replace"), max_num_fields=10_000)
+        text: str = scope["query_string"].decode("ascii", "replace")
+        query = parse_qs(text, max_num_fields=10_000)
         return query.get("token", [""])[0]
 
 

@@ -4,16 +4,17 @@ in   a workspace, a token, a port
 out  an ASGI application for this machine's own browser
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from polyseme.errors import PolysemeError
 from polyseme.explorer import pages
@@ -26,6 +27,7 @@ from polyseme.explorer.scoring import score, substitutes
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
 
+_log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
 _FILES = {
     "style.css": _STATIC / "style.css",
@@ -39,7 +41,7 @@ _FILES = {
 Form = Callable[[Request, FormValues], Response]
 
 
-def make_app(workspace: Workspace, *, token: str, port: int, language: str = "") -> Starlette:
+def make_app(workspace: Workspace, *, token: str, port: int, language: str = "") -> ASGIApp:
     """The application. It answers only whoever knows the token, on this port."""
     app = Starlette(
         routes=[
@@ -58,11 +60,15 @@ def make_app(workspace: Workspace, *, token: str, port: int, language: str = "")
             Route("/export/{name}", export),
             Route("/static/{name}", static),
         ],
-        exception_handlers={PolysemeError: explain, HTTPException: explain_http},
-        middleware=[Middleware(AccessGuard, token=token, port=port)],
+        exception_handlers={
+            PolysemeError: explain,
+            HTTPException: explain_http,
+            Exception: explain_fault,
+        },
     )
     app.state.desk = Desk(workspace, language)
-    return app
+    # Around all else: what tells of a fault of ours is for the user alone, too.
+    return AccessGuard(app, token=token, port=port)
 
 
 def _posted(page: Form) -> Callable[[Request], Awaitable[Response]]:
@@ -87,7 +93,7 @@ def explain(request: Request, error: Exception) -> Response:
     """An error that its reader can act on."""
     desk = Desk.of(request)
     try:
-        view = desk.view(request)
+        view = getattr(request.state, "view", None) or desk.view(request)
     except PolysemeError:
         view = View()
     is_part = "hx-request" in request.headers
@@ -99,6 +105,13 @@ def explain(request: Request, error: Exception) -> Response:
         status=200 if is_part else 400,
         lines=[str(line) for line in error.args],
     )
+
+
+def explain_fault(request: Request, error: Exception) -> Response:
+    """A fault of ours: in few words to the reader, wholly to the log."""
+    _log.error("%s failed", request.url.path, exc_info=error)
+    told = f"This is a fault in Polyseme, not yours ({type(error).__name__}: {error})."
+    return Desk.of(request).render(request, "error.html", View(), status=500, lines=[told])
 
 
 def explain_http(request: Request, error: Exception) -> Response:

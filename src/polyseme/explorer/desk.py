@@ -62,7 +62,8 @@ class Desk:
             say=Language(code),
             view=view,
             workspace=self.workspace,
-            path=request.url.path,
+            # A form's own address is no page: its language is changed on the page it came from.
+            path=request.url.path if request.method != "POST" else "/word",
             version=__version__,
             **values,
         )

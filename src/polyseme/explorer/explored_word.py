@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polyseme.devices import one_thread
 from polyseme.explorer.jobs import Job
 from polyseme.meanings.edited_groups import use_ids
 from polyseme.meanings.edits import Edit, UseId
@@ -108,8 +109,6 @@ class ExploredWord:
 
     def _work(self, how: Fineness, job: Job) -> None:
         job.start("load", 0)
-        from threadpoolctl import threadpool_limits
-
         describer = self.load_describer()
         features = self._describe(describer, job)
         grouping = self._group(features, describer, how, job)
@@ -123,7 +122,7 @@ class ExploredWord:
                 self._grouped.popitem(last=False)
         job.start("map", 0)
         # Threads of OpenMP wait for each other busily, and on a machine with other work for long.
-        with threadpool_limits(1):
+        with one_thread():
             grouped.places = lay_out(grouping.vectors, SEED)
 
     def _describe(self, describer: UseDescriber, job: Job) -> UseFeatures:

@@ -40,6 +40,7 @@ def judge(request: Request, form: FormValues) -> Response:
     """Do what the form asks, write it down, and show the page again."""
     desk = Desk.of(request)
     view = View.read(FormValues(parse_qs(form.get("view"), max_num_fields=1_000)))
+    request.state.view = view  # an error leads back to it
     if form.get("action") == "undo":
         if undo := undo_last(desk.workspace.edits(view).edits):
             desk.workspace.add_edit(view, undo)

@@ -29,7 +29,7 @@ from polyseme.meanings.index_merge import Merge
 from polyseme.meanings.indexing import IndexPart, shape_of
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import describe_files, sha256_of
-from polyseme.storage.folders import MANIFEST, write_manifest
+from polyseme.storage.folders import MANIFEST, check_holds, write_manifest
 from polyseme.text.corpus import Corpus
 
 
@@ -39,6 +39,7 @@ def finished(
     """Whether this very index is there, whole. One of something else is refused."""
     if not (folder / MANIFEST).exists():
         return False
+    check_holds(folder, ARTIFACT.name, ARTIFACT.made_by, ARTIFACT.error)  # not a model, say
     try:
         found = IndexFolder.open(folder)
     except PolysemeError:

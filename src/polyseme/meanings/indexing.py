@@ -181,14 +181,14 @@ def drawn(
     corpus (splitmix64; Steele et al., 2014).
     """
     mixed = sentences.astype(np.uint64) << np.uint64(20)
-    mixed = mixed + begins.astype(np.uint64) + np.uint64(config.seed) * _GOLDEN
+    mixed = mixed + begins.astype(np.uint64) + np.uint64(config.seed * _GOLDEN % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     mixed = mixed ^ (mixed >> np.uint64(31))
     return (mixed >> np.uint64(11)) * 2.0**-53 * totals < config.max_uses
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _described(describer: UseDescriber, found: _PartUses, report: Report) -> npt.NDArray[Any]:

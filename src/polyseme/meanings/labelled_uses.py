@@ -105,7 +105,7 @@ def label_uses(
     """
     progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
-    features = describer(uses.sentences(), uses.spans, progress.update)
+    features = describer.describe(uses, progress.update)
     vectors = join_views(features, seed=seed)
     learned = learn_labels(vectors, labels)
     how = "random" if at_random else "uncertain"

@@ -91,10 +91,10 @@ class Senses:
     """Edits that do not fit these uses, or not wholly."""
     log_message: str = ""
     """What is wrong with the file of edits, if anything."""
-    source_notes: tuple[str, ...] = ()
-    """What a reader should know of where the uses come from."""
     labels_by_hand: Mapping[int, str] = field(default_factory=dict)
     """A user's own labels from a log of edits, by the number of the use."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
     @property
     def labels(self) -> list[int]:

@@ -35,16 +35,16 @@ def find_described(
     *,
     where: Sequence[str | Comparison] = (),
     model: str | None = None,
-    index: Path | None = None,
     layer: int | None = None,
+    index: Path | None = None,
 ) -> UseSource:
-    """The uses of a word: by an index, if one is named, or by a model, or one of its layers.
+    """The uses of a word: by an index, if one is named, or by a model.
 
     A model that is named besides an index must be the one that the index was made with.
     """
-    if index is not None and layer is not None:
-        raise ConfigError("An index has no single layers: give --layer with --model alone.")
     if index is not None:
+        if layer is not None:
+            raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
         from polyseme.meanings.use_index import open_for
 
         found = open_for(index, corpus, model).find(corpus, query, where=where)
@@ -53,8 +53,7 @@ def find_described(
         raise ConfigError(
             "Name the model that describes the uses (--model), or an index (--index)."
         )
-    uses = find_uses(corpus, query, where=where)
-    return UseSource(uses, load_describer(model, corpus, layer))
+    return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
 
 
 def load_describer(model: str, corpus: Corpus, layer: int | None = None) -> "UseDescriber":

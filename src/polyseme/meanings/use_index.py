@@ -160,7 +160,7 @@ class UseIndex:
         end = int(self._ends[number])
         begin = end - int(self._uses[number])
         rows = self._rows[begin:end]
-        if hashlib.sha256(rows.view(np.uint8).data).hexdigest() != self._hashes[number]:
+        if hashlib.sha256(rows.data).hexdigest() != self._hashes[number]:
             raise ValueError(f"the uses of {self._words[number].as_py()!r} are not as written")
         return begin, end
 

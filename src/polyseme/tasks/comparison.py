@@ -126,7 +126,6 @@ def _measured_on(config: TaskConfig, splits: Splits, *, on_test: bool) -> list[E
         return splits.dev
     if config.data.test is None:
         raise ConfigError("The task names no test data: set data.test.")
-    data, tokenizer_from = config.data, config.tokenizer_from
     return read_split(
-        config.data.test, data.reader, config.network, tokenizer_from=tokenizer_from
+        config.data.test, config.data.reader, config.network, text_reader=config.text_reader()
     ).examples

@@ -23,6 +23,7 @@ from polyseme.tasks.families.family import Example, TaskBatch, TaskFamily, selec
 from polyseme.tasks.readers import ReaderConfig, load_examples
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.tasks.texts import TextReader
+from polyseme.text.normalization import UnfitTextError
 
 _DEV_EVERY = 10  # without development data, so many training examples give one for it
 _PLACES = 1 << 15  # words labelled at once, padding counted
@@ -59,7 +60,7 @@ def read_split(
     reader: ReaderConfig,
     network: NetworkConfig,
     *,
-    tokenizer_from: Path | None,
+    text_reader: TextReader,
     to_learn: bool = False,
 ) -> Split:
     """All examples of a file, those without a word counted and rejected.
@@ -77,10 +78,13 @@ def read_split(
             f"{path} has {type(loaded[0]).__name__.lower()} ones. Choose another network.kind, or "
             "another reader."
         )
-    reader_of_text = TextReader(tokenizer_from)
     examples = []
     for place, example in enumerate(loaded, start=1):
-        worded = example.with_words(reader_of_text)
+        try:
+            worded = example.with_words(text_reader)
+        except UnfitTextError as error:
+            stats.withdraw(error.reason, f"{path}, example {place}")
+            continue
         if all(worded.sentences):
             examples.append(worded)
         else:

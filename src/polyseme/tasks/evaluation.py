@@ -47,7 +47,7 @@ def evaluate_task(
             f"{folder} names no test data: name a file of examples, or data.test in the task."
         )
     examples, stats = read_split(
-        file, config.data.reader, config.network, tokenizer_from=config.tokenizer_from
+        file, config.data.reader, config.network, text_reader=config.text_reader()
     )
     progress.start("Measuring", len(folders))
     scores = []

@@ -21,6 +21,8 @@ class ExampleStats:
     examples: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     """Why units were rejected, and how many for each reason."""
+    notes: Counter[str] = field(default_factory=Counter)
+    """What is remarkable in units that were kept, and how many of each."""
     faults: list[str] = field(default_factory=list)
     """The first of them in words, each with its file and line."""
 
@@ -35,14 +37,14 @@ class ExampleStats:
         self.kept += 1
         self.examples += examples
 
-    def reject(self, rejected: Rejected, name: str) -> None:
-        """Count one unit that gave none; `name` is that of the file."""
+    def reject(self, rejected: Rejected, name: str, unit: str = "line") -> None:
+        """Count one unit that gave none; `name` is that of the file, `unit` what is counted."""
         self.read += rejected.units
         self.reasons[rejected.reason] += rejected.units
         if len(self.faults) < _FAULTS_KEPT:
             detail = f" ({rejected.detail})" if rejected.detail else ""
             quoted = f": {rejected.quote[:80]!r}" if rejected.quote else ""
-            place = f"{name}, line {rejected.place}"
+            place = f"{name}, {unit} {rejected.place}"
             self.faults.append(f"{place}: {rejected.reason}{detail}{quoted}")
 
     def withdraw(self, reason: str, fault: str) -> None:
@@ -55,7 +57,8 @@ class ExampleStats:
 
     def summary(self) -> str:
         """One line for the user; says nothing of reasons if nothing was rejected."""
-        total = f"{self.examples:,} examples"
+        noted = [f"{count:,} with {note}" for note, count in self.notes.most_common()]
+        total = ", ".join([f"{self.examples:,} examples", *noted])
         if not self.reasons:
             return total
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())

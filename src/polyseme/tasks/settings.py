@@ -12,6 +12,7 @@ from polyseme.tasks.data import DataConfig
 from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
 from polyseme.tasks.embeddings.word_embedding import ModelVectorsConfig
 from polyseme.tasks.families import NetworkConfig, family_of
+from polyseme.tasks.texts import TextReader
 from polyseme.training.settings import TrainingConfig
 
 
@@ -94,6 +95,11 @@ class TaskConfig(Settings):
         if isinstance(vectors, ModelVectorsConfig):
             return vectors.model
         return None
+
+    def text_reader(self) -> TextReader:
+        """What finds words in running text, of data and of what people write."""
+        at_characters = self.embeddings.character_labels is not None
+        return TextReader(self.tokenizer_from, at_characters=at_characters)
 
 
 def read_task(path: Path, changes: Mapping[str, Any]) -> TaskConfig:

@@ -123,8 +123,7 @@ class Task:
     @cached_property
     def reader(self) -> TextReader:
         """What finds words in what people write."""
-        at_characters = self.config.embeddings.character_labels is not None
-        return TextReader(self.config.tokenizer_from, at_characters=at_characters)
+        return self.config.text_reader()
 
     def examples_of(self, texts: Sequence[TextInput]) -> Iterator[Example]:
         """Texts as examples without gold."""

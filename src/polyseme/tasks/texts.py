@@ -1,12 +1,15 @@
 """What people write, for a family to make examples of: words found as in training, limits kept."""
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from polyseme.embedding.loading import preparation_from
 from polyseme.errors import ConfigError, InputError
+from polyseme.text.offsets import original_offsets
 from polyseme.text.preprocessing import TextPreprocessor
 
 WordTuple: TypeAlias = tuple[str, ...]
@@ -21,6 +24,14 @@ LONGEST_TEXT = 20_000
 """Words of a text that has one label: its vectors are in memory together."""
 LONGEST_OF_PAIR = 4_096
 """Words of each of two texts: every word of one is compared with every word of the other."""
+
+
+class PlacedWords(NamedTuple):
+    """The words of a text, and where each begins and ends in the text as it was given."""
+
+    words: WordTuple
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
 
 
 class TextReader:
@@ -44,25 +55,48 @@ class TextReader:
         """The words of all sentences of a text; there may be none."""
         return tuple(self.preprocess(text).words.words)
 
+    @cached_property
+    def placed(self) -> Callable[[str], PlacedWords]:
+        """The words of a text with their places; the last texts are remembered, since one passage
+        has many questions. Where labels stand at characters, those are the words."""
+        return lru_cache(maxsize=4)(self._placed)
+
+    def _placed(self, text: str) -> PlacedWords:
+        if self._at_characters:
+            self.preprocess.normalize(text)  # or an error, as for all text
+            found = [place for place, character in enumerate(text) if not character.isspace()]
+            characters = tuple(text[place] for place in found)
+            return PlacedWords(characters, tuple(found), tuple(place + 1 for place in found))
+        done = self.preprocess(text)
+        if not done.words.words:
+            return PlacedWords((), (), ())
+        origin = original_offsets(text, done.text, lambda part: self.preprocess.normalize(part)[0])
+        after = np.append(origin, len(text))
+        begins = np.array(done.words.starts)
+        ends = begins + [len(word) for word in done.words.words]
+        stops = np.maximum(after[ends], after[ends - 1] + 1)
+        starts = tuple(after[begins].tolist())
+        return PlacedWords(tuple(done.words.words), starts, tuple(stops.tolist()))
+
     def words(self, text: str, longest: int = LONGEST_TEXT) -> WordTuple:
         """The same of what a person wrote: not too long, and not empty."""
-        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        check_length(len(text), LONGEST_LINE_LABELLED, "characters")
         words = self.split(text)
-        _check_length(len(words), longest, "words")
+        check_length(len(words), longest, "words")
         if not words:
             raise InputError(f"There is no word in {text[:60]!r}.")
         return words
 
     def check_length(self, text: str) -> None:
         """Refuse what is longer than a long novel."""
-        _check_length(len(text), LONGEST_DOCUMENT_LABELLED, "characters")
+        check_length(len(text), LONGEST_DOCUMENT_LABELLED, "characters")
 
     def sentences(self, text: str) -> Iterator[WordTuple]:
         """The sentences of a text; those that a corpus would have split are split alike.
 
         Where labels stand at characters, those are the words.
         """
-        _check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        check_length(len(text), LONGEST_LINE_LABELLED, "characters")
         for found in self.preprocess(text).stored():
             yield tuple("".join(found.words)) if self._at_characters else tuple(found.words)
 
@@ -104,7 +138,8 @@ def find_target(words: WordTuple) -> tuple[int, WordTuple]:
     )
 
 
-def _check_length(number: int, longest: int, what: str) -> None:
+def check_length(number: int, longest: int, what: str) -> None:
+    """Refuse a text of too many words or characters."""
     if number > longest:
         raise InputError(
             f"A text has {number:,} {what}; up to {longest:,} are labelled at once. Cut it into "

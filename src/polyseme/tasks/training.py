@@ -38,11 +38,11 @@ class Splits:
     @classmethod
     def read(cls, config: TaskConfig) -> "Splits":
         """The files that the settings name; the test data is not opened."""
-        data, tokenizer_from = config.data, config.tokenizer_from
+        data, text_reader = config.data, config.text_reader()
 
         def read(path: Path, *, to_learn: bool) -> Split:
             return read_split(
-                path, data.reader, config.network, tokenizer_from=tokenizer_from, to_learn=to_learn
+                path, data.reader, config.network, text_reader=text_reader, to_learn=to_learn
             )
 
         train, own = read(data.train, to_learn=True)

@@ -28,6 +28,7 @@ READERS: list[dict[str, Any]] = [
     {"kind": "trees", "subtrees": True},
     {"kind": "senses"},
     {"kind": "coreference", "word": 1, "mentions": -1},
+    {"kind": "squad"},
 ]
 parts = [b"\n", b"\n\n", b"x (1)", b"(1|1)", b"\n#begin document (a/b);\n", b"\n#end document\n",
          b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",

@@ -51,6 +51,7 @@ AFQMC: dict[str, Any] = {"kind": "table", "text": "1", "second": "2", "label": "
 AFQMC["header"] = False
 CHNSENTI = {"kind": "table", "text": "1", "label": "2", "header": False}
 OCNLI = {"kind": "table", "text": "sentence1", "second": "sentence2"}
+SQUAD = {"kind": "squad"}
 
 CASES = [
     Case("conll2003-ner", "eng.train", NER, 14_041, words=203_621),
@@ -100,6 +101,12 @@ CASES = [
     Case("zh-sentiment-pairs", "ChnSentiCorp/dev.tsv", CHNSENTI, 1_200),
     Case("zh-ocnli", "train.10k.json", OCNLI, 10_000, 15),
     Case("zh-ocnli", "dev.json", OCNLI, 3_000, 50),
+    Case("xquad-en-zh", "xquad.en.json", SQUAD, 1_190),
+    Case("xquad-en-zh", "xquad.zh.json", SQUAD, 1_190),
+    Case("zh-cmrc2018", "cmrc2018_dev.json", SQUAD, 3_219),
+    Case("zh-cmrc2018", "cmrc2018_trial.json", SQUAD, 1_002, 2),  # two questions are empty
+    Case("zh-drcd", "DRCD_dev.json", SQUAD, 3_524),
+    Case("zh-drcd", "DRCD_test.json", SQUAD, 3_493),
 ]
 
 

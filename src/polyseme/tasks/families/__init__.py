@@ -8,6 +8,10 @@ from polyseme.tasks.families.classification import Classification, Classificatio
 from polyseme.tasks.families.coreference import Coreference, CoreferenceConfig
 from polyseme.tasks.families.family import TaskFamily
 from polyseme.tasks.families.pairs import Pairs, PairsConfig
+from polyseme.tasks.families.question_answering import (
+    QuestionAnswering,
+    QuestionAnsweringConfig,
+)
 from polyseme.tasks.families.seq2seq import Seq2Seq, Seq2SeqConfig
 from polyseme.tasks.families.sequence_pair import SequencePair, SequencePairConfig
 from polyseme.tasks.families.tagging import Tagging, TaggingConfig
@@ -18,13 +22,14 @@ NetworkConfig: TypeAlias = Annotated[
     | PairsConfig
     | SequencePairConfig
     | CoreferenceConfig
-    | Seq2SeqConfig,
+    | Seq2SeqConfig
+    | QuestionAnsweringConfig,
     Field(discriminator="kind"),
 ]
 """What is built between vectors and findings."""
 
 
-def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
+def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:  # noqa: PLR0911 (one a family)
     """The family these settings are of; it has seen no training data."""
     match config:
         case TaggingConfig():
@@ -39,3 +44,5 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
             return Coreference(config)
         case Seq2SeqConfig():
             return Seq2Seq(config)
+        case QuestionAnsweringConfig():
+            return QuestionAnswering(config)

@@ -78,6 +78,19 @@ def _is_target(mask: Tensor, target_index: Tensor | None) -> Tensor:
     return (place == target_index[:, None]).long()
 
 
+def select_rows(inputs: TaskInputs, rows: slice) -> TaskInputs:
+    """Some rows of the inputs, without padding that none of them needs."""
+    mask = inputs.mask[rows]
+    longest = int(mask.sum(dim=1).max())
+
+    def selected(vectors: Tensor | None) -> Tensor | None:
+        return None if vectors is None else vectors[rows, :longest]
+
+    own = inputs.input[rows, :longest]
+    after, output = selected(inputs.after_first_layer), selected(inputs.output)
+    return TaskInputs(own, mask[:, :longest], after, output)
+
+
 def pool(vectors: Tensor, mask: Tensor) -> Tensor:
     """(B, T, D), (B, T) -> (B, 2 D): the largest of each number, and the mean."""
     lengths = mask.sum(dim=1, keepdim=True)

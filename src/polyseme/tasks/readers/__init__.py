@@ -17,6 +17,7 @@ from polyseme.tasks.readers import (
     propbank,
     segmented,
     senses,
+    squad,
     table,
     trees,
 )
@@ -24,10 +25,11 @@ from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
-from polyseme.tasks.readers.lines import ReaderItems
+from polyseme.tasks.readers.lines import Noted, ReaderItems
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
 from polyseme.tasks.readers.senses import SenseLabelsConfig
+from polyseme.tasks.readers.squad import SquadConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.tasks.readers.trees import TreesConfig
 from polyseme.text.records import Rejected
@@ -41,7 +43,8 @@ ReaderConfig: TypeAlias = Annotated[
     | TreesConfig
     | SegmentedConfig
     | SenseLabelsConfig
-    | CoreferenceColumnsConfig,
+    | CoreferenceColumnsConfig
+    | SquadConfig,
     Field(discriminator="kind"),
 ]
 """How a file of examples is laid out."""
@@ -56,12 +59,16 @@ class Loaded(NamedTuple):
 
 def read_examples(path: Path, config: ReaderConfig, stats: ExampleStats) -> Iterator[Example]:
     """The examples of a file in order, one after the other; every row is counted in `account`."""
+    unit = "question" if isinstance(config, SquadConfig) else "line"
     for item in _items(path, config):
         if isinstance(item, Rejected):
-            stats.reject(item, str(path))
-        else:
-            stats.keep(len(item))
-            yield from item
+            stats.reject(item, str(path), unit)
+            continue
+        examples = item.examples if isinstance(item, Noted) else item
+        stats.keep(len(examples))
+        if isinstance(item, Noted):
+            stats.notes[item.note] += 1
+        yield from examples
 
 
 def load_examples(path: Path, config: ReaderConfig) -> Loaded:
@@ -97,4 +104,6 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = senses.read(path)
         case CoreferenceColumnsConfig():
             items = coreference.read(path, config)
+        case SquadConfig():
+            items = squad.read(path)
     return items

@@ -6,7 +6,7 @@ here they only get line numbers.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from polyseme.config import build
 from polyseme.errors import InputError
@@ -21,7 +21,15 @@ from polyseme.text.sources import find_sources
 LONGEST_BLOCK = 10_000
 """Lines; more without a blank line is no sentence but a file of another kind."""
 
-ReaderItem: TypeAlias = tuple[Example, ...] | Rejected
+
+class Noted(NamedTuple):
+    """Examples that are used, and what is remarkable in them: counted, and told."""
+
+    examples: tuple[Example, ...]
+    note: str
+
+
+ReaderItem: TypeAlias = tuple[Example, ...] | Noted | Rejected
 ReaderItems: TypeAlias = Iterator[ReaderItem]
 """What readers give: for every unit of the file its examples, or why it has none. The place of
 what is rejected is a line number, from 1."""

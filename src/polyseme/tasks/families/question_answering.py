@@ -1,0 +1,271 @@
+"""The span of a passage that answers a question (after Clark and Gardner 2018, as ELMo's authors).
+
+    question, passage   read by the same BiLSTM
+    attention           from each to the other (BiDAF), then of the passage to itself
+    pointers            a BiLSTM for the first word of the answer, another for the last
+
+A long passage is cut into windows that overlap; first and last word are chosen among the words of
+all its windows. Of very long passages only those windows are read that share most with the
+question.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+from rich.console import RenderableType
+
+from polyseme.config import Settings
+from polyseme.display import html_words, sentence, summary
+from polyseme.errors import InputError
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+from polyseme.tasks.answers import ANSWER_MEASURES, AnswerScores, AnswerUnit
+from polyseme.tasks.embeddings.embeddings import Embeddings
+from polyseme.tasks.embeddings.features import InputDims
+from polyseme.tasks.families.family import Columns, ExampleFeatures, TaskFamily
+from polyseme.tasks.families.labels import COLOURS
+from polyseme.tasks.families.layers import ContextConfig
+from polyseme.tasks.families.pointers import FoundSpan, SpanPointer
+from polyseme.tasks.texts import LONGEST_LINE_LABELLED, TextReader, WordTuple, check_length
+from polyseme.tasks.windows import Window, choose_windows
+
+_LONGEST_QUESTION = 256  # words of it that are read
+_AROUND = 80  # characters shown on both sides of an answer
+
+
+class QuestionAnsweringConfig(Settings):
+    """The span of a passage that answers a question, as in SQuAD."""
+
+    kind: Literal["question_answering"] = "question_answering"
+    context: ContextConfig = ContextConfig(dim=128, dropout=0.2)
+    """Layers that read question and passage; the pointers have the same dimension."""
+    window: int = Field(384, ge=2, le=4_096)
+    """Words of a passage that are read at once; a longer one is cut."""
+    overlap: int = Field(128, ge=0)
+    """Words that a window has in common with the next."""
+    max_windows: int = Field(8, ge=1, le=256)
+    """Windows of one passage that are read; of more, those with most words of the question."""
+    max_answer: int = Field(30, ge=1, le=4_096)
+    """Words of the longest answer that is given; characters, where those are the words."""
+    unit: AnswerUnit = "words"
+    """How answers are compared: by words as in SQuAD, or by characters as in CMRC for Chinese."""
+
+    @model_validator(mode="after")
+    def _windows_go_on(self) -> "QuestionAnsweringConfig":
+        if self.overlap >= self.window:
+            raise ValueError(f"overlap ({self.overlap}) must be less than window ({self.window})")
+        return self
+
+
+class Answer(NamedTuple):
+    """A gold answer and the character of the passage it begins at; -1 if it is not in there."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, a passage and, where they are known, answers."""
+
+    question: str
+    passage: str
+    answers: tuple[Answer, ...] = ()
+    id: str = ""
+    question_words: WordTuple = ()
+    words: WordTuple = ()
+    """Those of the passage; both once they are found."""
+    starts: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
+    """The characters of the passage that each word begins at and ends before."""
+
+    def with_words(self, reader: TextReader, /) -> Self:
+        """With the words of question and passage."""
+        asked = reader.placed(self.question).words
+        return replace(self, question_words=asked, **reader.placed(self.passage)._asdict())
+
+    @property
+    def sentences(self) -> tuple[WordTuple, ...]:
+        """Question and passage."""
+        return self.question_words, self.words
+
+    @property
+    def gold(self) -> Window | None:
+        """The words that the first answer found in the passage touches; None if there is none."""
+        for text, start in self.answers:
+            first = bisect_right(self.stops, start)
+            end = bisect_left(self.starts, start + len(text))
+            if start >= 0 and first < end:
+                return first, end
+        return None
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedAnswer:
+    """The answer found: characters `start` up to `stop` of the passage."""
+
+    question: str
+    passage: str
+    start: int
+    stop: int
+    probability: float
+    id: str = ""
+
+    @property
+    def answer(self) -> str:
+        """Its text, as it stands in the passage."""
+        return self.passage[self.start : self.stop]
+
+    def __repr__(self) -> str:
+        return summary("Predicted", self.answer, sentence(self.question.split()))
+
+    def _repr_html_(self) -> str:
+        before, after = self._around()
+        shown = [(self.question, "", COLOURS[1]), (before, "", ""), (self.answer, "", COLOURS[0])]
+        return html_words([*shown, (after, "", "")])
+
+    def __rich__(self) -> RenderableType:
+        before, after = self._around()
+        text = PrintableText()
+        text.append(f"{self.answer}  ", style="bold cyan")
+        text.append(f"{self.probability:.2f}  characters {self.start}-{self.stop}  ", style="dim")
+        text.append(before)
+        text.append(self.answer, style="cyan")
+        return text.append(after)
+
+    def _around(self) -> tuple[str, str]:
+        before = self.passage[max(0, self.start - _AROUND) : self.start]
+        return before, self.passage[self.stop : self.stop + _AROUND]
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written; the passage is not repeated."""
+        told = {
+            "question": self.question,
+            "answer": self.answer,
+            "start": self.start,
+            "stop": self.stop,
+            "probability": self.probability,
+        }
+        return {"id": self.id, **told} if self.id else told
+
+
+@dataclass(frozen=True)
+class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
+    """The span that answers a question."""
+
+    example_types: ClassVar = (Question,)
+    measures: ClassVar = ANSWER_MEASURES
+    config: QuestionAnsweringConfig
+
+    @property
+    def num_texts(self) -> int:
+        """A question, then its passage."""
+        return 2
+
+    def fit(self, examples: Sequence[Question]) -> Self:
+        """Nothing is learned beforehand; but there must be something to learn from."""
+        if all(example.gold is None for example in examples):
+            raise InputError(
+                f"None of the answers to {len(examples):,} questions stands in its passage. Is it "
+                "a file of questions that are answered by spans?"
+            )
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def restore(self, told: Mapping[str, Any]) -> Self:  # noqa: ARG002
+        """The same."""
+        return self
+
+    def windows(self, example: Question) -> list[Window]:
+        """The parts of the passage that are read."""
+        own = self.config
+        return choose_windows(
+            example.words,
+            example.question_words,
+            size=own.window,
+            overlap=own.overlap,
+            most=own.max_windows,
+        )
+
+    def prepare(
+        self,
+        examples: Sequence[Question],
+        embeddings: Embeddings,
+        *,
+        use_cache: bool = True,
+        progress: Progress | None = None,
+    ) -> ExampleFeatures:
+        """A row for each question and each window; questions on one passage share its rows."""
+        distinct: dict[WordTuple, int] = {}
+        found = []
+        for example in examples:
+            windows = [example.words[begin:end] for begin, end in self.windows(example)]
+            texts = [example.question_words[:_LONGEST_QUESTION], *windows]
+            found.append([distinct.setdefault(words, len(distinct)) for words in texts])
+        rows = np.full((max(map(len, found)), len(found)), -1, np.int64)
+        for number, own in enumerate(found):
+            rows[: len(own), number] = own
+        features = embeddings.prepare(list(distinct), use_cache=use_cache, progress=progress)
+        return ExampleFeatures(features, rows)
+
+    def encode(self, examples: Sequence[Question], *, with_gold: bool) -> Columns:
+        """`is_asked` (B, W, T): 1 at words of a window that are in the question, too. `gold`
+        (B, W, 2): first and last word of the answer in each window, counted from 1; 0 where it is
+        not whole in there."""
+        columns: dict[str, Any] = {"is_asked": [self._is_asked(example) for example in examples]}
+        if with_gold:
+            columns["gold"] = [self._gold(example) for example in examples]
+        return columns
+
+    def _is_asked(self, example: Question) -> np.ndarray[Any, Any]:
+        windows = self.windows(example)
+        asked = {word.lower() for word in example.question_words}
+        found = np.zeros((len(windows), max(end - begin for begin, end in windows)), np.float32)
+        for number, (begin, end) in enumerate(windows):
+            found[number, : end - begin] = [w.lower() in asked for w in example.words[begin:end]]
+        return found
+
+    def _gold(self, example: Question) -> np.ndarray[Any, Any]:
+        windows, gold = self.windows(example), example.gold
+        places = np.zeros((len(windows), 2), np.int64)
+        for number, (begin, end) in enumerate(windows):
+            if gold is not None and begin <= gold[0] and gold[1] <= end:
+                places[number] = gold[0] - begin + 1, gold[1] - begin
+        return places
+
+    def network(self, dims: InputDims) -> SpanPointer:
+        """Attention and pointers."""
+        return SpanPointer(self.config.context, dims, max_answer=self.config.max_answer)
+
+    def predicted(self, example: Question, found: FoundSpan) -> PredictedAnswer:
+        """The characters of the passage that the words stand on."""
+        begin, _ = self.windows(example)[found.window]
+        start, stop = example.starts[begin + found.first], example.stops[begin + found.last]
+        texts = example.question, example.passage
+        return PredictedAnswer(*texts, start, stop, found.probability, example.id)
+
+    def score(
+        self, examples: Sequence[Question], predicted: Sequence[PredictedAnswer]
+    ) -> AnswerScores:
+        """Exact match and F1."""
+        gold = [[answer.text for answer in example.answers] for example in examples]
+        in_text = [any(answer.start >= 0 for answer in e.answers) for e in examples]
+        answers = (each.answer for each in predicted)
+        return AnswerScores.of(answers, gold, self.config.unit, in_text=in_text)
+
+    def of_texts(self, texts: tuple[str, ...], reader: TextReader) -> Iterator[Question]:
+        """The question and its passage."""
+        for text in texts:
+            check_length(len(text), LONGEST_LINE_LABELLED, "characters")
+        example = Question(texts[0], texts[1]).with_words(reader)
+        for words, text in zip(example.sentences, texts, strict=True):
+            if not words:
+                raise InputError(f"There is no word in {text[:60]!r}. Give a question, a passage.")
+        yield example
