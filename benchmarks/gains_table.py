@@ -42,6 +42,7 @@ TITLES = {
     "resume": "Resume, Chinese names",
     "weibo": "Weibo, Chinese names in posts",
     "chnsenticorp": "ChnSentiCorp, Chinese sentiment",
+    "classical": "Classical to modern Chinese",
     "ocnli": "OCNLI, Chinese entailment",
 }
 REPORTED = {

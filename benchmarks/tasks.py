@@ -118,6 +118,17 @@ TASKS: dict[str, LabelledSet] = {
         language="chinese",
         training={"epochs": 6},
     ),
+    "classical": LabelledSet(
+        "zh-classical-to-modern",
+        "train.tsv",
+        "test.tsv",
+        {**_TABLE, "text": "classical", "target": "modern", "by_character": True},
+        {"kind": "seq2seq", "context": {"dim": 256, "dropout": 0.3}, "vocabulary": 6_000},
+        dev="dev.tsv",
+        language="chinese",
+        training={"epochs": 6, "batch": 64},
+        labels_characters=True,
+    ),
     "ocnli": LabelledSet(
         "zh-ocnli",
         "train.10k.json",

@@ -39,6 +39,8 @@ PAGES = [  # those that take longest first
     "docs/how-to/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
     "docs/how-to/find-coreference.md",
+    "docs/how-to/rewrite-texts.md",
+    "docs/zh/rewrite-texts.md",
     "docs/how-to/index-a-corpus.md",
     "docs/how-to/mend-quarantined-text.md",
     "docs/tutorials/read-a-word-by-its-meanings.md",

@@ -42,8 +42,8 @@ def test_a_case_worked_out_by_hand() -> None:
     # 5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 of four words; as long as the gold.
     expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
     assert scores.value("bleu") == pytest.approx(expected)
-    same = Counter("abc") & Counter("abd")
-    letters = score_texts(["abc"], ["abd"], "none")
+    same = Counter("abc") & Counter("abx")
+    letters = score_texts(["abc"], ["abx"], "none")
     assert letters.characters[0, 0].tolist() == [3, 3, same.total()]
     # chrF: precision = recall over the three orders that there are: 2/3, 1/2, 0.
     assert letters.value("chrf") == pytest.approx((2 / 3 + 1 / 2) / 3)

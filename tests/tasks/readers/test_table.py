@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.seq2seq import Translated
 from tasks.readers.making import load, reader
 
 
@@ -125,3 +126,17 @@ def test_a_column_named_twice_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_unknown_kind_asks_for_its_format(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="csv, tsv or jsonl"):
         load(tmp_path, "a\tb\n", reader("table"), "a.txt")
+
+
+def test_a_text_to_be_written_stands_in_a_column_of_its_own(tmp_path: Path) -> None:
+    data = "book\told\tnew\n三十六计\t阴以 待逆。\t静观。\n三十六计\t空\t\n"
+    config = reader("table", text="old", target="new", by_character=True)
+    loaded = load(tmp_path, data, config, "file.tsv")
+    assert loaded.examples == [Translated("阴以 待逆。", "静观。", by_character=True)]
+    assert loaded.stats.reasons == {"no-text": 1}
+    split = reader("table", text="old", target="new", is_split=True)
+    assert load(tmp_path, "old\tnew\na b\tc\n", split, "file.tsv").examples == [
+        Translated(("a", "b"), ("c",))
+    ]
+    with pytest.raises(ConfigError, match="not both"):
+        reader("table", second="x", target="new")
