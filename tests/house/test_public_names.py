@@ -13,6 +13,7 @@ from polyseme.meanings.uses import Use, Uses
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.labels import PredictedLabel
+from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
@@ -48,7 +49,10 @@ CLASSES: dict[type, set[str]] = {
     },
     Substitutes: {"own", "to_json", "use", "words"},
     TrainResult: {"config", "metadata", "notes", "score"},
-    PredictedTags: {"as_json", "labels", "marks_spans", "target_index", "words"},
+    PredictedAnswer: {
+        *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
+    },
+    PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
     PredictedLabel: {"as_json", "label", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),

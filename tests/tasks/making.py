@@ -10,6 +10,7 @@ from laws.cases import WORDS
 
 from polyseme.config import build
 from polyseme.tasks.data import DataSet
+from polyseme.tasks.families.choice import Choices
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.pairs import Paired
@@ -85,6 +86,8 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["finetuned"],
         "network": {"kind": "question_answering", **_WINDOWS},
     },
+    "choices, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "choice"}},
+    "choices, frozen": {"embeddings": _EMBEDDINGS["frozen"], "network": {"kind": "choice"}},
     "sequences, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_pair"}},
     "sequence pairs, bert": {
         "embeddings": _BERT,
@@ -121,6 +124,7 @@ def examples_for(name: str, number: int = 20, seed: int = 5) -> list[Example]:
         "roles": _roles,
         "texts": lambda words: Classified(words, words[0][:2]),
         "answers": _question,
+        "choices": _choices,
         "senses": lambda words: Classified(words, words[-1][:2], len(words) - 1),
         "sequences": lambda words: Classified(words, words[-1][:2]),
     }
@@ -164,6 +168,14 @@ def _question(words: WordTuple) -> Question:
     answer = Answer(words[asked], starts[asked])
     question = words[asked]
     return Question(question, passage, (answer,), "7", (question,), words, starts, stops)
+
+
+def _choices(words: WordTuple) -> Choices:
+    """Right is the one with the first word of the text; there are two to four."""
+    others = [word for word in WORDS if word[:2] != words[0][:2]]
+    wrong = tuple((word,) for word in others[: 1 + len(words) % 3])
+    place = len(words) % (len(wrong) + 1)
+    return Choices(words[:1], (*wrong[:place], words[:1], *wrong[place:]), (place,))
 
 
 def _pair(first: WordTuple, second: WordTuple) -> Paired:

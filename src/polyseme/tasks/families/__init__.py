@@ -4,6 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from polyseme.tasks.families.choice import Choice, ChoiceConfig
 from polyseme.tasks.families.classification import Classification, ClassificationConfig
 from polyseme.tasks.families.family import TaskFamily
 from polyseme.tasks.families.pairs import Pairs, PairsConfig
@@ -19,7 +20,8 @@ NetworkConfig: TypeAlias = Annotated[
     | ClassificationConfig
     | PairsConfig
     | SequencePairConfig
-    | QuestionAnsweringConfig,
+    | QuestionAnsweringConfig
+    | ChoiceConfig,
     Field(discriminator="kind"),
 ]
 """What is built between vectors and findings."""
@@ -38,3 +40,5 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
             return SequencePair(config)
         case QuestionAnsweringConfig():
             return QuestionAnswering(config)
+        case ChoiceConfig():
+            return Choice(config)

@@ -10,6 +10,7 @@ from polyseme.errors import InputError
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
+    choices,
     columns,
     conllu,
     labelled,
@@ -20,6 +21,7 @@ from polyseme.tasks.readers import (
     table,
     trees,
 )
+from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
@@ -41,7 +43,8 @@ ReaderConfig: TypeAlias = Annotated[
     | TreesConfig
     | SegmentedConfig
     | SenseLabelsConfig
-    | SquadConfig,
+    | SquadConfig
+    | ChoicesConfig,
     Field(discriminator="kind"),
 ]
 """How a file of examples is laid out."""
@@ -101,4 +104,6 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = senses.read(path)
         case SquadConfig():
             items = squad.read(path)
+        case ChoicesConfig():
+            items = choices.read(path, config)
     return items
