@@ -12,6 +12,7 @@ from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.uses import Use, Uses
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
+from polyseme.tasks.families.choice import PredictedChoice
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
@@ -52,6 +53,7 @@ CLASSES: dict[type, set[str]] = {
     PredictedAnswer: {
         *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
     },
+    PredictedChoice: {"as_json", "choices", "probabilities", "ranking", "text"},
     PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
     PredictedLabel: {"as_json", "label", "texts"},
     EmbeddedSentence: {

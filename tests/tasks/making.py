@@ -112,6 +112,8 @@ def config_of(name: str, models: dict[str, Path], cache: Path, **training: Any) 
     # The files are read nowhere: examples are made below.
     data = {"train": "train", "reader": {"kind": "columns"}}
     run = {"device": "cpu", "batch": 4, "epochs": 2, "learning_rate": 0.01, **training}
+    if values["network"]["kind"] == "choice":  # at 0.01 the guard against spikes stops it
+        run["learning_rate"] = 0.003
     return build(TaskConfig, {**values, "data": data, "training": run})
 
 
@@ -171,11 +173,11 @@ def _question(words: WordTuple) -> Question:
 
 
 def _choices(words: WordTuple) -> Choices:
-    """Right is the one with the first word of the text; there are two to four."""
+    """Right is the one that has the first word of the text; there are two to four."""
     others = [word for word in WORDS if word[:2] != words[0][:2]]
-    wrong = tuple((word,) for word in others[: 1 + len(words) % 3])
+    wrong = tuple((word, *words[1:]) for word in others[: 1 + len(words) % 3])
     place = len(words) % (len(wrong) + 1)
-    return Choices(words[:1], (*wrong[:place], words[:1], *wrong[place:]), (place,))
+    return Choices(words, (*wrong[:place], words[::-1], *wrong[place:]), (place,))
 
 
 def _pair(first: WordTuple, second: WordTuple) -> Paired:

@@ -54,7 +54,7 @@ def write_choices(
     for name, pairs in drawn.items():
         if len(pairs) < choices:
             raise InputError(
-                f"{corpus} has {len(pairs)} pairs of sentences for {name}.jsonl; at least {choices} "
+                f"{corpus} has {len(pairs)} pairs of sentences for {name}.jsonl; {choices} or more "
                 "are needed. Take a corpus with more documents of several sentences."
             )
     folder = own_folder(Path(out))
