@@ -15,7 +15,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/tasks/embeddings tests/embedding
 
-.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock clean
+.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock wheels clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -59,14 +59,22 @@ reliability:  ## the full counts of every failure test; takes long
 mutants:  ## one-line faults, each of which some test must notice; about twenty minutes
 	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py --jobs $(JOBS)
 
-lock:  ## requirements.lock: what users need, for every system, each package with its hashes
+lock:  ## requirements.lock: what users need, extras too, for every system, each with its hashes
 	$(BIN)/python -m pip install --quiet "uv>=0.9"
-	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal --python-version 3.11 \
+		--constraint constraints.txt \
 		--generate-hashes --no-emit-index-url --no-annotate \
 		--custom-compile-command "make lock" --output-file requirements.lock
 
+wheels:  ## into dist/: with the kernel for this machine, pure, the sources, and packages of data
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist
+	POLYSEME_PURE=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist
+	for package in $(dir $(wildcard packages/*/pyproject.toml)); do \
+		$(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
+
 docs:  ## the site, in site/
-	$(BIN)/zensical build --clean --strict
+	$(BIN)/python docs/make_site.py
 
 clean:
 	rm -rf $(VENV) site dist .mypy_cache .ruff_cache .pytest_cache

@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tasks import TASKS, settings_of
+from benchmarks.tasks import TASKS, join_documents, settings_of
 from polyseme.config import build, overlay
 from polyseme.progress import NullProgress
 from polyseme.storage.files import write_text
@@ -39,6 +39,8 @@ def main() -> None:
     for name in chosen:
         task = TASKS[name]
         data = unpacked(arguments.data, task.archive, arguments.out / "data")
+        if task.documents is not None:
+            data = join_documents(task, data, arguments.out / "data" / f"{name}-joined")
         values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
         config = build(TaskConfig, _changed(values, arguments.set))
         rows = compare_variants(

@@ -28,6 +28,8 @@ class LabelledSet:
     """Whether labels stand at characters."""
     is_split: bool = False
     """Whether `train` is the one file there is: some of it is taken for `test`."""
+    documents: str | None = None
+    """Where every document is a file of its own: which files, to be joined into those above."""
 
 
 _TAGS = {"kind": "tagging", "context": {"dim": 256, "dropout": 0.4}}
@@ -83,6 +85,16 @@ TASKS: dict[str, LabelledSet] = {
         _COLUMNS,
         _TAGS,
         dev="emerging.dev.conll",
+    ),
+    "coreference": LabelledSet(
+        "litbank-coref",
+        "train.conll",
+        "test.conll",
+        {"kind": "coreference"},
+        {"kind": "coreference", "context": {"dim": 256, "dropout": 0.4}},
+        dev="dev.conll",
+        training={"batch": 1, "epochs": 12, "patience": 4},
+        documents="coref/conll/*.conll",
     ),
     "weibo": LabelledSet(
         "zh-ner-weibo",
@@ -176,7 +188,7 @@ def settings_of(
         {"kind": "file", "path": static} if static.is_file() else {"kind": "model", "model": static}
     )
     words: dict[str, Any] = {"vectors": vectors, "dropout": 0.3}
-    if task.network["kind"] == "tagging" and not task.labels_characters:
+    if task.network["kind"] in ("tagging", "coreference") and not task.labels_characters:
         words["characters"] = {}
     embeddings: dict[str, Any] = {
         "words": words,
@@ -209,6 +221,21 @@ def split_file(source: Path, folder: Path, test: str) -> dict[str, Path]:
         content = "".join(own) if articles is None else json.dumps({"data": own})
         file.write_text(content, encoding="utf-8")
     return files
+
+
+def join_documents(task: LabelledSet, data: Path, out: Path) -> Path:
+    """The folder of files for training, development and test, 8 : 1 : 1 by the documents' names in
+    their order; the same whenever it is called."""
+    assert task.documents is not None
+    assert task.dev is not None
+    parts: dict[str, list[str]] = {task.test: [], task.dev: [], task.train: []}
+    for number, path in enumerate(sorted(data.rglob(task.documents))):
+        part = (task.test, task.dev)[number % 10] if number % 10 < 2 else task.train
+        parts[part].append(path.read_text(encoding="utf-8"))
+    out.mkdir(parents=True, exist_ok=True)
+    for name, texts in parts.items():
+        (out / name).write_text("".join(texts), encoding="utf-8")
+    return out
 
 
 def _files(task: LabelledSet) -> dict[str, str]:

@@ -6,6 +6,7 @@
 Every word of the page comes from the classes: names, types, defaults and docstrings.
 """
 
+import runpy
 import sys
 import types
 import typing
@@ -19,12 +20,17 @@ from polyseme.commands.change import ChangeConfig
 from polyseme.commands.compare import CompareConfig
 from polyseme.commands.convert.export import ExportConfig
 from polyseme.commands.convert.import_ import ImportConfig
+from polyseme.commands.edit import EditConfig
 from polyseme.commands.embed import EmbedConfig
 from polyseme.commands.evaluate import EvaluateConfig
+from polyseme.commands.index import IndexConfig
 from polyseme.commands.inspect import InspectConfig
+from polyseme.commands.label import LabelConfig
+from polyseme.commands.nearest import NearestConfig
 from polyseme.commands.plan import PlanConfig
 from polyseme.commands.predict import PredictConfig
 from polyseme.commands.prepare import PrepareConfig
+from polyseme.commands.same import SameConfig
 from polyseme.commands.score import ScoreConfig
 from polyseme.commands.senses import SensesConfig
 from polyseme.commands.substitutes import SubstitutesConfig
@@ -42,7 +48,7 @@ from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputCon
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.executors import ExecutorConfig
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig, UseIndexConfig
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.objectives.causal import CausalConfig
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
@@ -185,9 +191,21 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
     ("polyseme uses", "", UsesConfig, "Top level of the file."),
     ("polyseme senses", "", SensesConfig, "Top level of the file."),
+    ("polyseme edit", "", EditConfig, "Top level of the file."),
+    ("polyseme label", "", LabelConfig, "Top level of the file."),
     ("polyseme change", "", ChangeConfig, "Top level of the file."),
     ("polyseme substitutes", "", SubstitutesConfig, "Top level of the file."),
-    ("What to look for", "find.", FindConfig, "The table `[find]` of uses, senses and change."),
+    ("polyseme nearest", "", NearestConfig, "Top level of the file."),
+    ("polyseme same", "", SameConfig, "Top level of the file."),
+    ("polyseme index", "", IndexConfig, "Top level of the file."),
+    ("Which uses an index has", "index.", UseIndexConfig, "The table `[index]` of index."),
+    (
+        "What to look for",
+        "find.",
+        FindConfig,
+        "The table `[find]` of uses, senses, edit, label, change and nearest.",
+    ),
+    ("How to group", "grouping.", GroupingConfig, "The table `[grouping]` of senses and edit."),
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
     ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
@@ -379,6 +397,7 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif PAGE.read_text(encoding="utf-8") != text:
         sys.exit(f"{PAGE} is not up to date. Run: python docs/make_reference.py")
+    runpy.run_path(str(Path(__file__).with_name("make_command_line.py")), run_name="__main__")
 
 
 if __name__ == "__main__":

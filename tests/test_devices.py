@@ -1,8 +1,9 @@
 import contextlib
 
 import torch
+from threadpoolctl import threadpool_info
 
-from polyseme.devices import num_threads, set_threads
+from polyseme.devices import num_threads, one_thread, set_threads
 
 
 def test_threads_are_as_before_when_a_call_ends_even_by_an_error() -> None:
@@ -19,3 +20,23 @@ def test_none_leaves_threads_as_they_are() -> None:
     set_threads(None)
     with num_threads(None):
         assert torch.get_num_threads() == before
+
+
+def test_one_thread_is_one_everywhere_until_the_last_call_ends() -> None:
+    before, pools = torch.get_num_threads(), _threads_of_pools()
+    with num_threads(2):
+        with one_thread():
+            with contextlib.suppress(ValueError), one_thread():
+                raise ValueError("on the way")
+            assert torch.get_num_threads() == 1
+            assert set(_threads_of_pools()) == {1}
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == before
+    assert _threads_of_pools() == pools
+
+
+def _threads_of_pools() -> list[int]:
+    import numpy as np  # or there may be no pool to look at
+
+    assert np is not None
+    return [pool["num_threads"] for pool in threadpool_info()]

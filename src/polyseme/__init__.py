@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from polyseme.commands.index import IndexResult
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.labelled_uses import LabelledUses
     from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.nearest import Nearest
+    from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.uses import Uses
+    from polyseme.meanings.word_changes import VocabularyChange
+    from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
@@ -34,14 +40,20 @@ __all__ = [
     "Task",
     "__version__",
     "change",
+    "generate",
+    "index",
+    "label",
     "load",
+    "nearest",
     "prepare",
     "pretrain",
+    "same",
     "score",
     "senses",
     "substitutes",
     "train",
     "uses",
+    "vocabulary_change",
 ]
 
 
@@ -140,18 +152,49 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
     return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
 
 
+def generate(
+    model: "Folder",
+    prompts: "str | Sequence[str]" = "",
+    *,
+    samples: int = 1,
+    max_words: int = 50,
+    temperature: float = 1.0,
+    seed: int = 1,
+    **settings: Any,
+) -> "list[GeneratedText]":
+    """Sentences that the causal or bidirectional model in a folder writes, from these beginnings.
+
+    `settings` are the others of `polyseme generate`: `top_k=50`, `top_p=0.9`, `unknown=True`. All
+    samples of the first prompt come first. `text.text` is the whole, `text.words` what was added.
+    """
+    from pathlib import Path
+
+    from polyseme.config import build
+    from polyseme.errors import extra_needed_for
+    from polyseme.pretraining.settings import GenerationConfig
+
+    given = {"samples": samples, "max_words": max_words, "temperature": temperature, "seed": seed}
+    config = build(GenerationConfig, {**given, **settings})
+    with extra_needed_for("Generating text"):
+        from polyseme.pretraining.generation import generate_from
+    return generate_from(Path(model), [prompts] if isinstance(prompts, str) else prompts, config)
+
+
 def senses(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
+    index: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "Senses":
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
+    `model` describes the uses now; `index`, made by `polyseme index`, knows them already.
     `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
-    `groups=4`, `finer=1`. `senses.groups` has the groups, `senses.to_pandas()` every use.
+    `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
+    `senses.to_pandas()` every use.
     """
     from os import fspath
 
@@ -159,7 +202,8 @@ def senses(
     from polyseme.commands.senses import SensesConfig, run
     from polyseme.errors import extra_needed_for
 
-    given = {"word": word, "in_": corpus, "model": fspath(model), **settings}
+    given = {"word": word, "in_": corpus, "index": index, **settings}
+    given |= {} if model is None else {"model": fspath(model)}
     with extra_needed_for("Grouping uses"):
         return call(run, SensesConfig, given, progress=progress).senses
 
@@ -184,6 +228,7 @@ def change(
     from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.errors import extra_needed_for
+    from polyseme.meanings.sides import WordChange
 
     sides = {
         name: (side,) if isinstance(side, str) else tuple(side)
@@ -191,7 +236,35 @@ def change(
     }
     given = {"word": word, "in_": corpus, "model": fspath(model), **sides, **settings}
     with extra_needed_for("Grouping uses"):
-        return call(run, ChangeConfig, given, progress=progress).found
+        found = call(run, ChangeConfig, given, progress=progress).found
+    assert isinstance(found, WordChange)
+    return found
+
+
+def label(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    model: "Folder",
+    labels: "Folder",
+    progress: bool = False,
+    **settings: Any,
+) -> "LabelledUses":
+    """Label every use of a word after the labels that a user gave to some of them.
+
+    `labels`: a table of uses with a column `label`, or a log of edits. `settings` are those of
+    `polyseme label`: `forms=("banks",)`, `next=20`, `at_random=True`. `labelled.learned` has the
+    confidences, `labelled.lines_to_label()` the uses to look at next.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.label import LabelConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"word": word, "in_": corpus, "model": fspath(model), "labels": labels, **settings}
+    with extra_needed_for("Learning from labels"):
+        return call(run, LabelConfig, given, progress=progress).found
 
 
 def substitutes(
@@ -212,6 +285,66 @@ def substitutes(
 
     embedder = load(model) if isinstance(model, str | PathLike) else model
     return find_substitutes(embedder, read_marked(embedder, text, word), number)
+
+
+def index(
+    model: "Folder", corpus: "Folder", out: "Folder", *, progress: bool = False, **settings: Any
+) -> "IndexResult":
+    """Work out once what describes the uses of many words; a run that stopped goes on.
+
+    `settings` are those of `polyseme index`: `words=("bank", "plant")`, `min_uses=200`. Then
+    `polyseme.senses(corpus, "bank", index=out)`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.index import IndexConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"model": model, "folder": corpus, "out": out, **settings}
+    with extra_needed_for("Indexing"):
+        return call(run, IndexConfig, given, progress=progress)
+
+
+def nearest(
+    corpus: "Folder",
+    text: str,
+    *,
+    model: "Folder",
+    progress: bool = False,
+    **settings: Any,
+) -> "Nearest":
+    """The uses of a word in a corpus that mean what it means in one sentence, the nearest first.
+
+    The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `settings` are
+    those of `polyseme nearest`: `index="index/en"`, `number=20`.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.nearest import NearestConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"text": text, "in_": corpus, "model": fspath(model), **settings}
+    with extra_needed_for("Comparing uses"):
+        return call(run, NearestConfig, given, progress=progress).found
+
+
+def same(
+    first: str, second: str, *, model: "Folder", progress: bool = False, **settings: Any
+) -> "SameMeaning":
+    """Whether a word means the same in two sentences: how alike, and how likely.
+
+    The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs that people
+    judged, there is a probability.
+    """
+    from os import fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.same import SameConfig, run
+    from polyseme.errors import extra_needed_for
+
+    given = {"inputs": (first, second), "model": fspath(model), **settings}
+    with extra_needed_for("Comparing uses"):
+        return call(run, SameConfig, given, progress=progress).found
 
 
 def train(
@@ -258,6 +391,40 @@ def uses(
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     return find_uses(opened, query, where=where)
+
+
+def vocabulary_change(
+    corpus: "Folder",
+    *,
+    model: "Folder",
+    before: "str | Sequence[str]",
+    after: "str | Sequence[str]",
+    words: "Folder | Sequence[str] | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "VocabularyChange":
+    """Which words changed between two sets of texts: all that are frequent enough, or `words`.
+
+    `words`: a list, or a file with one a line. `settings` are those of `polyseme change`:
+    `min_uses=100`, `out="changes.csv"`; with `out`, a run that was stopped goes on.
+    """
+    from os import PathLike, fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.change import ChangeConfig, run
+    from polyseme.errors import extra_needed_for
+    from polyseme.meanings.word_changes import VocabularyChange
+
+    sides = {
+        name: (side,) if isinstance(side, str) else tuple(side)
+        for name, side in (("before", before), ("after", after))
+    }
+    asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
+    given = {"in_": corpus, "model": fspath(model), "all_": True, "words": asked, **sides}
+    with extra_needed_for("Comparing words"):
+        found = call(run, ChangeConfig, given | settings, progress=progress).found
+    assert isinstance(found, VocabularyChange)
+    return found
 
 
 def __getattr__(name: str) -> Any:

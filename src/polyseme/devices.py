@@ -3,18 +3,22 @@
 Torch has one number of threads for a process, not one for a model. So it is set once, where a model
 is loaded or a command begins, and never while vectors are worked out: threads that share an
 embedder would take each other's number for the one to go back to.
+
+Torch is imported when it is needed: what groups uses by an index does without, and starts sooner.
 """
 
 import contextlib
+import sys
+import threading
 from collections.abc import Iterator
-
-import torch
 
 from polyseme.errors import ConfigError
 
 
 def set_threads(number: int | None) -> None:
     """So many from now on; None leaves it as it is."""
+    import torch
+
     if number is not None and number != torch.get_num_threads():
         torch.set_num_threads(number)
 
@@ -22,6 +26,8 @@ def set_threads(number: int | None) -> None:
 @contextlib.contextmanager
 def num_threads(number: int | None) -> Iterator[None]:
     """So many for as long as a call lasts; whatever was set on the way, then as before."""
+    import torch
+
     before = torch.get_num_threads()
     set_threads(number)
     try:
@@ -30,8 +36,48 @@ def num_threads(number: int | None) -> Iterator[None]:
         set_threads(before)
 
 
+class _OneThread:
+    """The number of threads of a whole process, so there is one of these."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._limits = contextlib.ExitStack()
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if self._depth == 0:
+                self._limits.enter_context(threadpool_limits(1))
+                if "torch" in sys.modules:
+                    self._limits.enter_context(num_threads(1))
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limits.close()
+
+
+_ONE_THREAD = _OneThread()
+
+
+def one_thread() -> contextlib.AbstractContextManager[None]:
+    """NumPy, SciPy, scikit-learn and torch work with one thread for as long as a call lasts.
+
+    Sums split over threads differ in last bits, and small products on a busy machine take many
+    times as long with several threads as with one. Calls may overlap, in several threads, too: the
+    number from before comes back when the last of them ends.
+    """
+    return _ONE_THREAD
+
+
 def choose_device(wish: str | None) -> str:
     """The device asked for, or the first there is of cuda, mps and cpu."""
+    import torch
+
     has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wish is None:
         return next(kind for kind, is_there in has.items() if is_there)

@@ -47,6 +47,19 @@ def html_words(words: Iterable[tuple[str, str, str]]) -> str:
     return f"<div>{' '.join(parts)}</div>"
 
 
+def html_spans(words: Sequence[str], spans: Iterable[tuple[int, int, str, str]]) -> str:
+    """Words one after the other, and spans of them marked, none of which crosses another: where it
+    begins, the word after it, a note, and a colour of ours."""
+    opens, closes = [""] * (len(words) + 1), [""] * (len(words) + 1)
+    for start, stop, note, colour in sorted(spans, key=lambda span: (span[1] - span[0], span[0])):
+        assert colour.isalpha(), colour
+        # From the shortest on: what opens is put outside of it, and what closes, too.
+        opens[start] = f'<span style="background:{colour}">[{opens[start]}'
+        closes[stop] += f"]<sub>{_text(note)}</sub></span>"
+    marked = (opens[place] + _text(word) + closes[place + 1] for place, word in enumerate(words))
+    return f"<div>{' '.join(marked)}</div>"
+
+
 def _cell(value: object) -> str:
     if isinstance(value, int):
         return f'<td style="text-align:right">{value:,}</td>'

@@ -52,6 +52,18 @@ class VectorsError(PolysemeError):
     exit_code = 65
 
 
+class UseIndexError(PolysemeError):
+    """An index of uses that is unfinished, damaged, or of another model or corpus."""
+
+    exit_code = 65
+
+
+class HubError(PolysemeError):
+    """A hub that cannot be reached or refuses, or a repository that is not what was expected."""
+
+    exit_code = 69
+
+
 class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 
@@ -60,16 +72,24 @@ class MissingExtraError(PolysemeError):
         """The error for one package. Not `__init__`: errors travel between processes as text."""
         return cls(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
+            f"Install it with: {pip_command(extra)}"
         )
+
+
+def pip_command(extra: str) -> str:
+    """What installs an extra of this very installation."""
+    return f"pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
 
 
 _EXTRAS = {
     "torch": "torch",
     "safetensors": "torch",
-    "networkx": "senses",
-    "scipy": "senses",
     "sklearn": "senses",
+    "threadpoolctl": "senses",
+    "scipy": "senses",
+    "starlette": "explorer",
+    "uvicorn": "explorer",
+    "jinja2": "explorer",
 }
 """Packages that whole commands need, and the extra that brings each."""
 

@@ -39,6 +39,7 @@ from polyseme.storage.folders import (
     read_manifest,
     write_manifest,
 )
+from polyseme.storage.installed import model_folder
 from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
 from polyseme.text.corpus import VOCABULARY
 from polyseme.text.preprocessing import Preparation
@@ -202,7 +203,8 @@ class Model:
 
     @classmethod
     def load(cls, folder: Path) -> "Model":
-        """The model in this folder, every file checked against the manifest."""
+        """The model in a folder, or an installed one; every file checked against the manifest."""
+        folder = model_folder(folder)
         manifest = open_artifact(folder, ARTIFACT, weights=read_shapes)
         preparation = _preparation_in(manifest, folder)
         try:
@@ -219,6 +221,7 @@ class Model:
 
 def preparation_of(folder: Path) -> Preparation | None:
     """How the text of the model in a folder was prepared; its weights are not read."""
+    folder = model_folder(folder)
     return _preparation_in(read_manifest(folder, ARTIFACT), folder)
 
 

@@ -40,11 +40,11 @@ def tiny(point: str, **options: Any) -> Embedder:
     return Embedder(make(*POINTS[point]).model(), **{"device": "cpu", **options})
 
 
-def reading(words: str, **corpus: Any) -> Embedder:
+def reading(words: str, *, encoder: dict[str, Any] | None = None, **corpus: Any) -> Embedder:
     """A tiny ELMo that knows these words and reads raw text prepared by these settings."""
     text = build(CorpusConfig, corpus)
     preparation = Preparation.of(text)
-    config = build(ModelConfig, tiny_values())
+    config = build(ModelConfig, tiny_values(**({"encoder": encoder} if encoder else {})))
     known = sorted(set(words.split()))
     letters = "".join(sorted(set("".join(known))))
     vocabulary = Vocabulary(

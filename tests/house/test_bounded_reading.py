@@ -33,6 +33,7 @@ MAY = {
     "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
     "embedding/pca.py": {"safe_open"},  # after its size was looked at
     "storage/weights.py": {"load_file", "path.open"},  # after its shapes were
+    "storage/records.py": {"np.memmap"},  # mapped, not read; its size is held against what it holds
     "encoders/kernels/build.py": {"source.read_bytes"},  # our own
     "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
     "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
@@ -40,14 +41,16 @@ MAY = {
     "training/resume.py": {"json.loads"},  # what was dumped in the same line
     "training/runlog.py": {"os.open"},  # to write
     "meanings/edit_log.py": {"os.open"},  # to write
+    "meanings/report/page.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured
     "text/plan.py": {"source.path.open"},  # in windows
+    "text/formats/pdf_child.py": {"Path('/proc/self/statm').read_text"},
     "text/formats/lines.py": {"piece.source.path.open"},  # four bytes
     "tasks/embeddings/vector_files.py": {"path.open", "gzip.GzipFile"},  # in rows, measured
     "tasks/embeddings/cache.py": {"np.memmap"},  # mapped, not read; its size is known
-    "legacy/archives.py": {"archive.open", "zipfile.ZipFile"},  # its index is looked at first
+    "storage/archives.py": {"zipfile.ZipFile"},  # its index is looked at first
     "legacy/opening.py": {"zipfile.ZipFile"},  # an archive whose index was found sound
     "legacy/torch_files.py": {"zipfile.ZipFile"},  # in the sandbox
     "legacy/hdf5.py": {"h5py.File"},  # in the sandbox, or to write

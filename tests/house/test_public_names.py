@@ -7,9 +7,11 @@ from polyseme.commands.prepare import PrepareResult
 from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
+from polyseme.meanings.labelled_uses import LabelledUses
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.uses import Use, Uses
+from polyseme.meanings.word_changes import VocabularyChange
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.choice import PredictedChoice
@@ -19,16 +21,23 @@ from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
     ),
+    "nearest": "(corpus, text, *, model, progress=False, **settings)",
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
+    "same": "(first, second, *, model, progress=False, **settings)",
     "score": "(model, texts)",
-    "senses": "(corpus, word=None, *, model, progress=False, **settings)",
+    "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
+    "vocabulary_change": (
+        "(corpus, *, model, before, after, words=None, progress=False, **settings)"
+    ),
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
@@ -46,7 +55,17 @@ CLASSES: dict[type, set[str]] = {
     Score: {"as_json", "parts", "total", "words"},
     Senses: {
         *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
+        *("edited", "labels_by_hand", "log_message", "problems", "words"),
+    },
+    VocabularyChange: {
+        *("columns", "false_positives", "notes", "of", "passed_over", "rows", "significant"),
+        *("to_csv", "to_json", "to_pandas", "words"),
+    },
+    LabelledUses: {
+        *("learned", "left_out", "lines_to_label", "next", "right_when_left_out", "table"),
+        *("to_csv", "to_pandas", "uses"),
     },
     Substitutes: {"own", "to_json", "use", "words"},
     TrainResult: {"config", "metadata", "notes", "score"},
@@ -65,7 +84,7 @@ CLASSES: dict[type, set[str]] = {
     },
     Uses: {
         *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
-        *("to_csv", "to_pandas"),
+        *("sentence_ids", "to_csv", "to_pandas"),
     },
     Embedder: {
         *("dim", "embed", "environment", "fingerprint", "load", "max_length", "normalize"),

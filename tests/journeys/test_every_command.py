@@ -4,6 +4,7 @@ All else about a command is looked at in the tests' own process, which is quicke
 """
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from command_line import polyseme, polyseme_process
 from legacy.published import GOLDEN, SETS
 from legacy.sandboxed import needs_sandbox
+from storage.hub_server import local_hub
 from tasks.cases import make_task
 
 from polyseme.cli.verbs import all_verbs
@@ -29,6 +31,7 @@ COMMANDS = {
     "pretrain": ("{corpus} --preset elmo-teaching --steps 1 --out {out}", "polyseme evaluate"),
     "evaluate": ("{trained}", "15 examples"),
     "score": ("{model} 'word1 word2 .'", "word2"),
+    "generate": ("{model} word1 --samples 2 --max-words 5", "word1 word"),
     "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
     "vectors info": ("{vectors} --verify", "as they were written"),
     "uses": ("word1 --in {corpus} --lines 2", "2 of "),
@@ -37,10 +40,30 @@ COMMANDS = {
         f"{NUMBERED} --in {{corpus}} --model {{model}} {SIDES}",
         "chance",
     ),
+    "edit": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --edits {{out}} --rename 1 --name first",
+        "Edit 1 was added",
+    ),
+    "label": (
+        f"{NUMBERED} --in {{corpus}} --model {{model}} --labels {{labels}}",
+        "All labels are the same",
+    ),
     "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
+    "nearest": ("'word1 *word2* .' --in {corpus} --model {model}", "The nearest of"),
+    "same": ("'word1 *word2* .' 'word3 *word2* .' --model {model}", "Similarity"),
+    "index": (
+        "{model} {corpus} --words word1,word2 --workers 1 --out {out}",
+        "bytes a use",
+    ),
+    "explore": ("{corpus} --model {model} --no-browser --idle 0.001", "Notes are kept in"),
+    "demo": ("--no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
+    "push": ("{model} someone/tiny", "someone/tiny now has"),
+    "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
+    "models": ("", "en-mini"),
+    "doctor": ("", "Nothing is wrong."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }
@@ -58,11 +81,12 @@ class Made:
     trained: Path
     vectors: Path
     elmo: Path
+    labels: Path
     weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     folder = tmp_path_factory.mktemp("every")
     case = make_task(folder)
     made = Made(
@@ -73,12 +97,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         trained=folder / "names",
         vectors=folder / "vectors",
         elmo=folder / "elmo",
+        labels=folder / "labels.csv",
     )
+    polyseme("uses", *shlex.split(NUMBERED), "--in", made.corpus, "--out", made.labels)
+    header, first, *_ = made.labels.read_text(encoding="utf-8-sig").splitlines()
+    made.labels.write_text(f"{header},label\n{first},a sense\n", encoding="utf-8")
     SETS["allennlp"].model().save(made.elmo, card="")
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")
     polyseme("embed", made.model, made.corpus, *top, "--out", made.vectors)
-    return made
+    with local_hub():
+        polyseme("push", made.elmo, "someone/elmo")
+        yield made
 
 
 @pytest.mark.parametrize(

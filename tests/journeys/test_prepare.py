@@ -1,12 +1,15 @@
 """From texts to a corpus through the command line, as a user goes."""
 
 import gzip
+import importlib.util
 import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from command_line import polyseme
+from required import needs
+from text.documents import make_docx, make_epub, make_pdf, word_paragraph
 
 TEXT = """\
 The bank raised its rates. The river had left its bank!
@@ -182,3 +185,62 @@ def test_what_breaks_off_is_told_and_the_sums_are_exact(tmp_path: Path) -> None:
     assert counts["kept"] > 999
     shown = polyseme("inspect", tmp_path / "c").stdout
     assert "and what follows in 2 files that break off" in shown
+
+
+def test_a_folder_of_mixed_files_becomes_one_corpus(tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "1815_Austen_Emma.txt").write_text("Emma was handsome.", encoding="utf-8")
+    (folder / "1847_Bronte_Jane.html").write_text("<p>There was no walk.</p>", encoding="utf-8")
+    (folder / "1860_Eliot_Mill.docx").write_bytes(make_docx(word_paragraph("A wide plain.")))
+    (folder / "1861_Dickens_Pip.epub").write_bytes(make_epub({"a": "<p>My name is Pip.</p>"}))
+    (folder / "1871_Eliot_Middlemarch").write_bytes(make_pdf([["Miss Brooke had beauty."]]))
+    (folder / "odd.jsonl").write_text('{"text": "No year."}\n', encoding="utf-8")
+    (folder / "genres.csv").write_text(
+        "file,genre\n1815_Austen_Emma,comedy\nodd.jsonl,none\ngone.txt,x\n", encoding="utf-8"
+    )
+    result = polyseme(
+        "prepare", folder, "--language", "en", "--out", tmp_path / "c", "--held-out", "0",
+        "--name-pattern", "{year}_{author}_{title}", "--metadata", folder / "genres.csv",
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert [(row["text"], row["year"], row["author"], row["genre"]) for row in rows] == [
+        ("Emma was handsome.", "1815", "Austen", "comedy"),
+        ("There was no walk.", "1847", "Bronte", None),
+        ("A wide plain.", "1860", "Eliot", None),
+        ("My name is Pip.", "1861", "Dickens", None),
+        ("Miss Brooke had beauty.", "1871", "Eliot", None),
+        ("No year.", None, None, "none"),
+    ]
+    told = " ".join(result.stdout.split())
+    assert "1 of 6 files (odd.jsonl) is not named like" in told
+    assert "4 of 6 files (1847_Bronte_Jane.html, …) are not in the table of metadata" in told
+    assert "1 rows of metadata fit no file (gone.txt)" in told
+    assert "Passed over genres.csv" in result.stderr
+
+
+def test_another_value_in_the_table_makes_the_shard_again(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One line.", encoding="utf-8")
+    table = tmp_path / "table.csv"
+    for year in ("1815", "1816"):
+        table.write_text(f"file,year\na,{year}\n", encoding="utf-8")
+        polyseme(
+            "prepare", tmp_path / "a.txt", "--language", "en", "--out", tmp_path / "c",
+            "--metadata", table,
+        )  # fmt: skip
+        assert pq.read_table(tmp_path / "c" / "shards")["year"].to_pylist() == [year]
+
+
+@needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
+def test_a_user_dictionary_is_part_of_the_corpus(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("我们训练大语言模型。", encoding="utf-8")
+    (tmp_path / "words.txt").write_text("大语言模型\n", encoding="utf-8")
+    polyseme(
+        "prepare", tmp_path, "--language", "zh", "--out", tmp_path / "c",
+        "--user-dictionary", tmp_path / "words.txt",
+    )  # fmt: skip
+    (row,) = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert "大语言模型" in row["words"]
+    assert 'user_words = [\n    "大语言模型",\n]' in (tmp_path / "c" / "config.toml").read_text(
+        encoding="utf-8"
+    )

@@ -56,9 +56,32 @@ def test_only_some_sentences_may_be_asked_for(corpus: Path) -> None:
     assert json.loads(polyseme(*words).stdout)["uses"] == 42
 
 
+def test_a_page_to_keep_is_written(corpus: Path, tmp_path: Path) -> None:
+    words = ("bank", "--in", corpus, "--model", MODEL)
+    shown = polyseme("senses", *words, "--groups", "2", "--report", tmp_path / "s.html").stdout
+    assert "To read in a browser" in shown
+    page = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "<h1>bank</h1>" in page
+    assert "84 documents" in page.replace("<b>", "").replace("</b>", "")
+    sides = ("--before", "year<1900", "--after", "year>=1900")
+    polyseme("change", *words, *sides, "--report", tmp_path / "c.html")
+    assert "year&lt;1900" in (tmp_path / "c.html").read_text(encoding="utf-8")
+
+
+def test_one_layer_can_be_asked(corpus: Path) -> None:
+    words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--json")
+    told = json.loads(polyseme(*words, "--layer", "2").stdout)
+    assert [group["substitutes"] for group in told["groups"]] == [[], []]
+    assert sum(group["uses"] for group in told["groups"]) == 84
+    refused = polyseme(*words, "--layer", "0", code=66).stderr
+    assert "In layer 0 all 84 uses are the same" in " ".join(refused.split())
+    assert "layers 0 to 2" in polyseme(*words, "--layer", "7", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
+        (("bank", "--report", "bank.pdf"), "does not end in .html", 2),
         (("bridge",), "7 uses are too few", 66),
         (("bonk",), "has no use of 'bonk'", 66),
         (("bank", "--groups", "3", "--finer", "1"), "not both", 2),
@@ -93,6 +116,25 @@ def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> Non
     assert found.change.p_value < 0.05
     assert found.change.jsd == pytest.approx(1, abs=0.2)
     assert found.num_before == 42
+
+
+def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) -> None:
+    sides = ("--before", "year<1900", "--after", "year>=1900", "--min-uses", "20")
+    few = ("--permutations", "199", "--max-uses", "20", "--out", tmp_path / "all.csv")
+    ask = ("change", "--all", "--in", corpus, "--model", MODEL, *sides, *few)
+    shown = " ".join(polyseme(*ask).stdout.split())
+    assert "words differ by more than chance" in shown
+    assert "with documents dealt to the sides at random" in shown
+    with (tmp_path / "all.csv").open(encoding="utf-8-sig", newline="") as file:
+        words = [row["word"] for row in csv.DictReader(file)]
+    assert set(words) == {"bank", "of"}  # `the` is too frequent
+    assert not list(tmp_path.glob("*.jsonl"))  # nothing is unfinished
+    found = polyseme_api.vocabulary_change(
+        corpus, model=MODEL, before="year<1900", after="year>=1900", words=["bank"], min_uses=20
+    )
+    assert [each.change.word for each in found.significant] == ["bank"]
+    told = polyseme("change", "bank", *ask[1:], code=2)
+    assert "not both" in told.stderr
 
 
 @pytest.mark.parametrize(

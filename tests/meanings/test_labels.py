@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.meanings.labels import ENOUGH, LearnedLabels, learn_labels
+from polyseme.meanings.labels import ENOUGH, LearnedLabels, labels_when_left_out, learn_labels
 
 Values = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -182,3 +182,21 @@ def test_a_result_is_plain_json_and_a_page_that_obeys_no_label() -> None:
     assert len(told["labels"]) == len(told["confidence"]) == 10
     assert "<b>a" not in found._repr_html_()
     assert "not calibrated" in repr(found)
+
+
+def test_left_out_labels_are_found_from_the_others_where_they_mean_something() -> None:
+    random = np.random.default_rng(0)
+    own = random.integers(2, size=60)
+    features = np.eye(2)[own] + 0.1 * random.normal(size=(60, 2))
+    labels = {number: f"sense {own[number]}" for number in range(0, 60, 3)}
+    assert labels_when_left_out(features, labels) == labels
+    mixed = dict(zip(labels, random.permutation([*labels.values()]).tolist(), strict=True))
+    again = labels_when_left_out(features, mixed)
+    assert sum(again[n] == mixed[n] for n in mixed) < 16
+
+
+def test_a_label_that_one_use_has_cannot_be_found_again() -> None:
+    features = np.array([[1.0, 0], [1, 0.1], [0, 1]])
+    again = labels_when_left_out(features, {0: "a", 1: "a", 2: "b"})
+    assert again[2] == "a"
+    assert labels_when_left_out(features, {0: "a"}) == {0: ""}

@@ -3,12 +3,14 @@
 import io
 import json
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from text.documents import lock_pdf, make_docx, make_epub, make_pdf, make_zip, word_paragraph
 from text.making import pack
 
 from polyseme.text.settings import InputFormat
@@ -28,6 +30,8 @@ class Kind:
     format: InputFormat = "text"
     compression: Compression | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 5.0
+    """How long it may take. A PDF has a process of its own, which has to start."""
 
 
 def around(middle: bytes, units: int = 1, kept: int = 0, **more: Any) -> Kind:
@@ -251,4 +255,64 @@ MARKED_KINDS: dict[str, Callable[[], Kind]] = {
     ),
 }
 
-KINDS = {**TEXT_KINDS, **PACKED_KINDS, **TABLE_KINDS, **MARKED_KINDS}
+PAGE = "<html><body>{}</body></html>"
+
+
+def epub(chapter: str) -> bytes:
+    """A bad chapter before a good one."""
+    return make_epub({"b.xhtml": PAGE.format("<p>Good.</p>"), "a.xhtml": chapter})
+
+
+def pdf(data: bytes, units: int | None, kept: int | None) -> Kind:
+    return Kind(data, units, kept, "pdf", seconds=20)
+
+
+def pdf_bomb() -> bytes:
+    """A page whose content unpacks to 300 MB of spaces, packed twice over."""
+    content = zlib.compress(zlib.compress(b" " * (300 << 20), 9), 9)
+    head = b"<< /Length %d /Filter [/FlateDecode /FlateDecode] >>\nstream\n" % len(content)
+    return make_pdf([head + content + b"\nendstream", ["Two."]])
+
+
+DOCUMENT_KINDS: dict[str, Callable[[], Kind]] = {
+    "HTML that breaks off": lambda: Kind(b"<p>One.<p>Two <b", 2, 2, "html"),
+    "HTML of no bytes": lambda: Kind(b"", 0, 0, "html"),
+    "HTML of NUL": lambda: Kind(b"<p>One.<p>" + bytes(5000), 2, 1, "html"),
+    "HTML nested deep": lambda: Kind(b"<p>One.</p>" + b"<div>" * 500_000, 2, 1, "html"),
+    "HTML of unclosed tags": lambda: Kind(b"<p>One.</p>" + b"<a<b<i" * 200_000, None, 1, "html"),
+    "HTML of end tags": lambda: Kind(b"</p></b>" * 300_000 + b"<p>One.", None, None, "html"),
+    "HTML with an attribute of 20 MB": lambda: Kind(
+        b'<p>One.</p><p a="' + b"x" * 20_000_000, 2, 1, "html"
+    ),
+    "HTML of random bytes": lambda: Kind(random.Random(4).randbytes(200_000), None, None, "html"),
+    "HTML that is a broken gz": lambda: Kind(b"no gzip", 1, 0, "html", "gz"),
+    "EPUB of no bytes": lambda: Kind(b"", 1, 0, "epub"),
+    "EPUB without contents": lambda: Kind(make_zip({"a": "b"}), 1, 0, "epub"),
+    "EPUB cut short": lambda: Kind(epub("<p/>")[:-50], 1, 0, "epub"),
+    "EPUB with a wrong tag": lambda: Kind(epub("<html><p>One.</p><p>Two.</q>"), 3, 2, "epub"),
+    "EPUB with a bomb": lambda: Kind(epub("<p>" + "x" * (50 << 20)), 2, 0, "epub"),
+    "EPUB with an entity bomb": lambda: Kind(
+        epub('<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><html><p>&b;</p></html>'),
+        2,
+        1,
+        "epub",
+    ),
+    "DOCX of no bytes": lambda: Kind(b"", 1, 0, "docx"),
+    "DOCX with a password": lambda: Kind(b"\xd0\xcf\x11\xe0" + bytes(5000), 1, 0, "docx"),
+    "DOCX that breaks off": lambda: Kind(make_docx(word_paragraph("a") + "<w:p>"), 2, 1, "docx"),
+    "DOCX nested deep": lambda: Kind(make_docx(word_paragraph("a") + "<w:p>" * 99_999), None, 1,
+                                     "docx"),
+    "PDF of no bytes": lambda: pdf(b"", 1, 0),
+    "PDF cut short": lambda: pdf(make_pdf([["One."]] * 3)[:600], 1, 0),
+    "PDF without a table of objects": lambda: pdf(
+        make_pdf([["One."]]).partition(b"xref")[0], None, None
+    ),
+    "PDF with a password": lambda: pdf(lock_pdf(make_pdf([["One."]]), "x"), 1, 0),
+    "PDF of scans": lambda: pdf(make_pdf([[], [], []]), 3, 0),
+    "PDF with pages in a circle": lambda: pdf(
+        make_pdf([["One."]]).replace(b"/Kids [7 0 R]", b"/Kids [2 0 R]"), 1, 0
+    ),
+    "PDF with a bomb": lambda: pdf(pdf_bomb(), 2, 1),
+}  # fmt: skip
+
+KINDS = {**TEXT_KINDS, **PACKED_KINDS, **TABLE_KINDS, **MARKED_KINDS, **DOCUMENT_KINDS}

@@ -21,7 +21,6 @@ from polyseme.text.segmenters import load_segmenter
 from reliability.bad_input import KINDS, Kind
 
 MEMORY = 2 << 30
-SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def check(kind: Kind, outcome: Outcome) -> None:
     assert kind.kept is None or counts["kept"] == kind.kept
     assert sum(entry["units"] for entry in outcome.quarantine) == counts["quarantined"]
     assert all(entry["reason"] and entry["source"] == "input" for entry in outcome.quarantine)
-    assert outcome.seconds <= allowed(SECONDS)
+    assert outcome.seconds <= allowed(kind.seconds)
 
 
 def prepare_here(kind: Kind, folder: Path) -> Outcome:

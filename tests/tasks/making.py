@@ -12,9 +12,11 @@ from polyseme.config import build
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.families.choice import Choices
 from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.question_answering import Answer, Question
+from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.task import Task
@@ -40,6 +42,8 @@ _BERT = {"model": {"kind": "finetuned", "model": "bert", "lr_scale": 1.0, "layer
 _CONTEXT = {"dim": 16, "dropout": 0.1}
 _WINDOWS = {"window": 4, "overlap": 2}
 _DEEP = {"num_layers": 2, **_CONTEXT}
+_SPANS = {"max_width": 3, "per_word": 1.0, "dim": 48}
+_DECODER = {"dim": 32, "dropout": 0.1, "max_length": 14, "beam": 2}
 TASKS: dict[str, dict[str, Any]] = {
     "names, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "tagging"}},
     "names, frozen": {
@@ -74,6 +78,22 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "pairs, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "pairs"}},
     "pairs, frozen": {"embeddings": _EMBEDDINGS["frozen"], "network": {"kind": "pairs"}},
+    "documents, static": {
+        "embeddings": _EMBEDDINGS["static"],
+        "network": {"kind": "coreference", "spans": _SPANS},
+    },
+    "documents, frozen": {
+        "embeddings": _EMBEDDINGS["frozen"],
+        "network": {"kind": "coreference", "spans": _SPANS},
+    },
+    "written, static": {
+        "embeddings": _EMBEDDINGS["static"],
+        "network": {"kind": "seq2seq", "decoder": _DECODER},
+    },
+    "written, frozen": {
+        "embeddings": _EMBEDDINGS["frozen"],
+        "network": {"kind": "seq2seq", "decoder": _DECODER, "vocabulary": 5},
+    },
     "answers, static": {
         "embeddings": _EMBEDDINGS["static"],
         "network": {"kind": "question_answering", **_WINDOWS},
@@ -128,9 +148,12 @@ def examples_for(name: str, number: int = 20, seed: int = 5) -> list[Example]:
         "answers": _question,
         "choices": _choices,
         "senses": lambda words: Classified(words, words[-1][:2], len(words) - 1),
+        "written": lambda words: Translated(words, tuple(word for word in words for _ in "ab")),
         "sequences": lambda words: Classified(words, words[-1][:2]),
     }
     kind = name.partition(",")[0]
+    if kind == "documents":
+        return [_document(random) for _ in range(number)]
     if "pairs" in kind:
         return [_pair(_words(random), _words(random)) for _ in range(number)]
     return [make[kind](_words(random)) for _ in range(number)]
@@ -182,6 +205,16 @@ def _choices(words: WordTuple) -> Choices:
 
 def _pair(first: WordTuple, second: WordTuple) -> Paired:
     return Paired(first, second, "long" if len(first) + len(second) > 7 else "short")
+
+
+def _document(random: np.random.Generator) -> Document:
+    """Words that begin alike speak of the same, if it is `ba` or `no`."""
+    sentences = tuple(_words(random) for _ in range(random.integers(1, 4)))
+    clusters: dict[str, list[tuple[int, int]]] = {}
+    for place, word in enumerate(word for words in sentences for word in words):
+        if word[:2] in ("ba", "no"):
+            clusters.setdefault(word[:2], []).append((place, place + 1))
+    return Document(sentences, tuple(map(tuple, clusters.values())), genre=sentences[0][0][:1])
 
 
 def task_of(config: TaskConfig, examples: list[Example]) -> tuple[Task, DataSet]:

@@ -8,6 +8,7 @@ import pytest
 
 from polyseme.errors import InputError
 from polyseme.text.sources import encoding_of, find_sources, newline_in
+from text.documents import make_docx, make_epub, make_pdf
 from text.making import make_config
 
 
@@ -24,6 +25,11 @@ from text.making import make_config
         ("a.conllu", "conllu"),
         ("a.vrt", "vertical"),
         ("a.xml", "tei"),
+        ("a.html", "html"),
+        ("a.HTM", "html"),
+        ("a.epub", "epub"),
+        ("a.docx", "docx"),
+        ("a.pdf", "pdf"),
         ("vol. 2.old.txt", "text"),
     ],
 )
@@ -45,6 +51,34 @@ def test_a_stated_format_overrules_the_name(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"x")
     (source,) = find_sources([str(tmp_path)], make_config(format="text")).sources
     assert source.format == "text"
+
+
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.bin", "a.html"])
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (make_pdf([["One."]]), "pdf"),
+        (make_epub({"a": "<p/>"}), "epub"),
+        (make_docx("<w:p/>"), "docx"),
+        (b"PAR1", "parquet"),
+        (b"\xef\xbb\xbf\n<!DOCTYPE html><p>One", "html"),
+    ],
+)
+def test_a_file_with_a_wrong_name_or_none_is_known_by_its_first_bytes(
+    tmp_path: Path, name: str, data: bytes, kind: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    (source,) = find_sources([str(tmp_path)], make_config()).sources
+    assert source.format == kind
+
+
+def test_what_is_stated_or_marked_up_in_another_way_is_not_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(b"<html><p>One</p></html>")
+    (tmp_path / "b.conllu").write_bytes(b"<html>")
+    kinds = [source.format for source in find_sources([str(tmp_path)], make_config()).sources]
+    assert kinds == ["tei", "conllu"]
+    stated = find_sources([str(tmp_path)], make_config(format="html"))
+    assert {source.format for source in stated.sources} == {"html"}
 
 
 def test_a_folder_is_read_to_the_bottom_in_the_order_of_names(tmp_path: Path) -> None:

@@ -68,11 +68,13 @@ def _panel(kind: type[BaseModel], path: tuple[str, ...]) -> str:
 
 def _argument(name: str, field: FieldInfo, shown: str) -> inspect.Parameter:
     """Typer's view of a setting that needs no name."""
-    # None: a settings file may name it; that it is required, `build` will say.
-    shape: Any = {"inputs": list[str] | None, "word": str | None}.get(name, Path | None)
+    parts = (field.annotation, *typing.get_args(field.annotation))
+    is_list = typing.get_origin(field.annotation) is tuple
+    shape: Any = list[str] if is_list else Path if Path in parts else str
     text = _escaped(" ".join((field.description or "").split()))
     argument = typer.Argument(help=text, metavar=shown, show_default=False)
-    return _keyword(name, Annotated[shape, argument], None)
+    # None: a settings file may name it; that it is required, `build` will say.
+    return _keyword(name, Annotated[shape | None, argument], None)
 
 
 def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.Parameter:

@@ -9,10 +9,30 @@ from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Texts": {"prepare": (), "inspect": ()},
-    "Language models": {"plan": (), "pretrain": (), "evaluate": (), "score": ()},
+    "Language models": {
+        "plan": (),
+        "pretrain": (),
+        "evaluate": (),
+        "score": (),
+        "generate": (),
+        "compare_models": (),
+    },
     "Vectors": {"embed": (), "vectors": ("info",)},
-    "Meanings": {"uses": (), "senses": (), "change": (), "substitutes": ()},
+    "Meanings": {
+        "uses": (),
+        "senses": (),
+        "edit": (),
+        "label": (),
+        "change": (),
+        "substitutes": (),
+        "nearest": (),
+        "same": (),
+        "index": (),
+    },
+    "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": ()},
+    "Sharing": {"push": (), "pull": ()},
+    "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""

@@ -5,30 +5,47 @@ The uses of both sides are grouped together; then the sides are compared: how fa
 are enough), and the share of each group on either side. Texts of two periods also differ in topic
 and genre: read the lines before you call it change of meaning.
 
+With --all every word that has enough uses on both sides is compared, the most changed first, with
+p-values adjusted for the number of words, beside words of the same frequency, and beside what comes
+out when documents are dealt to the sides at random. With --out, a run that was stopped goes on.
+
 Examples:
 
   polyseme change train --in corpus/novels --model models/en-mini \\
       --before "year<1860" --after "year>=1900"
 
   polyseme change bank --in corpus/en --model models/en-mini --before genre=news --after genre=law
+
+  polyseme change --all --in corpus/novels --model models/en-mini \\
+      --before "year<1860" --after "year>=1900" --out changes.csv
 """
 
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Settings
+from polyseme.errors import ConfigError, InputError
+from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
+    from polyseme.meanings.query import Comparison
     from polyseme.meanings.sides import WordChange
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
+    from polyseme.meanings.word_changes import VocabularyChange
+    from polyseme.text.corpus import Corpus
 
 
 class ChangeConfig(Settings):
@@ -48,6 +65,22 @@ class ChangeConfig(Settings):
     """What is shuffled to see what chance does. Without it documents, if each side has five."""
     seed: int = 1
     """Of samples, groups and shuffles."""
+    all_: bool = False
+    """Instead of one word, compare every word that has enough uses on both sides."""
+    words: Path | tuple[str, ...] | None = None
+    """Compare the words of this file, one a line, instead of all."""
+    min_uses: int = Field(50, ge=20)
+    """With --all or --words: uses that a word needs on each side."""
+    max_uses: int = Field(200, ge=20, le=1_000)
+    """With --all or --words: uses of each side that are looked at; of more, a sample."""
+    permutations: int = Field(9_999, ge=199, le=1_000_000)
+    """With --all or --words: how often documents are shuffled for each."""
+    top: int = Field(20, ge=0)
+    """With --all or --words: how many words are shown."""
+    out: Path | None = None
+    """With --all or --words: write all of them to this .csv, .tsv or .xlsx file."""
+    report: Path | None = None
+    """Of one word: write a page to keep and to pass on, one .html file that needs no network."""
     json_: bool = False
     """Print one JSON object instead of tables."""
 
@@ -56,45 +89,169 @@ class ChangeConfig(Settings):
 class ChangeResult:
     """What was found, and how long it took."""
 
-    found: "WordChange"
+    found: "WordChange | VocabularyChange"
     config: ChangeConfig
     seconds: float
 
 
+class _Conditions(NamedTuple):
+    """What the metadata of each side meet, and of both."""
+
+    before: "tuple[Comparison, ...]"
+    after: "tuple[Comparison, ...]"
+    where: "tuple[Comparison, ...]"
+
+
 def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
-    from polyseme.embedding.loading import load_for_corpus
-    from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.query import Comparison
-    from polyseme.meanings.sides import compare_sides
-    from polyseme.meanings.uses import find_uses
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
+    _check(config)
     corpus = Corpus.open(config.find.in_)
-    sides = [[Comparison.parse(text) for text in given] for given in (config.before, config.after)]
-    for condition in (condition for side in sides for condition in side):
-        condition.check_column(("document", *corpus.config.meta))
-    uses = find_uses(corpus, config.find.query, where=config.find.where)
-    before, after = map(uses.matching, sides)
-    found = compare_sides(
-        uses,
-        before,
-        after,
-        UseDescriber(load_for_corpus(config.model, corpus)),
-        unit=config.shuffle,
-        seed=config.seed,
-        progress=progress or NullProgress(),
+    before, after, where = (
+        tuple(Comparison.parse(text) for text in given)
+        for given in (config.before, config.after, config.find.where)
     )
+    conditions = _Conditions(before, after, where)
+    for condition in (*before, *after, *where):
+        condition.check_column(("document", *corpus.config.meta))
+    compare = _compare_many if config.all_ or config.words else _compare_one
+    found = compare(config, corpus, conditions, progress or NullProgress())
+    _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
 
 
+def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
+    from polyseme.meanings.report.change_page import change_page
+    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.sides import WordChange
+
+    if config.report is None or not isinstance(found, WordChange):
+        return
+    made = how_it_was_made("change", config.find, config.model)
+    sides = zip(("before", "after"), _sides(config), strict=True)
+    settings = [*made, *sides, ("shuffled", found.change.unit), ("seed", config.seed)]
+    language = language_of(config.find)
+    html = change_page(found, _sides(config), settings, language=language, seed=config.seed)
+    write_page(config.report, html)
+
+
+def _sides(config: ChangeConfig) -> tuple[str, str]:
+    return " and ".join(config.before), " and ".join(config.after)
+
+
+def _check(config: ChangeConfig) -> None:
+    """Refuse what does not go together, before any work is done."""
+    from polyseme.meanings.export import check_format
+
+    is_one = bool(config.find.word or config.find.forms or config.find.regex)
+    if is_one and (config.all_ or config.words):
+        raise ConfigError("Name a word, or ask for --all or --words, not both.")
+    if config.out is not None:
+        if is_one:
+            raise ConfigError("--out is for --all and --words.")
+        check_format(config.out)
+    if config.report is not None:
+        if not is_one:
+            raise ConfigError("--report is for one word.")
+        check_report(config.report)
+
+
+def _compare_one(
+    config: ChangeConfig,
+    corpus: "Corpus",
+    conditions: "_Conditions",
+    progress: Progress,
+) -> "WordChange":
+    from polyseme.meanings.sides import compare_sides
+    from polyseme.meanings.sources import load_describer
+    from polyseme.meanings.uses import find_uses
+
+    uses = find_uses(corpus, config.find.query, where=conditions.where)
+    return compare_sides(
+        uses,
+        uses.matching(conditions.before),
+        uses.matching(conditions.after),
+        load_describer(config.model, corpus),
+        unit=config.shuffle,
+        seed=config.seed,
+        progress=progress,
+    )
+
+
+def _compare_many(
+    config: ChangeConfig, corpus: "Corpus", conditions: "_Conditions", progress: Progress
+) -> "VocabularyChange":
+    from polyseme.meanings.export import write_uses
+    from polyseme.meanings.sources import load_describer
+    from polyseme.meanings.vocabulary_change import compare_vocabulary
+    from polyseme.meanings.word_log import WordLog
+    from polyseme.storage.files import disk_faults_explained, sha256_of
+    from polyseme.storage.folders import MANIFEST
+    from polyseme.storage.locks import hold_file
+
+    question = _question(config, conditions)
+    describer = load_describer(config.model, corpus)
+    words = _read_words(config.words) if isinstance(config.words, Path) else config.words
+    compare = partial(
+        compare_vocabulary, corpus, describer, question, words=words, progress=progress
+    )
+    if config.out is None:
+        return compare()
+    asked = question.to_json() | {
+        "corpus": sha256_of(corpus.folder / MANIFEST),
+        "model": describer.embedder.fingerprint,
+    }
+    with disk_faults_explained(config.out.parent), hold_file(config.out):
+        log = WordLog(config.out.with_name(f"{config.out.name}.unfinished.jsonl"), asked)
+        if log.found:
+            progress.log(f"{len(log.found):,} words were compared before.")
+        found = compare(known=log.found, on_word=log.add)
+        write_uses(found, config.out)
+        log.remove()
+    return found
+
+
+def _question(config: ChangeConfig, conditions: "_Conditions") -> "VocabularyQuestion":
+    from polyseme.meanings.vocabulary_change import VocabularyQuestion
+
+    return VocabularyQuestion(
+        before=conditions.before,
+        after=conditions.after,
+        where=conditions.where,
+        min_uses=config.min_uses,
+        max_uses=config.max_uses,
+        permutations=config.permutations,
+        unit=config.shuffle or "documents",
+        seed=config.seed,
+    )
+
+
+def _read_words(path: Path) -> list[str]:
+    try:
+        lines = read_text(path, TOML_BYTES).splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"The words in {path} cannot be read: {error}.") from error
+    if not (words := [line.strip() for line in lines if line.strip()]):
+        raise InputError(f"{path} has no words. Expected: one a line.")
+    return words
+
+
 def show(result: ChangeResult) -> RenderableType:
-    """The measures, then the groups with their share on either side."""
+    """The measures, then the groups with their share on either side; or the most changed words."""
+    from polyseme.meanings.sides import WordChange
+
     found, config = result.found, result.config
     if config.json_:
         return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
-    before, after = (" and ".join(side) for side in (config.before, config.after))
+    shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
+    return Group(*shown, PrintableText(f"Took {duration(result.seconds)}."))
+
+
+def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
+    before, after = _sides(config)
     table = Table()
     table.add_column("", justify="right")
     for side in (before, after):
@@ -108,23 +265,40 @@ def show(result: ChangeResult) -> RenderableType:
         table.add_row(each.group, *shares, each.movement, name)
     parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
     parts += [PrintableText(note, "yellow") for note in found.senses.notes]
-    return Group(*parts, PrintableText(f"Took {duration(result.seconds)}."))
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
+    return parts
+
+
+def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableType]:
+    before, after = _sides(config)
+    table = Table()
+    table.add_column("word")
+    for name in (PrintableText(before), PrintableText(after), "APD", "by chance", "q", "controls"):
+        table.add_column(name, justify="right")
+    for each in found.words[: config.top]:
+        word = each.change
+        counts = (f"{word.before:,}", f"{word.after:,}")
+        measures = (f"{word.apd:.3f}", f"{word.apd_by_chance:.3f}", f"{each.q_value:.3f}")
+        controls = f"{each.controls_below} of {each.controls}"
+        table.add_row(PrintableText(word.word), *counts, *measures, controls)
+    found_words = f"{len(found.significant):,} of {len(found):,} words"
+    title = f"{found_words} differ by more than chance (q < 0.05): {before} against {after}"
+    parts: list[RenderableType] = [titled(title, table)]
+    parts.append(
+        PrintableText("controls: of words as frequent on both sides, how many changed less.")
+    )
+    parts += [PrintableText(note, "yellow") for note in found.notes]
+    if config.out is not None:
+        parts.append(on_one_line(f"All words: {config.out}"))
+    return parts
 
 
 def _verdict(found: "WordChange") -> RenderableType:
     """The figures, and what they can and cannot say."""
+    from polyseme.meanings.report.change_page import caveat, verdict
+
     facts = Table.grid(padding=(0, 2))
     for name, value in found.change.facts():
         facts.add_row(name, PrintableText(value))
-    p = found.change.p_value
-    said = (
-        f"The sides differ by more than chance explains (p = {p:.3f})."
-        if p < 0.05
-        else f"Chance alone explains such a difference (p = {p:.3f})."
-    )
-    caveat = (
-        "Sides may differ in topic and genre as well: read the lines behind a group."
-        if found.change.unit == "documents"
-        else "Uses were shuffled, not documents, so an author's style may pass for change."
-    )
-    return Group(facts, PrintableText(said, "bold"), PrintableText(caveat))
+    return Group(facts, PrintableText(verdict(found), "bold"), PrintableText(caveat(found)))

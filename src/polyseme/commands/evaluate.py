@@ -17,6 +17,7 @@ Examples:
   polyseme evaluate tasks/ner data/other-newspaper.conll
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,16 @@ class EvaluateConfig(Settings):
     """Order of the n-gram model; 0 leaves it out."""
     memory: str = "2GB"
     """Memory the n-gram model may use before it goes to disk."""
+    json_: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """What was measured, and how it is shown."""
+
+    found: "Evaluated | EvaluatedTask"
+    as_json: bool
 
 
 @dataclass(frozen=True)
@@ -63,20 +74,21 @@ class Evaluated:
     ngrams: dict[str, NgramResult]
 
 
-def run(config: EvaluateConfig, progress: Progress | None = None) -> "Evaluated | EvaluatedTask":
+def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateResult:
     """Measure; nothing is left on disk."""
     from polyseme.tasks.evaluation import evaluate_task
     from polyseme.tasks.folder import is_task
 
     progress = progress or NullProgress()
     if is_task(config.model):
-        return evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
+        task = evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
+        return EvaluateResult(task, config.json_)
     if config.folder is None:
         raise ConfigError(
             f"{config.model} is a language model: name the corpus whose held-out text it is "
             "measured on. A trained task would need none."
         )
-    return _measure(config, config.folder, progress)
+    return EvaluateResult(_measure(config, config.folder, progress), config.json_)
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
@@ -106,9 +118,37 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     return Evaluated(config, evaluation, ngrams)
 
 
-def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
+def show(result: EvaluateResult) -> RenderableType:
     """The figures as a table."""
-    return _show_model(result) if isinstance(result, Evaluated) else _show_task(result)
+    found = result.found
+    if result.as_json:
+        told = _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
+        return on_one_line(json.dumps(told, ensure_ascii=False))
+    return _show_model(found) if isinstance(found, Evaluated) else _show_task(found)
+
+
+def _model_json(result: Evaluated) -> dict[str, Any]:
+    """Each part with its measure, and the n-gram models beside it."""
+    told: dict[str, Any] = {"model": str(result.config.model), "parts": {}}
+    for name, part in result.evaluation.parts.items():
+        told["parts"][name] = {"predictions": part.count, part.measure: part.value}
+        if beside := result.ngrams.get(name):
+            told["parts"][name] |= {
+                "unigram_perplexity": beside.unigram_perplexity,
+                "ngram_perplexity": beside.perplexity,
+            }
+    return told
+
+
+def _task_json(result: "EvaluatedTask") -> dict[str, Any]:
+    """The measure of each seed, and the tables of the first."""
+    return {
+        "task": str(result.folder),
+        "data": str(result.data),
+        "measure": result.measure,
+        "scores": [each.value(result.measure) for each in result.scores],
+        "tables": result.scores[0].tables(),
+    }
 
 
 def _show_task(result: "EvaluatedTask") -> RenderableType:

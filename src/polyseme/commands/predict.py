@@ -10,9 +10,9 @@ Examples:
 
   polyseme predict tasks/nli "A man sleeps." "Nobody is awake."
 
-  polyseme predict tasks/ner --file letters.txt --out letters.jsonl
+  cat letters.txt | polyseme predict tasks/ner - --json
 
-  polyseme predict tasks/ner "Ada Lovelace lived in London." --json
+  polyseme predict tasks/ner --file letters.txt --out letters.jsonl
 """
 
 import json
@@ -28,9 +28,11 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
 from polyseme.tables import on_one_line
 from polyseme.tasks.example_stats import ExampleStats
+from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.tasks.families.family import Predicted
+    from polyseme.tasks.task import Task
 
 
 class PredictConfig(Settings):
@@ -39,13 +41,14 @@ class PredictConfig(Settings):
     task: Path
     """The folder of the trained task; of several seeds, the best on the development data."""
     inputs: tuple[str, ...] = ()
-    """Texts, each quoted; two for a task on pairs."""
+    """Texts, each quoted; two for a task on pairs. - reads standard input, one example a line, as a
+    file has them."""
     file: Path | None = None
     """A file of texts instead, one a line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
     json_: bool = False
-    """Print a JSON object a line, as they are written to a file, instead of colours."""
+    """Print a JSON object a line instead of colours."""
     model_: Path | None = None
     """Where the model that the task was trained with lies now, if it is not found by itself."""
 
@@ -65,16 +68,16 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
     progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.file):
         raise ConfigError("Give texts, or --file with texts: one of the two.")
+    if config.file is not None and config.json_:
+        raise ConfigError("--file writes JSON lines to --out already. Leave out --json.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
-    if config.file is not None and config.json_:
-        raise ConfigError("With --file, JSON lines go to --out already: leave out --json.")
     from polyseme.tasks.prediction import label_file, write
     from polyseme.tasks.task import Task
 
     task = Task.load(config.task, model=config.model_)
     if config.file is None:
-        found = task.predict(config.inputs)
+        found = _predict(task, config.inputs)
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
                 write(found, config.out)
@@ -85,14 +88,22 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
     return PredictResult([], stats, config.out)
 
 
+def _predict(task: "Task", inputs: tuple[str, ...]) -> "list[Predicted]":
+    """Texts as they were given; a line of standard input is an example."""
+    if STANDARD_INPUT not in inputs:
+        return task.predict(inputs)
+    lines = texts_of(inputs)
+    return list(task.label(example for line in lines for example in task.examples_of_line(line)))
+
+
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
     if result.as_json:
-        found = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
-        return Group(*map(on_one_line, found))
-    lines: list[RenderableType] = [*result.found]
+        lines = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
+        return Group(*map(on_one_line, lines))
+    shown: list[RenderableType] = [*result.found]
     if result.stats is not None:
-        lines += [result.stats.summary(), *result.stats.faults]
+        shown += [result.stats.summary(), *result.stats.faults]
     if result.out is not None:
-        lines.append(f"Labels: {result.out}")
-    return Group(*lines)
+        shown.append(f"Labels: {result.out}")
+    return Group(*shown)

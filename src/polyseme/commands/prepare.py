@@ -1,11 +1,14 @@
 """Turn texts into a corpus: sentences, words and a vocabulary.
 
-Reads plain text, JSONL, CSV, TSV, Parquet, CoNLL-U, vertical text (.vrt) and TEI/XML, also
-packed as .gz, .bz2, .xz or .zst; writes one folder that everything else starts from.
+Reads plain text, HTML, PDF, DOCX, EPUB, JSONL, CSV, TSV, Parquet, CoNLL-U, vertical text (.vrt)
+and TEI/XML, also packed as .gz, .bz2, .xz or .zst, all in one folder if need be; writes one folder
+that everything else starts from.
 
 Examples:
 
   polyseme prepare novels/ --language en --out corpus/novels
+
+  polyseme prepare books/ --language en --name-pattern '{year}_{author}_{title}' --out corpus/books
 
   polyseme prepare 'news-*.jsonl.gz' --language de --meta date --out corpus/news
 
@@ -13,7 +16,7 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
@@ -22,7 +25,7 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings, to_toml
+from polyseme.config import Settings, build, to_toml
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
@@ -38,12 +41,14 @@ from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
+from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.pieces import ShardPieces
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import ReadStats, list_reasons
 from polyseme.text.sampling import look_into
+from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import FoundSources, find_sources
 from polyseme.text.word_counts import count_words
@@ -60,6 +65,12 @@ class PrepareConfig(Settings):
     """What the corpus is."""
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Where the work is done."""
+    name_pattern: str | None = None
+    """Metadata in the files' names, for example {year}_{author}_{title}; each becomes a column."""
+    metadata: Path | None = None
+    """Metadata from a CSV or TSV table with a column "file"; the others become columns."""
+    user_dictionary: Path | None = None
+    """Words for jieba, one a line, alone or with a frequency: a file of its own format."""
     replace: bool = False
     """Make the corpus again if the folder holds one made with other settings."""
 
@@ -90,8 +101,13 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     began = time.monotonic()
     if not config.inputs:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
-    found, notices = look_into(find_sources(config.inputs, config.corpus), config.corpus)
-    _log_sources(found, notices, progress)
+    outside = _outside(config)
+    config = _resolved(config, outside)
+    found = find_sources(config.inputs, config.corpus)
+    found, notices = look_into(_without_own_files(found, config), config.corpus)
+    sources, missing = outside.add_to(found.sources)
+    found = replace(found, sources=sources)
+    _log_sources(found, [*notices, *missing], progress)
     shards = plan_shards(found.sources, config.corpus)
     with disk_faults_explained(config.out):
         make_output(config.out)
@@ -103,7 +119,37 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
             _finish(config, found, receipts, progress)
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
-    return PrepareResult(corpus, time.monotonic() - began, shards_found, advise(corpus))
+    advice = [*advise(corpus), *missing]
+    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
+
+
+def _outside(config: PrepareConfig) -> FileMetadata:
+    """What is known of the files from their names and from a table."""
+    return FileMetadata(
+        NamePattern.parse(config.name_pattern) if config.name_pattern else None,
+        MetadataTable.read(config.metadata, config.corpus.encoding) if config.metadata else None,
+    )
+
+
+def _without_own_files(found: FoundSources, config: PrepareConfig) -> FoundSources:
+    """The table and the dictionary may lie beside the texts, and are none."""
+    own = {path.resolve() for path in (config.metadata, config.user_dictionary) if path}
+    is_own = {source.name: source.path.resolve() in own for source in found.sources}
+    texts = [source for source in found.sources if not is_own[source.name]]
+    if not texts:
+        raise InputError(f"No text was found in: {', '.join(config.inputs)}.")
+    said = [(name, "read as metadata or dictionary") for name in is_own if is_own[name]]
+    return FoundSources(texts, [*found.passed_over, *said])
+
+
+def _resolved(config: PrepareConfig, outside: FileMetadata) -> PrepareConfig:
+    """What stands in other files becomes part of the corpus's settings."""
+    corpus = config.corpus.model_dump()
+    corpus["meta"] = tuple(dict.fromkeys((*config.corpus.meta, *outside.columns)))
+    if config.user_dictionary:
+        corpus["user_words"] += read_user_words(config.user_dictionary)
+    resolved = build(CorpusConfig, corpus)
+    return config.model_copy(update={"corpus": resolved})
 
 
 def show(result: PrepareResult) -> RenderableType:

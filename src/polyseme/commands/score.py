@@ -9,7 +9,7 @@ Examples:
 
   polyseme score models/zh 今天是周日 今天周日是
 
-  polyseme score models/en "She plays the piano." --json
+  cat sentences.txt | polyseme score models/en - --json
 """
 
 import json
@@ -24,6 +24,7 @@ from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
+from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
     from polyseme.pretraining.scores import Score
@@ -35,7 +36,8 @@ class ScoreConfig(Settings):
     model: Path
     """The model folder."""
     inputs: tuple[str, ...]
-    """Sentences, each quoted; a text of several is scored sentence by sentence."""
+    """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
+    standard input, one a line."""
     json_: bool = False
     """Print a JSON object a line, in the order given, instead of tables."""
 
@@ -53,7 +55,7 @@ def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     from polyseme.pretraining.scores import score_texts
 
     del progress
-    return ScoreResult(score_texts(config.model, config.inputs), config.json_)
+    return ScoreResult(score_texts(config.model, texts_of(config.inputs)), config.json_)
 
 
 def show(result: ScoreResult) -> RenderableType:

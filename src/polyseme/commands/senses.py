@@ -8,14 +8,20 @@ Examples:
 
   polyseme senses play --in corpus/en --model models/en-mini
 
+  polyseme senses play --in corpus/en --model models/en-mini --report play.html
+
   polyseme senses 打 --in corpus/zh --model models/zh-mini --groups 4
 
   polyseme senses bank --in corpus/en --model models/en-mini --out bank.csv
+
+  polyseme senses bank --in corpus/en --index index/en
+
+  polyseme senses bank --in corpus/en --model models/en-mini --edits bank.jsonl --out bank.conllu
 """
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +32,7 @@ from rich.table import Table
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line, titled
@@ -42,20 +48,19 @@ class SensesConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
-    finer: int = Field(0, ge=0, le=8)
-    """Steps towards more groups."""
-    coarser: int = Field(0, ge=0, le=8)
-    """Steps towards fewer groups."""
-    groups: int | None = Field(None, ge=1, le=100)
-    """Exactly so many groups."""
+    grouping: GroupingConfig
+    """How to group."""
+    edits: Path | None = None
+    """Do the edits of this file again: what `polyseme edit` or the explorer wrote."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
-    seed: int = 1
-    """Of the sample that is taken of very many uses, and of the grouping."""
     out: Path | None = None
-    """Write every use with its group into this file: .csv, .tsv or .xlsx."""
+    """Write every use with its group into this file: .csv, .tsv or .xlsx for a table; .conllu for
+    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv as DURel
+    reads them; .vec for a vector of each group, as word2vec wrote them."""
+    report: Path | None = None
+    """Write a page to keep and to pass on: one .html file with the groups, their lines and a map of
+    the uses, which needs no network."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -71,32 +76,99 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.embedding.loading import load_for_corpus
-    from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.named_groups import find_senses
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sense_files import check_senses_format, write_senses
+
+    began = time.monotonic()
+    if config.out is not None:
+        check_senses_format(config.out)
+    if config.report is not None:
+        check_report(config.report)
+    senses = group_by_meaning(config.find, config.grouping, progress)
+    if config.edits is not None:
+        senses = senses.edited(config.edits)
+    if config.out is not None:
+        write_senses(senses, config.out)
+    if config.report is not None:
+        _write_report(senses, config)
+    return SensesResult(senses, config, time.monotonic() - began)
+
+
+def check_report(path: Path) -> None:
+    """Refuse a page that no browser would know for one."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"A report is a page: {path.name!r} does not end in .html.")
+
+
+def _write_report(senses: "Senses", config: SensesConfig) -> None:
+    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.report.senses_page import senses_page
+
+    assert config.report is not None
+    grouping = config.grouping
+    edits = [("edits", config.edits)] if config.edits is not None else []
+    made = how_it_was_made("senses", config.find, grouping.model)
+    settings = [*made, *edits, *_given(grouping)]
+    language = language_of(config.find)
+    write_page(config.report, senses_page(senses, settings, language=language, seed=grouping.seed))
+
+
+def _given(grouping: GroupingConfig) -> list[tuple[str, object]]:
+    """Settings of the grouping that are not as they are by default, and the seed."""
+    fields = GroupingConfig.model_fields
+    values = grouping.model_dump(exclude={"model"})
+    given = {name: value for name, value in values.items() if value != fields[name].default}
+    return [*(given | {"seed": grouping.seed}).items()]
+
+
+def language_of(find: FindConfig) -> str:
+    """The code of the corpus's language, by which a browser chooses its fonts."""
     from polyseme.text.corpus import Corpus
 
-    progress = progress or NullProgress()
-    began = time.monotonic()
-    if config.groups is not None and (config.finer or config.coarser):
-        raise ConfigError("Give --groups, or --finer and --coarser, not both.")
-    if config.out is not None:
-        check_format(config.out)
-    corpus = Corpus.open(config.find.in_)
-    uses = find_uses(corpus, config.find.query, where=config.find.where)
-    senses = find_senses(
-        uses,
-        UseDescriber(load_for_corpus(config.model, corpus)),
-        finer=config.finer - config.coarser,
-        num_groups=config.groups,
-        seed=config.seed,
-        progress=progress,
+    return Corpus.open(find.in_).config.language
+
+
+def how_it_was_made(command: str, find: FindConfig, model: str) -> "list[tuple[str, object]]":
+    """What a reader needs to make a page again: what was looked for, where, and by which model."""
+    from polyseme import __version__
+    from polyseme.text.corpus import Corpus
+
+    stats = Corpus.open(find.in_).read_stats
+    size = f"{stats['words']:,} words in {stats['documents']:,} documents"
+    where = [("only where", ", ".join(find.where))] if find.where else []
+    return [
+        ("command", f"polyseme {command}, version {__version__}"),
+        ("looked for", find.query),
+        *where,
+        ("corpus", f"{find.in_.name}: {size}"),
+        ("model", model),
+    ]
+
+
+def group_by_meaning(
+    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+) -> "Senses":
+    """The uses of a word in a corpus, in groups."""
+    from polyseme.meanings.named_groups import find_senses
+    from polyseme.meanings.sources import find_described
+    from polyseme.text.corpus import Corpus
+
+    source = find_described(
+        Corpus.open(find.in_),
+        find.query,
+        where=find.where,
+        model=grouping.model,
+        layer=grouping.layer,
+        index=grouping.index,
     )
-    if config.out is not None:
-        write_uses(senses.table(), config.out)
-    return SensesResult(senses, config, time.monotonic() - began)
+    senses = find_senses(
+        source.uses,
+        source.describer,
+        finer=grouping.finer - grouping.coarser,
+        num_groups=grouping.groups,
+        seed=grouping.seed,
+        progress=progress or NullProgress(),
+    )
+    return replace(senses, source_notes=source.notes)
 
 
 def show(result: SensesResult) -> RenderableType:
@@ -104,20 +176,28 @@ def show(result: SensesResult) -> RenderableType:
     senses, config = result.senses, result.config
     if config.json_:
         return on_one_line(json.dumps(senses.to_json(), ensure_ascii=False))
+    parts: list[RenderableType] = [groups_table(senses)]
+    for group in senses.groups if config.lines else ():
+        lines = senses.grouping.most_typical(group.number - 1, config.lines)
+        parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
+    parts += [PrintableText(note, "yellow") for note in senses.notes]
+    if config.out is not None:
+        parts.append(on_one_line(f"All uses with their groups: {config.out}"))
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
+    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
+    return Group(*parts)
+
+
+def groups_table(senses: "Senses") -> RenderableType:
+    """A row for each group: its figures and its name."""
     table = Table()
     for name in ("", "uses", "share", "stability"):
         table.add_column(name, justify="right")
     table.add_column("substitutes | collocates", overflow="fold")
     for group in senses.groups:
-        figures = (str(group.number), f"{group.size:,}", f"{group.share:.0%}")
-        table.add_row(*figures, f"{group.stability:.2f}", PrintableText(group.name))
+        stability = "" if group.stability is None else f"{group.stability:.2f}"
+        figures = (PrintableText(group.id), f"{group.size:,}", f"{group.share:.0%}", stability)
+        table.add_row(*figures, PrintableText(group.name))
     title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
-    parts: list[RenderableType] = [titled(title, table)]
-    for group in senses.groups if config.lines else ():
-        lines = senses.grouping.most_typical(group.number - 1, config.lines)
-        parts += [on_one_line(f"Group {group.number}"), UseLines(senses.uses.select(lines))]
-    parts += [PrintableText(note, "yellow") for note in senses.notes]
-    if config.out is not None:
-        parts.append(on_one_line(f"All uses with their groups: {config.out}"))
-    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
-    return Group(*parts)
+    return titled(title, table)

@@ -22,6 +22,7 @@ from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
+from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
     from polyseme.meanings.substitutes import Substitutes
@@ -33,7 +34,8 @@ class SubstitutesConfig(Settings):
     arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
-    """Sentences, each quoted, one word of each between asterisks."""
+    """Sentences, each quoted, one word of each between asterisks; - reads them from standard input,
+    one a line."""
     model: str
     """The model folder."""
     word: str = ""
@@ -60,7 +62,7 @@ def run(config: SubstitutesConfig, progress: Progress | None = None) -> Substitu
 
     del progress
     embedder = load_embedder(config.model)
-    uses = [read_marked(embedder, text, config.word) for text in config.inputs]
+    uses = [read_marked(embedder, text, config.word) for text in texts_of(config.inputs)]
     found = [find_substitutes(embedder, use, config.number) for use in uses]
     return SubstitutesResult(found, config.json_)
 

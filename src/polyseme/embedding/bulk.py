@@ -91,7 +91,7 @@ class EmbedPart:
     def __call__(self, part: CorpusPart, folder: Path, report: Report) -> dict[str, Any]:
         """Write `vectors/NAME.parquet`, or .hdf5; `report` is called for each sentence read."""
         self._check_same_everywhere()
-        embedder = _held_embedder(self.model, self.config, self.fingerprint)
+        embedder = held_embedder(self.model, self.config, self.fingerprint)
         pca = Pca.load(self.pca) if self.pca else None
         counts = dict.fromkeys(COUNTS, 0)
         with self._writer(embedder, folder / VECTORS / part.name, pca) as writer:
@@ -104,19 +104,8 @@ class EmbedPart:
 
     def _check_same_everywhere(self) -> None:
         """Refuse to embed where another file would come out than at the start of the run."""
-        changed = differences(self.environment, environment_of(self.model, self.config))
-        if changed:
-            raise ExecutorError(
-                f"A worker on {platform.node()} would give vectors with other last bits than the "
-                f"process that started the run: {changed}. Use nodes with equal processors and "
-                "versions; build the kernel on all (python -m polyseme.encoders.kernels.build), "
-                "with one compiler, or on none."
-            )
-        if _fingerprint(self.model, self.config, self.pca) != self.fingerprint:
-            raise ExecutorError(
-                f"A worker on {platform.node()} has another model or another code of Polyseme than "
-                "the process that started the run. Give all nodes the same ones."
-            )
+        check_same_bits(self.environment, environment_of(self.model, self.config))
+        check_same_code(self.fingerprint, _fingerprint(self.model, self.config, self.pca))
 
     def _embedded(
         self, embedder: WordEmbedder, part: CorpusPart, counts: dict[str, int], report: Report
@@ -153,6 +142,26 @@ class EmbedPart:
         )
 
 
+def check_same_bits(started: Environment, here: Environment) -> None:
+    """Refuse a worker whose vectors would have other last bits than those of the first process."""
+    if changed := differences(started, here):
+        raise ExecutorError(
+            f"A worker on {platform.node()} would give vectors with other last bits than the "
+            f"process that started the run: {changed}. Use nodes with equal processors and "
+            "versions; build the kernel on all (python -m polyseme.encoders.kernels.build), "
+            "with one compiler, or on none."
+        )
+
+
+def check_same_code(started: str, here: str) -> None:
+    """Refuse a worker with another fingerprint of model and code than the first process."""
+    if started != here:
+        raise ExecutorError(
+            f"A worker on {platform.node()} has another model or another code of Polyseme than "
+            "the process that started the run. Give all nodes the same ones."
+        )
+
+
 def fit_once(model: Path, config: VectorsConfig, corpus: Corpus, out: Path) -> Path | None:
     """Fit a PCA, if fewer dimensions are wanted; once for a folder of vectors."""
     if config.pca is None:
@@ -160,7 +169,7 @@ def fit_once(model: Path, config: VectorsConfig, corpus: Corpus, out: Path) -> P
     name = absolute(model)
     made_from = f"{_fingerprint(name, config, None)} {sha256_of(corpus.folder / MANIFEST)}"
     if Pca.load(out, made_from) is None:
-        embedder = _held_embedder(name, config, made_from)
+        embedder = held_embedder(name, config, made_from)
         words = (sentence.words for sentence in _sample(corpus))
         found = embedder.stream(words, layers=config.chosen_layers)
         fit_pca(found, config.pca).save(out, made_from)
@@ -179,7 +188,7 @@ def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:
 
 
 @lru_cache(maxsize=1)
-def _held_embedder(model: str, config: VectorsConfig, key: str) -> WordEmbedder:
+def held_embedder(model: str, config: VectorsConfig, key: str) -> WordEmbedder:
     """The model, held by a worker from part to part; another `key` is another model."""
     del key
     return load_embedder(
@@ -202,16 +211,16 @@ def _fingerprint(model: str, config: VectorsConfig, pca: Path | None) -> str:
         fingerprint_of(model, config.pooling),
         pca and sha256_of(pca / PCA_FILE),
         environment_of(model, config),
-        _code(),
+        code_hashes("data", "embedding", "encoders"),
     ]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
-@lru_cache(maxsize=1)
-def _code() -> list[str]:
-    """Hashes of the rooms that decide a vector. What is compiled is part of the environment."""
+@lru_cache(maxsize=2)
+def code_hashes(*names: str) -> list[str]:
+    """Hashes of the rooms that decide a result. What is compiled is part of the environment."""
     package = Path(__file__).parent.parent
-    rooms = [package / room for room in ("data", "embedding", "encoders")]
+    rooms = [package / room for room in names]
     assert all(room.is_dir() for room in rooms), "a room was renamed"
     sources = sorted(path for room in rooms for path in room.rglob("*.py"))
     return [f"{path.name} {sha256_of(path)}" for path in sources]

@@ -9,9 +9,9 @@ before, or on padding. No state is kept but layer 0 of words met lately, which c
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from os import PathLike
-from pathlib import Path
 
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
@@ -20,6 +20,7 @@ from polyseme.embedding.input_sentences import check_words
 from polyseme.embedding.output import LayerChoice, Truncation, Vectors
 from polyseme.embedding.sentence_encoder import SentenceEncoder
 from polyseme.embedding.settings import Layers, Precision
+from polyseme.embedding.static_vectors import StaticVectors
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, describe
 from polyseme.encoders.lstm import LstmConfig
@@ -27,6 +28,7 @@ from polyseme.errors import ConfigError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import model_folder
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
@@ -67,13 +69,14 @@ class Embedder(WordEmbedder):
         precision: Precision = "float32",
         threads: int | None = None,
     ) -> "Embedder":
-        """The embedder of the model in a folder."""
+        """The embedder of the model in a folder, or of an installed one."""
+        folder = model_folder(folder)
         return cls(
-            Model.load(Path(folder)),
+            Model.load(folder),
             device=device,
             precision=precision,
             threads=threads,
-            fingerprint=sha256_of(Path(folder) / MANIFEST),
+            fingerprint=sha256_of(folder / MANIFEST),
         )
 
     @property
@@ -139,6 +142,12 @@ class Embedder(WordEmbedder):
         return self._stream(
             checked, LayerChoice(layers, self.num_layers), batch_invariant=batch_invariant
         )
+
+    @cached_property
+    def wv(self) -> StaticVectors:
+        """The words' vectors without context, in the manner of gensim: `embedder.wv["bank"]`."""
+        contextualizer = self.model.config.encoder.contextualizer
+        return StaticVectors(self.model, self._encode.static, contextualizer.dim)
 
     @property
     def reads_around(self) -> bool:

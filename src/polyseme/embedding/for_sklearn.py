@@ -8,6 +8,7 @@ import numpy as np
 
 from polyseme.embedding.loading import load_embedder
 from polyseme.embedding.output import LayerChoice, Vectors
+from polyseme.embedding.sentence_vectors import mean_vectors
 from polyseme.embedding.settings import Layers, Precision
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import InputError, MissingExtraError
@@ -54,15 +55,7 @@ class TextVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """(number of texts, D); with all layers, they stand one after the other. No word: zeros."""
         if isinstance(texts, str):
             raise InputError("One row is made for each text: give a list of texts, not a text.")
-        texts = list(texts)
-        embedder = self._load()
-        rows = np.zeros((len(texts), self._dim(embedder)))
-        counts = np.zeros((len(texts), 1))
-        for sentence in embedder.embed(iter(texts), layers=self.layers):
-            rows[sentence.index] += sentence.vectors.sum(axis=-2, dtype=np.float64).ravel()
-            counts[sentence.index] += len(sentence.words)
-        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
-        return means
+        return mean_vectors(self._load(), list(texts), self.layers)
 
     def get_feature_names_out(self, names: Any = None) -> Any:  # noqa: ARG002
         """Names for the columns, for tools that want some."""

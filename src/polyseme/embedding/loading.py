@@ -1,5 +1,6 @@
 """The embedder of a model's name, whoever's model it is: the one place that decides it.
 
+en-mini             a model that was installed by pip
 models/en-mini      a model folder of ours
 hf:models/bert      a model folder of Hugging Face
 hf:OWNER/MODEL      a model in Hugging Face's own cache
@@ -22,6 +23,7 @@ from polyseme.errors import ConfigError, ModelError
 from polyseme.model import ARTIFACT, preparation_of
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import HF_PREFIX, MANIFEST, check_holds, holds, read_manifest
+from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
@@ -93,7 +95,7 @@ def fingerprint_of(name: Name, pooling: Pooling = "mean") -> str:
     """That of the model's embedder, without loading it."""
     if (hf := hf_name(name)) is not None:
         return HfFolder.open(find_folder(hf)).fingerprint(pooling)
-    folder = Path(name)
+    folder = model_folder(name)
     check_holds(folder, "model", "polyseme pretrain CORPUS", ModelError)
     return sha256_of(folder / MANIFEST)
 
@@ -102,7 +104,7 @@ def model_files(name: Name) -> list[Path]:
     """The files that make up a model, all in one folder."""
     if (hf := hf_name(name)) is not None:
         return HfFolder.open(find_folder(hf)).files
-    folder = Path(name)
+    folder = model_folder(name)
     return [folder / file for file in (*read_manifest(folder, ARTIFACT)["files"], MANIFEST)]
 
 
@@ -118,7 +120,7 @@ def absolute(name: Name) -> str:
     """The name from wherever it is read: workers may start in another folder."""
     hf = hf_name(name)
     if hf is None:
-        return str(Path(name).resolve())
+        return str(model_folder(name).resolve())
     return f"{HF_PREFIX}{find_folder(hf).resolve()}"
 
 
@@ -130,7 +132,7 @@ def preparation_from(name: Name) -> Preparation:
             f"{text} does not say how text is split into words: its tokenizer finds parts of them. "
             "Name a language, or the folder of a model or a corpus: tokenizer_from = 'en'."
         )
-    folder = Path(text)
+    folder = model_folder(text)
     if not (folder.exists() or "/" in text or "\\" in text):
         return Preparation.of(build(CorpusConfig, {"language": text}))
     if holds(folder, "corpus"):

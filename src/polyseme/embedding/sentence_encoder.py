@@ -91,6 +91,17 @@ class SentenceEncoder:
         _check_finite([states, static])
         return states, [static[rows] for rows in each]
 
+    @torch.no_grad()
+    def static(self, words: Sequence[str]) -> Vectors:
+        """(N, D): layer 0 of words by themselves, once."""
+        encoded = encode_words([words])
+        kind = self.device.partition(":")[0]
+        with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
+            table = self._words(encoded.dictionary.to_pylist()).float().cpu().numpy()
+        found: Vectors = table[encoded.indices.to_numpy() + FIRST_ROW]
+        _check_finite([found])
+        return found
+
     def _write(
         self, part: ChunkBatch, table: Tensor, choice: LayerChoice, found: list[Vectors]
     ) -> None:

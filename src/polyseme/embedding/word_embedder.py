@@ -14,8 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from functools import cached_property
 from typing import Any, Protocol, overload
 
+import numpy as np
+
 from polyseme.embedding.input_sentences import InputSentence, read_sentences, refuse_flat
 from polyseme.embedding.output import EmbeddedSentence, LayerChoice, Truncation, Vectors
+from polyseme.embedding.sentence_vectors import cosines, mean_vectors
 from polyseme.embedding.settings import Layers
 from polyseme.encoders.environment import Environment
 from polyseme.errors import InputError
@@ -129,6 +132,33 @@ class WordEmbedder(Protocol):
         if isinstance(texts, Sized):
             return list(self._embed(refuse_flat(given), layers, batch_invariant=batch_invariant))
         return self._embed(given, layers, batch_invariant=batch_invariant)
+
+    def encode(self, sentences: str | Sequence[Any], *, layers: Layers = "average") -> Vectors:
+        """One vector for each text, or list of words: the mean over its words. (N, D)
+
+        (D,) for a single text. Zeros for a text without a word.
+        """
+        given = [sentences] if isinstance(sentences, str) else list(sentences)
+        found = mean_vectors(self, given, layers)
+        return found[0] if isinstance(sentences, str) else found
+
+    def similarity(
+        self,
+        one: str | Sequence[Any] | Vectors,
+        other: str | Sequence[Any] | Vectors,
+        *,
+        layers: Layers = "average",
+    ) -> Any:
+        """The cosine of two texts, a number; or of each of some with each of others, (N, M).
+
+        Texts, or what `encode` made of them.
+        """
+        sides = [
+            side if isinstance(side, np.ndarray) else self.encode(side, layers=layers)
+            for side in (one, other)
+        ]
+        found = cosines(np.atleast_2d(sides[0]), np.atleast_2d(sides[1]))
+        return float(found[0, 0]) if sides[0].ndim == sides[1].ndim == 1 else found
 
     def _read(self, texts: Iterable[Any]) -> Iterator[InputSentence]:
         return read_sentences(texts, self._preprocess)

@@ -8,6 +8,7 @@ arrays lie where. Only after checking that table (`contents.py`) are the numbers
 that crashes, hangs, or tells nonsense is a refused file. There is no other way in, and no switch.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -15,14 +16,15 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import MissingExtraError, ModelError
 from polyseme.legacy import sandbox
-from polyseme.legacy.archives import extract_member, read_member
 from polyseme.legacy.contents import Floats, RefusedError, check_specs, fetch, specs_from_json
 from polyseme.legacy.hdf5 import write_hdf5
+from polyseme.storage import archives
 
 __all__ = ["extract_member", "read_hdf5", "read_member", "read_state_dict", "write_hdf5"]
 
@@ -33,6 +35,33 @@ _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from polyseme.legacy.child import main; main(sys.argv[2:])"
 )
+
+
+def read_member(archive: Path, name: str, *, limit: int) -> bytes:
+    """The bytes of one member of a zip, at most `limit`."""
+    with _refusal_explained(archive), archives.Archive(archive) as opened:
+        return opened.read(name, limit=limit)
+
+
+def extract_member(archive: Path, name: str, to: Path, *, limit: int) -> None:
+    """The same into the file `to`: whole or not at all."""
+    with _refusal_explained(archive):
+        archives.extract_member(archive, name, to, limit=limit)
+
+
+@contextlib.contextmanager
+def _refusal_explained(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ModelError(f"There is no archive {archive}.") from error
+    except archives.MissingMemberError as error:
+        raise ModelError(f"In {archive}: {error}.") from error
+    except archives.ArchiveError as error:
+        raise ModelError(
+            f"{archive} was refused: {error}. Copy it again from where it was published, or "
+            "unpack it yourself and name the files in it."
+        ) from error
 
 
 def read_hdf5(path: Path) -> dict[str, Floats]:

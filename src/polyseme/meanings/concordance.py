@@ -7,7 +7,6 @@ Widths are those of a terminal, where a Chinese character takes two cells. What 
 at the far end, and marked. Nothing here reads a text before it is shown.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,12 @@ class Line(NamedTuple):
 
 
 def sort_uses(uses: Uses, by: str) -> Uses:
-    """Sorted by what stands `left` or `right`, or by a column; equal ones as in the corpus.
+    """Sorted by what stands `left` or `right`, or by a column; equal ones as in the corpus."""
+    return uses.select(sort_order(uses, by))
+
+
+def sort_order(uses: Uses, by: str) -> list[int]:
+    """The numbers of the uses as `sort_uses` puts them.
 
     Left: by the word before the use, then by the one before that, and so on, as concordancers do.
     """
@@ -39,13 +43,13 @@ def sort_uses(uses: Uses, by: str) -> Uses:
         spans, sentences = uses.spans.tolist(), uses.sentences()
         side = _before if by == "left" else _after
         keys = [side(words, *span) for words, span in zip(sentences, spans, strict=True)]
-        return _ordered(uses, keys.__getitem__)
+        return sorted(range(len(uses)), key=keys.__getitem__)
     if by not in uses.columns:
         raise ConfigError(
             f"Cannot sort by {by!r}. Expected: left, right, or a column: {', '.join(uses.columns)}."
         )
     values = [sort_key(value) for value in uses.metadata(by)]
-    return _ordered(uses, values.__getitem__)
+    return sorted(range(len(uses)), key=values.__getitem__)
 
 
 def _before(words: list[str], begin: int, _end: int) -> list[str]:
@@ -54,10 +58,6 @@ def _before(words: list[str], begin: int, _end: int) -> list[str]:
 
 def _after(words: list[str], _begin: int, end: int) -> list[str]:
     return [word.casefold() for word in words[end:]]
-
-
-def _ordered(uses: Uses, key: Callable[[int], Any]) -> Uses:
-    return uses.select(sorted(range(len(uses)), key=key))
 
 
 def sort_key(value: str | None) -> tuple[int, Any]:
@@ -78,7 +78,7 @@ def sample_uses(uses: Uses, size: int, *, seed: int) -> Uses:
 
 def kwic_lines(uses: Uses, width: int) -> list[Line]:
     """A line for each use, `width` cells wide with a space on either side of the keyword."""
-    parts = [_parts(use) for use in uses]
+    parts = [line_of(use) for use in uses]
     width = max(width, _NARROWEST)
     keyword = min(max((cell_len(part.keyword) for part in parts), default=0), width // 2)
     left = (width - keyword - 2) // 2
@@ -93,7 +93,8 @@ def kwic_lines(uses: Uses, width: int) -> list[Line]:
     ]
 
 
-def _parts(use: Use) -> Line:
+def line_of(use: Use) -> Line:
+    """A use with all of its sentence around it, not yet cut to a width."""
     begin = use.starts[use.begin]
     end = begin + len(use.form)
     left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()

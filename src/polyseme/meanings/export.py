@@ -11,10 +11,10 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.sentence_table import DOCUMENT, Integers
 from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
@@ -32,6 +32,20 @@ _MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
 _MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
 
 
+class ExportTable(Protocol):
+    """What can be written: rows of cells below the names of their columns."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """A value for each column."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+
 @dataclass(frozen=True)
 class UseTable:
     """Uses as rows; `first` has columns that come before all others, a value for each use."""
@@ -44,6 +58,14 @@ class UseTable:
         """These, then ours, then the user's, renamed if they are called like one of the others."""
         ours = [*self.first, *_OURS]
         return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+
+    def select(self, numbers: Integers) -> "UseTable":
+        """These rows, in this order."""
+        chosen = {name: [values[n] for n in numbers] for name, values in self.first.items()}
+        return UseTable(self.uses.select(numbers), chosen)
+
+    def __len__(self) -> int:
+        return len(self.uses)
 
     def rows(self) -> Iterator[list[Cell]]:
         """As they are in the corpus."""
@@ -59,8 +81,8 @@ def _row(use: "Use") -> list[Cell]:
     return [left, use.form, right, use.text, *place, *use.metadata.values()]
 
 
-def to_pandas(table: UseTable) -> "pandas.DataFrame":
-    """A data frame, one row a use."""
+def to_pandas(table: ExportTable) -> "pandas.DataFrame":
+    """A data frame."""
     try:
         import pandas
     except ImportError as error:
@@ -92,15 +114,15 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def write_uses(table: UseTable, path: Path, kind: str | None = None) -> None:
-    """All uses, to a file that is there whole or not at all."""
+def write_uses(table: ExportTable, path: Path, kind: str | None = None) -> None:
+    """All rows, to a file that is there whole or not at all."""
     write = _WRITERS[kind or check_format(path)]
     with disk_faults_explained(path.parent), scratch_for(path) as scratch:
         write(table, scratch)
 
 
-def _write_delimited(delimiter: str, encoding: str) -> Callable[[UseTable, Path], None]:
-    def write(table: UseTable, path: Path) -> None:
+def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Path], None]:
+    def write(table: ExportTable, path: Path) -> None:
         with path.open("w", encoding=encoding, newline="") as file:
             writer = csv.writer(file, delimiter=delimiter)
             writer.writerow(map(guarded, table.columns))
@@ -117,10 +139,10 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
-def _write_xlsx(table: UseTable, path: Path) -> None:
-    if len(table.uses) > _MOST_ROWS:
+def _write_xlsx(table: ExportTable, path: Path) -> None:
+    if len(table) > _MOST_ROWS:
         raise ConfigError(
-            f"{len(table.uses):,} uses are more than the {_MOST_ROWS:,} rows of a spreadsheet. "
+            f"{len(table):,} rows are more than the {_MOST_ROWS:,} rows of a spreadsheet. "
             "Write them to a .csv or .tsv file."
         )
     book = _openpyxl().Workbook(write_only=True)
@@ -138,7 +160,7 @@ def _short(cell: Cell) -> Cell:
     return cell[: _MOST_CHARACTERS - 1] + "…"
 
 
-_WRITERS: dict[str, Callable[[UseTable, Path], None]] = {
+_WRITERS: dict[str, Callable[[ExportTable, Path], None]] = {
     # With a byte-order mark: without one, Excel takes UTF-8 for the encoding of the country.
     ".csv": _write_delimited(",", "utf-8-sig"),
     ".tsv": _write_delimited("\t", "utf-8"),

@@ -13,7 +13,6 @@ of the sentence are about.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,11 +23,12 @@ import torch
 from polyseme.data.special_tokens import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.meanings.use_features import Floats, Ids, UseFeatures
+from polyseme.meanings.uses import Uses
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.objectives.softmaxes import WordSoftmax
 
-Floats = npt.NDArray[np.float32]
-Ids = npt.NDArray[np.int32]
 Span = tuple[int, int]
 """A use: its first word, and the one after its last."""
 
@@ -39,23 +39,6 @@ COMMON_WORDS = 15_000
 _SIF = 1e-3
 """Arora et al. (2017): a word counts a / (a + its share of all words)."""
 _ROWS = 512  # uses whose substitutes are found at once: 30 MB
-
-
-@dataclass(frozen=True, eq=False)
-class UseFeatures:
-    """A row for each use."""
-
-    context: Floats  # (N, D)
-    bag: Floats  # (N, D)
-    substitutes: Ids | None  # (N, K) numbers of words, the best first; None without a head
-
-    def __len__(self) -> int:
-        return len(self.context)
-
-    def select(self, chosen: npt.NDArray[np.int64]) -> "UseFeatures":
-        """Those of some uses."""
-        words = None if self.substitutes is None else self.substitutes[chosen]
-        return UseFeatures(self.context[chosen], self.bag[chosen], words)
 
 
 class UseDescriber:
@@ -70,9 +53,23 @@ class UseDescriber:
         """What the numbers of substitutes stand for; empty without a head."""
         return self._expects.words if self._expects else []
 
+    @property
+    def num_substitutes(self) -> int:
+        """How many words are kept for each use."""
+        return min(NUM_SUBSTITUTES, len(self.words))
+
+    @property
+    def bag_dim(self) -> int:
+        """Dimensions of a bag: of layer 0, of which a model of two stacks gives two copies."""
+        return self.embedder.dim // (2 if self._has_two_stacks else 1)
+
     def is_frequent(self, word: str) -> bool:
         """Whether a word is too frequent to say what a text is about: a thousandth of all words."""
         return self._weights.get(word, 1.0) < 0.5
+
+    def frequent_words(self) -> list[str]:
+        """All words that `is_frequent`."""
+        return [word for word, weight in self._weights.items() if weight < 0.5]
 
     def __call__(
         self,
@@ -89,10 +86,14 @@ class UseDescriber:
             found.append(pair)
             on_use(len(found))
         if not found:
-            none = np.empty((0, self.embedder.dim), np.float32)
-            return self.features(none, none)
+            dims = self.embedder.dim, self.bag_dim
+            return self.features(*(np.empty((0, dim), np.float32) for dim in dims))
         contexts, bags = zip(*found, strict=True)
         return self.features(np.concatenate(contexts), np.concatenate(bags))
+
+    def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
+        """Features of uses; `on_use` is called with how many are done."""
+        return self(uses.sentences(), uses.spans, on_use)
 
     def features(self, context: Floats, bag: Floats) -> UseFeatures:
         """With the substitutes that follow from the context."""
@@ -131,9 +132,14 @@ class UseDescriber:
     ) -> tuple[Floats, Floats]:
         """Context and bag of each use in a sentence whose vectors (L, T, D) are known."""
         static = layers[0]
-        if isinstance(self.embedder, Embedder) and self.embedder.model.config.encoder.is_separate:
+        if self._has_two_stacks:
             static = static[:, : static.shape[1] // 2]  # both halves of layer 0 are the same
         return self._context(layers, uses), self._bag(static, words, uses)
+
+    @property
+    def _has_two_stacks(self) -> bool:
+        embedder = self.embedder
+        return isinstance(embedder, Embedder) and embedder.model.config.encoder.is_separate
 
     def _context(self, layers: Floats, uses: Sequence[Span]) -> Floats:
         if self._expects:
@@ -214,10 +220,16 @@ class Expectation:
         ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
         halves = torch.from_numpy(states).chunk(2 if self._is_both else 1, dim=1)
         table = self._model.network.word_embeddings
-        found = [objective.softmax.logits(half, ids, table=table) for half in halves]
+        softmax = objective.softmax
         if not self._is_both:
-            return found[0]
-        return found[0] + found[1] - self._log_frequencies[:num_words]
+            return softmax.logits(halves[0], ids, table=table)
+        if isinstance(softmax, WordSoftmax):
+            # x W + b and y W + b, added, are twice what their mean gives: one product, not two.
+            both = 2 * softmax.logits((halves[0] + halves[1]) / 2, ids, table=table)
+        else:
+            both, right = (softmax.logits(half, ids, table=table) for half in halves)
+            both = both + right
+        return both - self._log_frequencies[:num_words]
 
     @cached_property
     def _log_frequencies(self) -> torch.Tensor:

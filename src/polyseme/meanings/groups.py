@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyseme.devices import one_thread
 from polyseme.errors import InputError
-from polyseme.meanings.features import Floats, UseFeatures
-
-Labels = npt.NDArray[np.int64]
+from polyseme.meanings.louvain import louvain_communities, modularity
+from polyseme.meanings.use_features import Floats, Ids, Labels, UseFeatures
 
 MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""
@@ -30,6 +30,8 @@ STEP = 2.0
 """What one step finer multiplies the resolution by, and one step coarser divides it by."""
 _NEIGHBOURS = 30
 _SVD_DIM = 50
+_POWER_ITERATIONS = 4
+_STARTS = 3  # groupings of a graph, of which the best is taken
 _REPEATS, _PART = 4, 0.8
 """How often part of the uses are grouped again, to see which groups return."""
 _MOST_STEPS = 12  # in the search for a number of groups
@@ -78,13 +80,17 @@ def group_uses(
         )
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:
         raise InputError(f"{len(features)} uses cannot make {num_groups} groups.")
+    with one_thread():  # or the number of processors would decide last bits, and by them groups
+        return _group(features, RESOLUTION * STEP**finer, num_groups, seed)
+
+
+def _group(features: UseFeatures, resolution: float, num_groups: int | None, seed: int) -> Grouping:
     vectors = join_views(features, seed=seed)
     random = np.random.default_rng(seed)
-    chosen = np.sort(random.permutation(len(vectors))[:MAX_GRAPH])
+    chosen = _sample(len(vectors), random)
     graph = vectors[chosen]
-    resolution = RESOLUTION * STEP**finer
     if num_groups is None:
-        found = communities(graph, resolution, seed)
+        found = communities(graph, resolution, seed, starts=_STARTS)
     else:
         found, resolution = _so_many(graph, num_groups, seed)
     is_fixed = num_groups is not None
@@ -115,34 +121,55 @@ def unit_length(vectors: Floats) -> Floats:
     return found
 
 
-def _substitute_view(substitutes: npt.NDArray[np.int32], seed: int) -> Floats:
-    """Which words could stand here: TF-IDF over uses, in few dimensions (latent semantics)."""
+def _sample(number: int, random: np.random.Generator) -> Labels:
+    """Which uses are in the graph, in order: the first thing that a seed decides."""
+    return np.sort(random.permutation(number)[:MAX_GRAPH])
+
+
+def _substitute_view(substitutes: Ids, seed: int) -> Floats:
+    """Which words could stand here: TF-IDF over uses, in few dimensions (latent semantics).
+
+    Fitted on the uses of the graph, which takes most of the time and gains nothing from more.
+    """
     from scipy.sparse import csr_matrix
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfTransformer
 
     rows, k = substitutes.shape
     words, columns = np.unique(substitutes, return_inverse=True)
     if len(words) == k:  # a small vocabulary: every word is a substitute of every use
         return np.zeros((rows, 1), np.float32)
-    ones = np.ones(rows * k, np.float32)
+    random = np.random.default_rng(seed)
+    chosen = _sample(rows, random)
+    columns = columns.reshape(rows, k)
+    in_uses = np.bincount(columns[chosen].ravel(), minlength=len(words))
+    weights = np.log((1 + len(chosen)) / (1 + in_uses)) + 1
     starts = np.arange(0, rows * k + 1, k)
-    counts = csr_matrix((ones, columns.ravel(), starts), shape=(rows, len(words)))
-    weighted = TfidfTransformer().fit_transform(counts)
-    dim = max(1, min(_SVD_DIM, rows - 1, len(words) - 1))
-    return unit_length(TruncatedSVD(dim, random_state=seed).fit_transform(weighted))
+    shape = (rows, len(words))
+    values = unit_length(weights[columns]).ravel()
+    weighted = csr_matrix((values, columns.ravel(), starts), shape=shape)
+    dim = max(1, min(_SVD_DIM, len(chosen) - 1, len(words) - 1))
+    return unit_length(weighted @ _components(weighted[chosen], dim, random).T)
 
 
-def communities(vectors: Floats, resolution: float, seed: int) -> Labels:
-    """(N,) the community of each row in the graph of nearest neighbours."""
-    import networkx
+def _components(matrix: Any, dim: int, random: np.random.Generator) -> Floats:
+    """(dim, W): the largest right singular vectors of a sparse matrix (N, W).
 
-    graph: Any = networkx.from_scipy_sparse_array(_neighbour_graph(vectors))
-    found = networkx.community.louvain_communities(graph, resolution=resolution, seed=seed)
-    labels = np.zeros(len(vectors), np.int64)
-    for number, members in enumerate(found):
-        labels[list(members)] = number
-    return by_size(labels)[0]
+    By random projections (Halko et al., 2011): no library that takes seconds to import.
+    """
+    start = random.normal(size=(matrix.shape[1], min(dim + 10, *matrix.shape)))
+    found: Floats = start.astype(np.float32)
+    for _ in range(_POWER_ITERATIONS):
+        found = matrix.T @ (matrix @ np.linalg.qr(found)[0])
+    basis = np.linalg.qr(matrix @ found)[0]  # (N, K)
+    components: Floats = np.linalg.svd((matrix.T @ basis).T, full_matrices=False)[2][:dim]
+    return components
+
+
+def communities(vectors: Floats, resolution: float, seed: int, *, starts: int = 1) -> Labels:
+    """(N,) the community of each row in the graph of nearest neighbours; the best of some tries."""
+    graph = _neighbour_graph(vectors)
+    seeds = np.random.SeedSequence(seed).generate_state(starts).tolist()
+    tries = [louvain_communities(graph, resolution=resolution, seed=each) for each in seeds]
+    return by_size(max(tries, key=lambda found: modularity(graph, found, resolution)))[0]
 
 
 def _neighbour_graph(vectors: Floats) -> Any:
@@ -163,7 +190,7 @@ def _so_many(vectors: Floats, number: int, seed: int) -> tuple[Labels, float]:
     """Exactly so many groups: finer until there are enough, then the most similar ones merged."""
     resolution = RESOLUTION
     for _ in range(_MOST_STEPS):
-        labels = communities(vectors, resolution, seed)
+        labels = communities(vectors, resolution, seed, starts=_STARTS)
         if labels.max() + 1 >= number:
             break
         resolution *= STEP
@@ -180,10 +207,8 @@ def _so_many(vectors: Floats, number: int, seed: int) -> tuple[Labels, float]:
 def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
     """One group fewer: the two whose uses are most alike on average are one (Ward's distance)."""
     number = int(labels.max()) + 1
-    sums = np.zeros((number, vectors.shape[1]), np.float64)
-    np.add.at(sums, labels, vectors)
     sizes = np.bincount(labels, minlength=number).astype(np.float64)
-    means = sums / sizes[:, None]
+    means = _group_sums(vectors, labels, number) / sizes[:, None]
     apart = ((means[:, None] - means[None]) ** 2).sum(axis=2)
     apart *= sizes[:, None] * sizes[None] / (sizes[:, None] + sizes[None])
     apart[np.tril_indices(number)] = np.inf
@@ -211,8 +236,9 @@ def _stability(
         again = communities(vectors[chosen], resolution, seed=repeat)
         while is_fixed and again.max() + 1 > number:
             again = _merge_nearest(vectors[chosen], again)
-        overlap = np.zeros((number, int(again.max()) + 1))
-        np.add.at(overlap, (labels[chosen], again), 1)
+        others = int(again.max()) + 1
+        pairs = labels[chosen] * others + again
+        overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
         union = overlap.sum(axis=1, keepdims=True) + overlap.sum(axis=0) - overlap
         found[repeat] = (overlap / union).max(axis=1)
     return [float(value) for value in found.mean(axis=0)]
@@ -220,9 +246,15 @@ def _stability(
 
 def group_means(vectors: Floats, labels: Labels, number: int) -> Floats:
     """(G, D) of length one."""
+    return unit_length(_group_sums(vectors, labels, number).astype(np.float32))
+
+
+def _group_sums(vectors: Floats, labels: Labels, number: int) -> npt.NDArray[np.float64]:
+    """(G, D), each group's rows added up in their order."""
     sums = np.zeros((number, vectors.shape[1]), np.float64)
-    np.add.at(sums, labels, vectors)
-    return unit_length(sums.astype(np.float32))
+    for group in range(number):
+        sums[group] = vectors[labels == group].sum(axis=0, dtype=np.float64)
+    return sums
 
 
 def nearest_group(vectors: Floats, means: Floats) -> Labels:

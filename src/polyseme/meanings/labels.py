@@ -134,6 +134,25 @@ def learn_labels(features: npt.NDArray[Any], labels: Mapping[int, str]) -> Learn
     )
 
 
+def labels_when_left_out(features: npt.NDArray[Any], labels: Mapping[int, str]) -> dict[int, str]:
+    """What each labelled use would be called, had it and up to a tenth of the others no label.
+
+    "" where that leaves no label at all. Tells how far labels can be learned from one another.
+    """
+    _check(features, labels)
+    rows = _unit_length(features - np.mean(features, axis=0, dtype=np.float64))
+    numbers = np.array(sorted(labels), np.int64)
+    names = np.array([labels[number] for number in numbers.tolist()])
+    found = np.full(len(numbers), "", dtype=names.dtype)
+    for out in _folds(np.unique(names, return_inverse=True)[1]):
+        left, own = np.unique(names[~out], return_inverse=True)
+        if len(left):
+            method = _choose_method(own)
+            scores = _scores(method, rows[numbers[~out]], own, rows[numbers[out]])
+            found[out] = left[scores.argmax(axis=1)]
+    return dict(zip(numbers.tolist(), found.tolist(), strict=True))
+
+
 def _choose_method(own: Numbers) -> Method:
     counts = np.bincount(own)
     if len(counts) == 1:
@@ -143,13 +162,19 @@ def _choose_method(own: Numbers) -> Method:
 
 def _probabilities(method: Method, known: Values, own: Numbers, rows: Values) -> Values:
     """(N, K), of each label for each row."""
+    scale = _scale(known, own) if method == "logistic regression" else 1.0
+    return _softmax(scale * _scores(method, known, own, rows))
+
+
+def _scores(method: Method, known: Values, own: Numbers, rows: Values) -> Values:
+    """(N, K): the more, the more probable."""
     match method:
         case "one label":
             return np.ones((len(rows), 1))
         case "centroid":
-            return _softmax(_centroids(known, own, rows))
+            return _centroids(known, own, rows)
         case "logistic regression":
-            return _softmax(_scale(known, own) * _regression(known, own, rows))
+            return _regression(known, own, rows)
 
 
 def _check(features: npt.NDArray[Any], labels: Mapping[int, str]) -> None:

@@ -3,8 +3,9 @@
 A group is found, not looked up: see `groups.py`. Everything here can be had as a table.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,16 @@ import numpy as np
 
 from polyseme.display import html_table, summary
 from polyseme.meanings.export import UseTable, to_pandas, write_uses
-from polyseme.meanings.features import UseDescriber, UseFeatures
 from polyseme.meanings.groups import FEW_USES, Grouping, group_uses
-from polyseme.meanings.names import collocates_of, distinctive_words, substitutes_of
+from polyseme.meanings.names import UseWords, collocates_of, substitutes_of
+from polyseme.meanings.use_features import Describer, UseFeatures
 from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
     import pandas
+
+    from polyseme.meanings.edits import Edit, ReplayProblem
 
 MAX_USES = 5_000
 """Uses that are described, sampled by seed: more cost time and change little."""
@@ -35,18 +38,40 @@ class NamedGroup:
     """From 1; the largest group is the first."""
     size: int
     share: float
-    stability: float
-    """How much of it comes together again when part of the uses are grouped again: 1 is all."""
+    stability: float | None
+    """How much of it comes together again when part of the uses are grouped again: 1 is all.
+
+    None, if a user put it together.
+    """
     substitutes: tuple[str, ...]
     """What could stand in the word's place here more than in the other groups."""
     collocates: tuple[str, ...]
     """What stands near the word here more than in the other groups."""
     typical: tuple[int, ...]
     """Numbers of the uses nearest to the middle of the group."""
+    given_name: str = ""
+    """What a user calls it."""
+    given_id: str = ""
+    """Which group it is in a log of edits, if these groups were edited."""
+
+    @property
+    def id(self) -> str:
+        """What edits know it by: its number when it was found, whatever happened since."""
+        return self.given_id or str(self.number)
+
+    @property
+    def shown_id(self) -> int | str:
+        """Its id as a table has it: a number, if it is one."""
+        return int(self.id) if self.id.isdecimal() else self.id
 
     @property
     def name(self) -> str:
-        """Its words in one line."""
+        """What a user calls it, or its words in one line."""
+        return self.given_name or self.words
+
+    @property
+    def words(self) -> str:
+        """Its substitutes and its collocates in one line."""
         return " | ".join(" ".join(words) for words in (self.substitutes, self.collocates) if words)
 
 
@@ -60,11 +85,27 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
+    words: UseWords | None = None
+    """What each use gives to the name of its group; without it, edited groups have no words."""
+    problems: "tuple[ReplayProblem, ...]" = ()
+    """Edits that do not fit these uses, or not wholly."""
+    log_message: str = ""
+    """What is wrong with the file of edits, if anything."""
+    labels_by_hand: Mapping[int, str] = field(default_factory=dict)
+    """A user's own labels from a log of edits, by the number of the use."""
+    source_notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
     @property
     def labels(self) -> list[int]:
         """The number of each use's group, from 1."""
         return [int(label) + 1 for label in self.grouping.labels]
+
+    def edited(self, edits: "str | PathLike[str] | Sequence[Edit]") -> "Senses":
+        """These groups after edits: those of a file, or a list of them, done again in order."""
+        from polyseme.meanings.edited_groups import apply_edits
+
+        return apply_edits(self, edits)
 
     def lines(self, group: int, number: int = NUM_TYPICAL) -> Iterator[Use]:
         """The most typical uses of a group."""
@@ -74,7 +115,8 @@ class Senses:
     @property
     def notes(self) -> list[str]:
         """What a reader should know before trusting the groups."""
-        notes = []
+        notes = [*self.source_notes, *(problem.message for problem in self.problems)]
+        notes += [self.log_message] if self.log_message else []
         if len(self.uses) < self.num_found:
             notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
         if len(self.uses) < FEW_USES:
@@ -94,7 +136,7 @@ class Senses:
                 group.number,
                 group.size,
                 f"{group.share:.0%}",
-                group.stability,
+                "" if group.stability is None else group.stability,
                 " ".join(group.substitutes),
                 " ".join(group.collocates),
                 self.uses[group.typical[0]].text,
@@ -104,12 +146,14 @@ class Senses:
         return html_table(repr(self), rows, header)
 
     def table(self) -> UseTable:
-        """The uses, one a row, with the number and the name of the group of each."""
-        names = {group.number: group.name for group in self.groups}
-        numbers = self.labels
-        return UseTable(
-            self.uses, {"group": numbers, "group_name": [names[number] for number in numbers]}
-        )
+        """The uses, one a row, with its number and the id and the name of its group."""
+        groups = [self.groups[number - 1] for number in self.labels]
+        first: dict[str, Sequence[str | float | None]] = {
+            "group": [group.shown_id for group in groups],
+            "group_name": [group.name for group in groups],
+            "use": range(1, len(groups) + 1),
+        }
+        return UseTable(self.uses, first)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """`table` as a data frame; needs the package pandas."""
@@ -123,10 +167,11 @@ class Senses:
         """Plain values: the groups, each with its typical uses."""
         groups = [
             {
-                "group": group.number,
+                "group": group.shown_id,
+                "name": group.name,
                 "uses": group.size,
                 "share": round(group.share, 4),
-                "stability": round(group.stability, 4),
+                "stability": None if group.stability is None else round(group.stability, 4),
                 "substitutes": list(group.substitutes),
                 "collocates": list(group.collocates),
                 "typical": [self.uses[index].text for index in group.typical],
@@ -138,7 +183,7 @@ class Senses:
 
 def find_senses(
     uses: Uses,
-    describer: UseDescriber,
+    describer: Describer,
     *,
     finer: int = 0,
     num_groups: int | None = None,
@@ -146,39 +191,56 @@ def find_senses(
     progress: Progress | None = None,
 ) -> Senses:
     """Describe uses, group them, name the groups. The same seed gives the same groups."""
-    num_found = len(uses)
-    if num_found > MAX_USES:
-        chosen = np.random.default_rng(seed).permutation(num_found)[:MAX_USES]
-        uses = uses.select(np.sort(chosen))
     progress = progress or NullProgress()
-    progress.start("Describing uses", len(uses))
-    sentences = uses.sentences()
-    features = describer(sentences, uses.spans, progress.update)
+    chosen = draw_uses(uses, seed)
+    progress.start("Describing uses", len(chosen))
+    features = describer.describe(chosen, progress.update)
     grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
-    near = collocates_of(sentences, uses.spans.tolist())
-    groups = _name(near, features, grouping, describer)
-    return Senses(uses, grouping, features, groups, num_found)
+    words = words_of_uses(chosen, features, describer)
+    return Senses(chosen, grouping, features, named(words, grouping), len(uses), words)
 
 
-def _name(
-    near: list[list[str]], features: UseFeatures, grouping: Grouping, describer: UseDescriber
+def draw_uses(uses: Uses, seed: int = 1) -> Uses:
+    """All uses, or a sample of `MAX_USES`, in their order."""
+    if len(uses) <= MAX_USES:
+        return uses
+    chosen = np.random.default_rng(seed).permutation(len(uses))[:MAX_USES]
+    return uses.select(np.sort(chosen))
+
+
+def name_groups(
+    uses: Uses, features: UseFeatures, grouping: Grouping, describer: Describer
 ) -> tuple[NamedGroup, ...]:
-    labels = grouping.labels
-    collocates = distinctive_words(labels, near, is_frequent=describer.is_frequent)
-    substitutes: list[tuple[str, ...]] = [()] * grouping.num_groups
+    """Names, figures and typical uses of each group."""
+    return named(words_of_uses(uses, features, describer), grouping)
+
+
+def words_of_uses(uses: Uses, features: UseFeatures, describer: Describer) -> UseWords:
+    """What each use gives to the name of its group."""
+    near = collocates_of(uses.sentences(), uses.spans.tolist())
+    expected: list[list[str]] = [[] for _ in near]
     if features.substitutes is not None:
         expected = substitutes_of(features.substitutes, describer.words)
-        substitutes = distinctive_words(labels, expected, is_frequent=describer.is_frequent)
+    kept = {word for words in (*near, *expected) for word in words}
+    kept = {word for word in kept if not describer.is_frequent(word)}
+    substitutes, collocates = (
+        [[word for word in words if word in kept] for words in each] for each in (expected, near)
+    )
+    return UseWords(substitutes, collocates)
+
+
+def named(words: UseWords, grouping: Grouping) -> tuple[NamedGroup, ...]:
+    """The groups with their figures, their typical uses and the words that set them apart."""
+    labels = grouping.labels
     sizes = np.bincount(labels, minlength=grouping.num_groups).tolist()
     return tuple(
         NamedGroup(
             number + 1,
             size,
             size / len(labels),
-            grouping.stability[number],
-            substitutes[number],
-            collocates[number],
+            None if math.isnan(grouping.stability[number]) else grouping.stability[number],
+            *names,
             tuple(grouping.most_typical(number, NUM_TYPICAL).tolist()),
         )
-        for number, size in enumerate(sizes)
+        for number, (size, names) in enumerate(zip(sizes, words.names(labels), strict=True))
     )

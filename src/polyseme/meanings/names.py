@@ -10,11 +10,12 @@ meant, collocates what the text is about; a person wants both.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.meanings.features import Ids
-from polyseme.meanings.groups import Labels
+from polyseme.meanings.louvain import Labels
+from polyseme.meanings.use_features import Ids
 
 NUM_NAMES = 8
 """Words that a group is given as a name."""
@@ -22,6 +23,20 @@ _BEST = 20  # substitutes of a use that count for the name of its group
 _WINDOW = 10  # words on either side that count as collocates
 _PRIOR = 500.0  # words that the prior weighs, distributed as in all groups together
 _MIN_USES = 3  # in which a word must occur to be a name
+
+
+@dataclass(frozen=True, eq=False)
+class UseWords:
+    """For each use the words that may name its group; not those that are frequent everywhere."""
+
+    substitutes: list[list[str]]
+    """Empty for each use, if the model has none."""
+    collocates: list[list[str]]
+
+    def names(self, labels: Labels) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """For each group its own substitutes and its own collocates."""
+        each = [distinctive_words(labels, words) for words in (self.substitutes, self.collocates)]
+        return list(zip(*each, strict=True))
 
 
 def substitutes_of(substitutes: Ids, words: Sequence[str]) -> list[list[str]]:

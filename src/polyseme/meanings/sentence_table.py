@@ -125,6 +125,21 @@ class SentenceTable:
             self._details |= zip(sentences.tolist(), found, strict=True)
         return self._details[sentence]
 
+    def around(self, sentence: int, distance: int) -> tuple[list[str], list[str]]:
+        """Texts of neighbours in the same document and row group; none outside of a corpus."""
+        if self.places is None:
+            return [], []
+        shard, group, row = self.places[sentence].tolist()
+        path = self.shards[shard]
+        with damage_explained(path), ParquetReader(path, [DOCUMENT, "text"]) as reader:
+            near = reader.read_group(group).slice(max(0, row - distance), 2 * distance + 1)
+            documents, texts = near[DOCUMENT].to_pylist(), near["text"].to_pylist()
+        middle = min(row, distance)
+        same = [document == documents[middle] for document in documents]
+        before = [text for text, is_same in zip(texts[:middle], same, strict=False) if is_same]
+        after = zip(texts[middle + 1 :], same[middle + 1 :], strict=True)
+        return before, [text for text, is_same in after if is_same][:distance]
+
 
 def _joined_by_spaces(sentence: int, words: Sequence[str]) -> Details:
     lengths = [len(word) + 1 for word in words]

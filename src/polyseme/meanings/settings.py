@@ -3,10 +3,65 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import Field, model_validator
+
 from polyseme.config import Settings
+from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
     from polyseme.meanings.query import Query
+
+
+class UseIndexConfig(Settings):
+    """Which uses an index has, and how they are worked out."""
+
+    words: tuple[str, ...] = ()
+    """Only these words, in any case. Without it all content words: those with a letter that make
+    up less than a thousandth of the corpus."""
+    min_uses: int = Field(40, ge=1, le=1_000_000_000)
+    """Without --words, only words with at least so many uses: fewer are not grouped."""
+    max_uses: int = Field(5_000, ge=1, le=1_000_000_000)
+    """Of a word with more uses, about so many are drawn by the seed, from all of the corpus."""
+    seed: int = Field(1, ge=0, le=2**63 - 1)
+    """Of the uses that are drawn."""
+    precision: Precision = "float32"
+    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit."""
+    pooling: Pooling = "mean"
+    """Of the subword tokens of a word, with an encoder of Hugging Face: their mean, or the first of
+    them."""
+    threads: int = Field(1, ge=1, le=1_024)
+    """Threads of each worker. Another number of them can change last bits."""
+
+    @property
+    def vectors(self) -> VectorsConfig:
+        """What of these settings decides a vector."""
+        return VectorsConfig(precision=self.precision, pooling=self.pooling, threads=self.threads)
+
+
+class GroupingConfig(Settings):
+    """By which model uses are described, and how finely they are grouped."""
+
+    model: str | None = None
+    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Read the uses from this index (`polyseme index`) instead of embedding them."""
+    layer: int | None = Field(None, ge=0, le=100)
+    """Describe a use by its vector in this layer of the model alone: from 0, the word without its
+    context, to the top, what is meant by it here. Without it by all that tells meanings apart."""
+    finer: int = Field(0, ge=0, le=8)
+    """Steps towards more groups."""
+    coarser: int = Field(0, ge=0, le=8)
+    """Steps towards fewer groups."""
+    groups: int | None = Field(None, ge=1, le=100)
+    """Exactly so many groups."""
+    seed: int = 1
+    """Of the sample that is taken of very many uses, and of the grouping."""
+
+    @model_validator(mode="after")
+    def _is_one_way(self) -> "GroupingConfig":
+        if self.groups is not None and (self.finer or self.coarser):
+            raise ValueError("Give --groups, or --finer and --coarser, not both")
+        return self
 
 
 class FindConfig(Settings):

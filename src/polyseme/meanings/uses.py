@@ -117,15 +117,28 @@ class Uses(Sequence[Use]):
         chosen = np.asarray(indices, np.int64)
         return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query)
 
+    @property
+    def sentence_rows(self) -> Integers:
+        """(N,): of each use, the number of its sentence in the table they share."""
+        return self._rows
+
     def matching(self, conditions: Sequence[Comparison]) -> Integers:
         """The numbers of the uses whose metadata meet all conditions."""
         accepted = accepted_by_all(conditions, self._table.columns)
         return np.flatnonzero(accepted[self._rows])
 
+    def around(self, index: int, distance: int = 3) -> tuple[list[str], list[str]]:
+        """The texts of the sentences just before and just after a use's, of the same document."""
+        return self._table.around(int(self._rows[index]), distance)
+
     def sentences(self) -> list[list[str]]:
         """The words of each use's sentence; two uses in one sentence share one list."""
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
         return [made[row] for row in self._rows.tolist()]
+
+    def sentence_ids(self) -> list[str]:
+        """The id of each use's sentence; reads them from the corpus."""
+        return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]
 
     @property
     def columns(self) -> list[str]:
@@ -188,13 +201,24 @@ def find_uses(
     metadata, has no uses.
     """
     query = query if isinstance(query, Query) else Query.of(query)
+    comparisons = parse_conditions(where, corpus)
+    terms = query.resolve(corpus)
+    table, rows, spans = search(corpus, terms, comparisons, threads=threads)
+    if not terms or not (len(rows) or comparisons):
+        raise no_use_of(query, corpus)
+    return Uses(table, rows, spans, query)
+
+
+def parse_conditions(where: Sequence[str | Comparison], corpus: Corpus) -> list[Comparison]:
+    """Conditions on columns that the corpus has."""
     comparisons = [
         each if isinstance(each, Comparison) else Comparison.parse(each) for each in where
     ]
     for comparison in comparisons:
         comparison.check_column((DOCUMENT, *corpus.config.meta))
-    terms = query.resolve(corpus)
-    table, rows, spans = search(corpus, terms, comparisons, threads=threads)
-    if not terms or not (len(rows) or comparisons):
-        raise InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")
-    return Uses(table, rows, spans, query)
+    return comparisons
+
+
+def no_use_of(query: Query, corpus: Corpus) -> InputError:
+    """The error for what is not in a corpus; it names near forms."""
+    return InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")

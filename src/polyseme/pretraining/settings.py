@@ -52,3 +52,22 @@ class PretrainConfig(Settings):
     """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the preset's, as `--set batches.words=8192`."""
+
+
+class GenerationConfig(Settings):
+    """How the next word is drawn."""
+
+    samples: int = Field(1, ge=1, le=10_000)
+    """How many continuations of each prompt."""
+    max_words: int = Field(50, ge=1, le=2_000)
+    """Most words that are added to a prompt; fewer if the sentence ends."""
+    temperature: float = Field(1.0, ge=0, le=100)
+    """Below 1, likely words become likelier; 0 always takes the likeliest."""
+    top_k: int | None = Field(None, ge=1)
+    """Draw among so many words only, the likeliest."""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """Draw among the likeliest words that together have this probability (nucleus sampling)."""
+    seed: int = Field(1, ge=0)
+    """The same seed gives the same text."""
+    unknown: bool = False
+    """Also allow <UNK>, which stands for all words that the model cannot name."""

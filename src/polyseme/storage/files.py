@@ -85,8 +85,8 @@ def publish(scratch: Path, final: Path) -> None:
 
 def publish_folder(scratch: Path, final: Path) -> None:
     """Move a finished folder of files to its final name: durable first, then visible at once."""
-    for path in sorted(scratch.iterdir()):
-        flush_to_disk(path)
+    for path in sorted(scratch.rglob("*")):
+        (_flush_folder if path.is_dir() else flush_to_disk)(path)
     _flush_folder(scratch)
     _make_folder(final.parent)
     scratch.rename(final)

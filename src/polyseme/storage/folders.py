@@ -73,6 +73,7 @@ _ARTICLES = {
     "vectors": "a folder of vectors",
     "model": "a model",
     "task": "a task",
+    "index": "an index",
 }
 
 
@@ -101,7 +102,7 @@ def _unfinished(folder: Path) -> str:
     if (folder / "checkpoints").is_dir() or any(folder.glob(f"{SEED_PREFIX}*")):
         return f"a training run {stopped}"
     if (folder / "receipts").is_dir():
-        return f"a run of prepare or embed {stopped}"
+        return f"a run of prepare, embed or index {stopped}"
     there = sorted(path.name for path in folder.iterdir())[:3]
     return f"other things ({', '.join(there)})" if there else "nothing"
 

@@ -65,7 +65,8 @@ def write_choices(
 
 def _pairs(corpus: Corpus) -> Iterator[tuple[str, _Pair]]:
     """Every two sentences in a row, and the file that their document is for."""
-    document, position, before = None, -1, []
+    document, position = None, -1
+    before: list[str] = []
     for shard in corpus.shards:
         with damage_explained(shard):
             for batch in read_batches(shard, ["document", "position", "words"]):

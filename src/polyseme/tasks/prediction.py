@@ -1,7 +1,8 @@
 """A file of texts in, a file of labels out: of any length, in bounded memory.
 
-in    one text a line; two with a tab between them for pairs
-out   JSON lines, one for each sentence, text or pair
+in    one text a line; two with a tab between them for pairs; or one text, where a family reads
+      documents
+out   JSON lines, one for each sentence, text or pair; or a page, where the file is named .html
 """
 
 import json
@@ -16,7 +17,15 @@ from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.family import Example, Predicted
 from polyseme.tasks.readers.lines import numbered_lines
 from polyseme.tasks.task import Task
+from polyseme.tasks.texts import LONGEST_DOCUMENT_LABELLED
+from polyseme.text.delimited import NumberedLine
 from polyseme.text.records import Rejected
+
+_PAGE = """<!DOCTYPE html>
+<meta charset="utf-8">
+<title>Predicted</title>
+<style>body { font-family: serif; line-height: 1.7; max-width: 45em; margin: 2em auto; }</style>
+"""
 
 
 def label_file(task: Task, path: Path, out: Path, progress: Progress) -> ExampleStats:
@@ -28,27 +37,28 @@ def label_file(task: Task, path: Path, out: Path, progress: Progress) -> Example
 
 
 def write(found: Iterable[Predicted], out: Path) -> None:
-    """JSON lines; refused while another process writes to the same file."""
+    """JSON lines, or HTML; refused while another process writes to the same file."""
+    is_page = out.suffix.lower() == ".html"
     with (
         hold_file(out),
         scratch_for(out) as scratch,
         scratch.open("w", encoding="utf-8", newline="\n") as stream,
     ):
+        if is_page:
+            stream.write(_PAGE)
         for each in found:
-            stream.write(json.dumps(each.as_json(), ensure_ascii=False) + "\n")
+            line = each._repr_html_() if is_page else json.dumps(each.as_json(), ensure_ascii=False)
+            stream.write(line + "\n")
 
 
 def _examples_of(
     task: Task, path: Path, stats: ExampleStats, progress: Progress
 ) -> Iterator[Example]:
-    """A line that cannot be used is counted and told."""
-    done = 0
-    for line in numbered_lines(path, "utf-8"):
-        if isinstance(line, Rejected):
-            stats.reject(line, str(path))
-            continue
-        done += len(line.text.encode()) + 1
-        progress.update(done)
+    """A text that cannot be used is counted and told."""
+    texts = _lines_of(path, stats, progress)
+    if task.family.reads_whole_files:
+        texts = _whole(texts)
+    for line in texts:
         if not line.text.strip():
             continue
         try:
@@ -57,5 +67,28 @@ def _examples_of(
             unfit = Rejected(line.number, "unfit", line.text, str(error))
             stats.reject(unfit, str(path))
             continue
-        stats.keep(len(examples))
+        stats.keep(1 if task.family.reads_whole_files else len(examples))
         yield from examples
+
+
+def _lines_of(path: Path, stats: ExampleStats, progress: Progress) -> Iterator[NumberedLine]:
+    """Those that can be read; the others are counted."""
+    done = 0
+    for line in numbered_lines(path, "utf-8"):
+        if isinstance(line, Rejected):
+            stats.reject(line, str(path))
+            continue
+        done += len(line.text.encode()) + 1
+        progress.update(done)
+        yield line
+
+
+def _whole(lines: Iterator[NumberedLine]) -> Iterator[NumberedLine]:
+    """All lines as one text; of a file that is too long, enough for it to be refused."""
+    texts, num_characters = [], 0
+    for line in lines:
+        texts.append(line.text)
+        num_characters += len(line.text) + 1
+        if num_characters > LONGEST_DOCUMENT_LABELLED + 1:
+            break
+    yield NumberedLine(1, "\n".join(texts))

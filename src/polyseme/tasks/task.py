@@ -13,7 +13,6 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -48,6 +47,7 @@ from polyseme.tasks.texts import TextInput, TextReader, group_texts, split_line
 
 _BATCH = 64  # examples labelled at once
 _WINDOW = 2048  # examples in memory at once
+_WINDOW_WORDS = 1 << 16  # and their words, but for one example that has more
 
 
 class TaskModule(nn.Module):
@@ -145,10 +145,10 @@ class Task:
         return list(self.label(self.examples_of(given)))
 
     def label(self, examples: Iterable[Example]) -> Iterator[Predicted]:
-        """What is found for each example, in order and in bounded memory."""
-        stream = iter(examples)
-        while window := list(islice(stream, _WINDOW)):
-            yield from self.decode(self.data(window))
+        """What is found for each example, in order and in bounded memory; for each text, where a
+        text is several examples."""
+        found = (each for some in _limited(iter(examples)) for each in self.decode(self.data(some)))
+        return self.family.join(found)
 
     def evaluate(self, data: DataSet) -> ExampleScores:
         """How right predictions are, example by example."""
@@ -204,6 +204,20 @@ class Task:
             module = new()
         module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
         return cls(config, family, module.eval(), told["metadata"])
+
+
+def _limited(stream: Iterator[Example]) -> Iterator[list[Example]]:
+    """Examples in lists that are not too long."""
+    some: list[Example] = []
+    num_words = 0
+    for example in stream:
+        some.append(example)
+        num_words += sum(map(len, example.sentences))
+        if len(some) == _WINDOW or num_words >= _WINDOW_WORDS:
+            yield some
+            some, num_words = [], 0
+    if some:
+        yield some
 
 
 def _read_small(

@@ -18,6 +18,8 @@ TextInput: TypeAlias = str | tuple[str, ...]
 _ASTERISK = "*"
 LONGEST_LINE_LABELLED = 1 << 20
 """Characters of a text; it takes about five seconds to tag the words of half of it."""
+LONGEST_DOCUMENT_LABELLED = 4 << 20
+"""Characters of a text that is read in windows, a paragraph at a time."""
 LONGEST_TEXT = 20_000
 """Words of a text that has one label: its vectors are in memory together."""
 LONGEST_OF_PAIR = 4_096
@@ -84,6 +86,10 @@ class TextReader:
         if not words:
             raise InputError(f"There is no word in {text[:60]!r}.")
         return words
+
+    def check_length(self, text: str) -> None:
+        """Refuse what is longer than a long novel."""
+        check_length(len(text), LONGEST_DOCUMENT_LABELLED, "characters")
 
     def sentences(self, text: str) -> Iterator[WordTuple]:
         """The sentences of a text; those that a corpus would have split are split alike.

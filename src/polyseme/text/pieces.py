@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from polyseme.storage.files import sha256_of
+from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.text.sources import Source
 
 
@@ -26,7 +26,9 @@ class Piece:
             self.source.path, 0 if whole else self.start, None if whole else self.stop
         )
         # The layout was detected at the beginning of the file, which need not be in this piece.
-        return f"{self.source.name} {self.source.layout} {self.start}-{self.stop} {content}"
+        known = f"{self.source.name} {self.source.layout} {self.start}-{self.stop} {content}"
+        outside = self.source.outside
+        return f"{known} {canonical_json(outside)}" if outside else known
 
 
 @dataclass(frozen=True, slots=True)

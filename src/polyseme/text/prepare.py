@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
@@ -108,8 +108,10 @@ class _PieceWork:
     document: tuple[str, int] | None = None
     position: int = 0
     is_held_out: bool = False
+    outside: dict[str, str | None] = field(default_factory=dict)
 
     def run(self, piece: Piece) -> None:
+        self.outside = dict(piece.source.outside)
         counts = self.stats.counts
         counts["documents_continued"] += piece.continues
         for item in read_piece(piece, self.preprocessor.config):
@@ -152,6 +154,16 @@ class _PieceWork:
                 sentence_id = f"{piece.source.name}:{record.place}:{number}"
                 self._write(sentence_id, record, found, span)
                 number += 1
+
+    def _meta(self, record: Record) -> tuple[str | None, ...]:
+        """The user's columns: what is known of the file from outside goes first."""
+        if not self.outside:
+            return record.meta
+        columns = self.preprocessor.config.meta
+        return tuple(
+            self.outside.get(name) or value
+            for name, value in zip(columns, record.meta, strict=True)
+        )
 
     def _preprocess(self, record: Record) -> PreprocessedText:
         """Words and sentences; those the source has marked are kept as they are."""
@@ -203,7 +215,7 @@ class _PieceWork:
                 found.text[first:last],
                 words,
                 [start - first for start in all_starts[begin:end]],
-                *record.meta,
+                *self._meta(record),
             )
         )
         self.position += 1

@@ -46,7 +46,9 @@ class Preparation(Settings):
         """With the tools that are installed here."""
         return cls(
             settings=config,
-            segmenter=describe_segmenter(config.chosen_segmenter, config.language),
+            segmenter=describe_segmenter(
+                config.chosen_segmenter, config.language, config.user_words
+            ),
             script=describe_script(config),
             polyseme=__version__,
         )
@@ -102,7 +104,9 @@ class TextPreprocessor:
 
     def __init__(self, config: CorpusConfig) -> None:
         self.config = config
-        self._segmenter = load_segmenter(config.chosen_segmenter, config.language)
+        self._segmenter = load_segmenter(
+            config.chosen_segmenter, config.language, config.user_words
+        )
 
     @classmethod
     def of_model(cls, preparation: Preparation | None) -> "TextPreprocessor":

@@ -24,11 +24,13 @@ from polyseme.text.streams import BrokenStreamError, read_blocks
 _SAMPLE = 1 << 16  # bytes, unpacked
 # What people rename to .txt, by the bytes it begins with.
 _BINARY = {
-    b"%PDF-": "a PDF; extract its text first, for example with pdftotext",
-    b"PK\x03\x04": "a zip archive (perhaps a .docx or .epub); save its content as plain text",
+    b"%PDF-": "a PDF; unpack it, and leave out --format",
+    b"PK\x03\x04": "a zip archive; unpack it",
     b"{\\rtf": "rich text (RTF); save it as plain text",
-    b"\xd0\xcf\x11\xe0": "an old Word document; save it as plain text",
+    b"\xd0\xcf\x11\xe0": "an old Word document; save it as .docx or plain text",
 }
+_NOT_TEXT = frozenset(("parquet", "pdf", "epub", "docx"))
+"""Formats whose first bytes are no letters; their readers say what is wrong with a file."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U000323af]")
 _LETTER = re.compile(r"[^\W\d_]")
 _WRITTEN_IN_HAN = {"zh", "ja", "yue", "lzh", "wuu"}
@@ -56,7 +58,7 @@ def look_into(found: FoundSources, config: CorpusConfig) -> tuple[FoundSources, 
     for source in found.sources:
         head = _head(source)
         reason = next((what for mark, what in _BINARY.items() if head.startswith(mark)), None)
-        if reason is None or source.format == "parquet":
+        if reason is None or source.format in _NOT_TEXT:
             seen.append(_look(source, head, config))
         else:
             passed_over.append((source.name, f"not text but {reason}"))
@@ -83,7 +85,7 @@ def _head(source: Source) -> bytes:
 
 def _look(source: Source, head: bytes, config: CorpusConfig) -> _Seen:
     encoding, mark = encoding_of(head[:4], config.encoding)
-    text = head[mark:].decode(encoding, errors="ignore")
+    text = "" if source.format in _NOT_TEXT else head[mark:].decode(encoding, errors="ignore")
     letters = len(_LETTER.findall(text))
     han_share = len(_HAN.findall(text)) / letters if letters else -1.0
     if source.format != "text":

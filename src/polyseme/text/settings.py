@@ -4,16 +4,24 @@ How it was made (which executor, how many workers) is not among them, for it cha
 """
 
 import codecs
+import re
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from polyseme.config import Settings
 
-InputFormat = Literal["text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei"]
+InputFormat = Literal[
+    "text", "jsonl", "csv", "tsv", "parquet", "conllu", "vertical", "tei",
+    "html", "epub", "docx", "pdf",
+]  # fmt: skip
 SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
 TextLayout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
 
+USER_DICTIONARY = 500_000
+"""Characters of all user words together: they are part of the settings of corpora and models."""
+# A word and its frequency. A frequency of 0 would divide words, in all of jieba, for good.
+_USER_WORD = re.compile(r"[^\s\x00-\x1f\ud800-\udfff]{1,64}(?: [1-9][0-9]{0,8})?")
 _COLUMNS = frozenset(("sentence_id", "document", "position", "held_out", "text", "words", "starts"))
 
 
@@ -32,7 +40,7 @@ class CorpusConfig(Settings):
     is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
     document. lines: every line is a document."""
     format: InputFormat | None = None
-    """Format of the input files; by default known from their names."""
+    """Format of the input files; by default each is known by its name or its first bytes."""
     encoding: str = "utf-8"
     """Character encoding of text files. A byte-order mark in the file overrules it."""
     text_column: str = "text"
@@ -45,6 +53,9 @@ class CorpusConfig(Settings):
     """Normalization form of the text before words are found; None leaves it as it is."""
     script: Literal["simplified", "traditional"] | None = None
     """Fold Chinese text to this script (OpenCC, extra [zh]); None leaves it as it is."""
+    user_words: tuple[str, ...] = ()
+    """Words that jieba keeps whole, besides those of its dictionary; each alone or with how often
+    it occurs, for example 云计算,"大模型 500"."""
     max_words: int = Field(default=250, ge=8)
     """Longest sentence, in words. A longer one is split into equal parts, and counted."""
     held_out: float = Field(default=0.02, ge=0.0, le=0.5)
@@ -70,6 +81,25 @@ class CorpusConfig(Settings):
         if len(set(value)) < len(value):
             raise ValueError("a column is named twice")
         return value
+
+    @field_validator("user_words")
+    @classmethod
+    def _user_words_are_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if not _USER_WORD.fullmatch(entry):
+                raise ValueError(f"{entry[:80]!r} is not a word, or a word and a number over 0")
+        if sum(map(len, value)) + 4 * len(value) > USER_DICTIONARY:
+            raise ValueError(f"over {USER_DICTIONARY:,} characters; name those that matter most")
+        return value
+
+    @model_validator(mode="after")
+    def _user_words_are_used(self) -> "CorpusConfig":
+        if self.user_words and self.chosen_segmenter != "jieba":
+            raise ValueError(
+                f"user words are for jieba, but the segmenter is {self.chosen_segmenter}; leave "
+                "them out, or say --segmenter jieba"
+            )
+        return self
 
     @property
     def chosen_segmenter(self) -> SegmenterName:

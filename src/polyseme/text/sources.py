@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from polyseme.errors import InputError
+from polyseme.limits import open_regular
+from polyseme.storage.archives import Archive, ArchiveError
 from polyseme.text.settings import CorpusConfig, InputFormat, TextLayout
 
 Compression = Literal["gz", "bz2", "xz", "zst"]
@@ -31,7 +33,16 @@ _FORMATS: dict[str, InputFormat] = {
     ".vert": "vertical",
     ".xml": "tei",
     ".tei": "tei",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".epub": "epub",
+    ".docx": "docx",
+    ".pdf": "pdf",
 }
+_PACKED: frozenset[InputFormat] = frozenset(("parquet", "epub", "docx", "pdf"))
+"""Formats that are compressed inside."""
+_LOOKED_AT = 1024  # bytes of a file whose name does not tell the format, or may not tell it rightly
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 # Longest first: the UTF-32 mark begins with the UTF-16 one.
 _MARKS = [
@@ -58,6 +69,8 @@ class Source:
     bytes: int
     layout: TextLayout = "unwrapped"
     """Of plain text: as it was asked for, or detected; never `auto`."""
+    outside: tuple[tuple[str, str | None], ...] = ()
+    """Metadata that do not stand in it (`file_metadata.py`): columns and values."""
     on_read: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
     """Called with how many more of its bytes have been read, again and again."""
 
@@ -107,6 +120,14 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> FoundSources:
     return FoundSources(sources, passed_over)
 
 
+def without_endings(name: str) -> str:
+    """A file's name without what tells its format and compression."""
+    path = Path(name)
+    if path.suffix.lower() in _COMPRESSIONS:
+        path = path.with_suffix("")
+    return path.stem if path.suffix.lower() in _FORMATS else path.name
+
+
 def encoding_of(head: bytes, stated: str) -> tuple[str, int]:
     """The encoding of a stream that begins with `head`, and the length of its byte-order mark."""
     for mark, encoding in _MARKS:
@@ -149,13 +170,46 @@ def _recognise(path: Path, name: str, stated: InputFormat | None) -> Source | st
     compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
     if compression:
         suffixes.pop()
-    format_ = stated or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    named = _FORMATS.get(suffixes[-1]) if suffixes else None
+    format_ = stated or (named if compression else _known_by_content(path, named) or named)
     if format_ is None:
         ending = path.suffix or "(no ending)"
         return f"unknown kind of file {ending}; make it plain text, or say --format if it is"
-    if format_ == "parquet" and compression:
-        return "Parquet is compressed inside; unpack the file"
+    if format_ in _PACKED and compression:
+        return f"{format_} files are compressed inside; unpack this one"
     return Source(path, _as_text(name), format_, compression, path.stat().st_size)
+
+
+def _known_by_content(path: Path, named: InputFormat | None) -> InputFormat | None:
+    """The format that a file's first bytes show, where its name says another, or none.
+
+    PDFs named .txt are common. Text is no such format: any file may look like it.
+    """
+    try:
+        with open_regular(path) as stream:
+            head = stream.read(_LOOKED_AT)
+    except OSError:
+        return None
+    if head.startswith(b"%PDF-"):
+        return "pdf"
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"PK\x03\x04"):
+        return _kind_of_archive(path)
+    start = head.removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    is_page = start.startswith((b"<!doctype html", b"<html"))
+    return "html" if is_page and named in (None, "text") else None
+
+
+def _kind_of_archive(path: Path) -> InputFormat | None:
+    try:
+        with Archive(path) as archive:
+            names = set(archive.names)
+    except (ArchiveError, OSError):
+        return None
+    if "META-INF/container.xml" in names:
+        return "epub"
+    return "docx" if "word/document.xml" in names else None
 
 
 def _as_text(name: str) -> str:

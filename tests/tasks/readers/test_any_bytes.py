@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polyseme.errors import PolysemeError
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import read_examples
 from tasks.readers.making import reader
@@ -26,9 +27,11 @@ READERS: list[dict[str, Any]] = [
     {"kind": "segmented"},
     {"kind": "trees", "subtrees": True},
     {"kind": "senses"},
+    {"kind": "coreference", "word": 1, "mentions": -1},
     {"kind": "squad"},
 ]
-parts = [b"\n", b"\n\n", b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",
+parts = [b"\n", b"\n\n", b"x (1)", b"(1|1)", b"\n#begin document (a/b);\n", b"\n#end document\n",
+         b"\t", b" ", b"(", b")", b"*", b"*)", b"(V*)", b"-", b'"', b",", b"O",
          b"B-X", b"1", b"1-2", b"2.1", b"0", b"#", b"# x", b'{"a": "x", "b": ', b"}", b"[", b"null",
          b"\xff", b"\r", b"\x00", "\u3000吴".encode(), b"_\t" * 9, b"\xef\xbb\xbf"]  # fmt: skip
 contents = st.lists(st.sampled_from(parts) | st.binary(max_size=3), max_size=30).map(b"".join)
@@ -65,3 +68,8 @@ def test_any_bytes_are_read_counted_or_refused(
         elif isinstance(example, Classified):
             assert example.text
             assert example.label
+        elif isinstance(example, Document):
+            assert all(word for words in example.sentences for word in words)
+            num_words = sum(map(len, example.sentences))
+            for start, stop in (mention for each in example.clusters for mention in each):
+                assert 0 <= start < stop <= num_words

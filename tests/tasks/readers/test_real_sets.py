@@ -13,6 +13,7 @@ from required import need
 
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import Loaded, load_examples, read_examples
@@ -209,6 +210,19 @@ def test_a_segmented_text_has_as_many_spans_as_words(shelf: Shelf) -> None:
     """104,372 words: the second bakeoff's own count of this test set."""
     examples = shelf.load("zh-ner-weibo", "pku_test_gold.utf8", {"kind": "segmented"}).examples
     assert sum(len(find_spans(e.labels)) for e in examples if isinstance(e, Tagged)) == 104_372
+
+
+def test_novels_have_as_many_words_and_mentions_as_published(shelf: Shelf) -> None:
+    """Bamman, Lewke and Mansoor (2020): 100 texts, 210,532 words, 29,103 mentions."""
+    stats = ExampleStats()
+    num_words = num_mentions = 0
+    for path in shelf.files("litbank-coref").rglob("coref/conll/*.conll"):
+        for example in read_examples(path, reader("coreference"), stats):
+            assert isinstance(example, Document)
+            num_words += sum(map(len, example.sentences))
+            num_mentions += sum(map(len, example.clusters))
+    assert (stats.read, stats.rejected) == (100, 0)
+    assert (num_words, num_mentions) == (210_532, 29_103)
 
 
 def test_labels_of_trees_and_of_flat_files_agree(shelf: Shelf) -> None:

@@ -1,15 +1,20 @@
 """The same words as jieba's own, with their places."""
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from required import needs
 
+from polyseme.errors import InputError
+from polyseme.text.preprocessing import Preparation, TextPreprocessor
 from polyseme.text.segmenters import describe_segmenter, load_segmenter
-from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba
+from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba, read_user_words
+from polyseme.text.settings import CorpusConfig
 
 pytestmark = needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
 
@@ -87,3 +92,55 @@ def test_no_shared_cache_is_read_or_written(
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     JiebaWords().split("我来到北京")
     assert list(folder.iterdir()) == []
+
+
+def test_a_user_word_is_kept_whole_and_jieba_itself_learns_nothing(jieba: Any) -> None:
+    text = "我们在石墨烯电池厂训练大语言模型"
+    assert "大语言模型" not in ours().split(text).words
+    mine = JiebaWords(("大语言模型", "石墨烯电池厂 100"))
+    words = mine.split(text).words
+    assert {"大语言模型", "石墨烯电池厂"} <= set(words)
+    assert "".join(words) == text
+    assert "大语言模型" not in ours().split(text).words
+    assert "大语言模型" not in list(jieba.cut(text))
+
+
+def test_the_users_words_are_part_of_what_decides_the_results() -> None:
+    plain = describe_segmenter("jieba", "zh")
+    one = describe_segmenter("jieba", "zh", ("大语言模型",))
+    other = describe_segmenter("jieba", "zh", ("大语言模型 5",))
+    assert "user_words" not in plain
+    assert one["user_words"] != other["user_words"]
+    assert {**one, "user_words": ""} == {**plain, "user_words": ""}
+
+
+def test_a_user_dictionary_is_read_as_jieba_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("\ufeff大语言模型\r\n石墨烯 100 n\n\n云计算 nz\n大语言模型\n", encoding="utf-8")
+    assert read_user_words(path) == ("大语言模型", "石墨烯 100", "云计算")
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"a b c d", "词 x 5".encode(), b"a\n" * 2_000_000])
+def test_a_user_dictionary_that_is_none_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "words.txt").write_bytes(data)
+    with pytest.raises(InputError, match=r"words\.txt"):
+        read_user_words(tmp_path / "words.txt")
+    with pytest.raises(InputError, match="There is no user dictionary"):
+        read_user_words(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("words", [("a b",), ("词 0",), ("",), ("x" * 65,), ("词" * 60,) * 10_000])
+def test_settings_take_no_words_that_are_none(words: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError):
+        CorpusConfig(language="zh", user_words=words)
+
+
+def test_words_that_no_segmenter_would_use_are_refused() -> None:
+    with pytest.raises(ValidationError, match="for jieba"):
+        CorpusConfig(language="zh", segmenter="characters", user_words=("词",))
+
+
+def test_a_model_prepares_text_with_the_words_of_its_corpus() -> None:
+    config = CorpusConfig(language="zh", user_words=("大语言模型",))
+    carried = Preparation.from_manifest(Preparation.of(config).to_manifest())
+    assert "大语言模型" in TextPreprocessor.of_model(carried)("训练大语言模型。").words.words

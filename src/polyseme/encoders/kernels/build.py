@@ -6,6 +6,7 @@ more time. It is never built behind anyone's back. A loaded library can do whate
 only the very file that was built here is loaded, and only if nobody else could have changed it.
 """
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -56,7 +57,7 @@ def build(folder: Path | None = None, instruction_set: InstructionSet | None = N
 
     Into a folder beside this file unless told. Says where the library is.
     """
-    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    compiler = _find_compiler()
     if compiler is None:
         raise PolysemeError(
             f"No C compiler was found (looked for {', '.join(COMPILERS)}). LSTMs work without "
@@ -71,8 +72,24 @@ def build(folder: Path | None = None, instruction_set: InstructionSet | None = N
     return _build(compiler, last, folder)
 
 
+def build_all(folder: Path) -> list[Path]:
+    """Compile for every instruction set that the compiler knows: for a wheel, which runs anywhere.
+
+    Empty if there is no compiler, or none that works.
+    """
+    compiler, libraries = _find_compiler(), []
+    for each in NEEDS if compiler else ():
+        with contextlib.suppress(_CompilerError):  # of another architecture, or too new for it
+            libraries.append(_build(str(compiler), each, folder))
+    return libraries
+
+
 class _CompilerError(PolysemeError):
     pass
+
+
+def _find_compiler() -> str | None:
+    return next(filter(None, map(shutil.which, COMPILERS)), None)
 
 
 def _build(compiler: str, instruction_set: InstructionSet, folder: Path | None) -> Path:
@@ -158,9 +175,26 @@ def _check_owner(path: Path, *, is_folder: bool) -> None:
         raise UntrustedLibraryError(
             f"{path} belongs to user {facts.st_uid}, neither to you ({os.geteuid()}) nor to root"
         )
-    if facts.st_mode & _WRITTEN_BY_OTHERS:
+    may_group = _is_private_group(facts.st_gid, facts.st_uid)
+    if facts.st_mode & (stat.S_IWOTH if may_group else _WRITTEN_BY_OTHERS):
         mode = f"{stat.S_IMODE(facts.st_mode):o}"
         raise UntrustedLibraryError(f"others than its owner can write {path} (its mode is {mode})")
+
+
+def _is_private_group(group: int, user: int) -> bool:
+    """Whether a group is a user's own, as many systems make one for each: nobody else is in it.
+
+    There what pip installs can be written by the group, which is to say by the user.
+    """
+    import grp
+    import pwd
+
+    try:
+        owner, members = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    is_own = owner.pw_gid == group and members.gr_name == owner.pw_name
+    return user != 0 and is_own and set(members.gr_mem) <= {owner.pw_name}
 
 
 def main() -> int:

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 InstructionSet = Literal["amx", "avx512", "avx2", "baseline"]
 _AVX2 = ("avx2", "fma")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
@@ -37,6 +35,8 @@ def instruction_sets() -> list[InstructionSet]:
 
 def describe_processor() -> str:
     """Its kind, what torch takes it for, and how it can multiply."""
+    import torch  # here, not above: wheels are built where there is none
+
     facts, has = _facts(), _flags()
     kind = "-".join(facts[name] for name in _KIND if name in facts) or platform.machine()
     capability = torch.backends.cpu.get_cpu_capability()
@@ -48,6 +48,8 @@ def _flags() -> set[str]:
     told = facts.get("flags") or facts.get("Features")
     if told is not None:
         return set(told.split())
+    import torch
+
     # Not Linux: torch has asked the processor. It tells less, and no more than there is.
     capability = torch.backends.cpu.get_cpu_capability()
     return set({"AVX512": _AVX512, "AVX2": _AVX2}.get(capability, ()))

@@ -21,6 +21,7 @@ from polyseme.embedding.hf.folder import hf_name
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import model_folder
 from polyseme.tasks.embeddings.encoder_inputs import SentenceRows, SentenceSource, SequenceSource
 from polyseme.tasks.embeddings.features import EncoderInput, Sentences
 from polyseme.tasks.embeddings.layers import (
@@ -66,7 +67,8 @@ class FineTuned(nn.Module):
     @classmethod
     def load(cls, config: FineTunedConfig) -> "FineTuned":
         """The model in the folder that the settings name."""
-        return cls(config, Model.load(config.model), model_hash=sha256_of(config.model / MANIFEST))
+        folder = model_folder(config.model)
+        return cls(config, Model.load(folder), model_hash=sha256_of(folder / MANIFEST))
 
     @property
     def model(self) -> Model:

@@ -6,12 +6,14 @@ from pydantic import Field
 
 from polyseme.tasks.families.choice import Choice, ChoiceConfig
 from polyseme.tasks.families.classification import Classification, ClassificationConfig
+from polyseme.tasks.families.coreference import Coreference, CoreferenceConfig
 from polyseme.tasks.families.family import TaskFamily
 from polyseme.tasks.families.pairs import Pairs, PairsConfig
 from polyseme.tasks.families.question_answering import (
     QuestionAnswering,
     QuestionAnsweringConfig,
 )
+from polyseme.tasks.families.seq2seq import Seq2Seq, Seq2SeqConfig
 from polyseme.tasks.families.sequence_pair import SequencePair, SequencePairConfig
 from polyseme.tasks.families.tagging import Tagging, TaggingConfig
 
@@ -20,6 +22,8 @@ NetworkConfig: TypeAlias = Annotated[
     | ClassificationConfig
     | PairsConfig
     | SequencePairConfig
+    | CoreferenceConfig
+    | Seq2SeqConfig
     | QuestionAnsweringConfig
     | ChoiceConfig,
     Field(discriminator="kind"),
@@ -27,7 +31,7 @@ NetworkConfig: TypeAlias = Annotated[
 """What is built between vectors and findings."""
 
 
-def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
+def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:  # noqa: PLR0911 (one a family)
     """The family these settings are of; it has seen no training data."""
     match config:
         case TaggingConfig():
@@ -38,6 +42,10 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:
             return Pairs(config)
         case SequencePairConfig():
             return SequencePair(config)
+        case CoreferenceConfig():
+            return Coreference(config)
+        case Seq2SeqConfig():
+            return Seq2Seq(config)
         case QuestionAnsweringConfig():
             return QuestionAnswering(config)
         case ChoiceConfig():

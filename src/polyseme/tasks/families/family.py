@@ -205,6 +205,8 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
 
     example_types: ClassVar[tuple[type, ...]]
     """What it learns from."""
+    reads_whole_files: ClassVar[bool] = False
+    """Whether a file to be predicted is one text, and not one a line."""
 
     @property
     @abstractmethod
@@ -275,3 +277,8 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
     @abstractmethod
     def of_texts(self, texts: tuple[str, ...], reader: TextReader) -> Iterator[ExampleT]:
         """Examples without gold, from `num_texts` texts that a person wrote."""
+
+    def join(self, predicted: Iterator[PredictedT]) -> Iterator[PredictedT]:
+        """What was found for the examples of texts, one after the other, as findings of the texts;
+        for a family that cuts a text into several examples which belong together."""
+        return predicted

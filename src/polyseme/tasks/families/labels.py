@@ -38,6 +38,7 @@ MAX_LABELS = 65_536
 """Labels of texts."""
 COLOURS = ("lightcyan", "lavender", "honeydew", "lemonchiffon", "aliceblue", "mistyrose")
 """Of labels, in HTML."""
+TERMINAL_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from polyseme.tasks.confusion import draw_confusion
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
-from polyseme.tasks.families.labels import COLOURS, Labels
+from polyseme.tasks.families.labels import COLOURS, TERMINAL_COLOURS, Labels
 from polyseme.tasks.families.layers import Context, ContextConfig, check_finite
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_spans, count_tags
 from polyseme.tasks.spans import OUTSIDE, Scheme, Transitions, convert, find_spans, transitions
@@ -29,7 +29,6 @@ from polyseme.tasks.texts import TextReader, WordTuple, find_target
 
 MAX_TAGS = 4_096
 """Labels of words: every pair of them has a number of its own."""
-_TERMINAL_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
 class TaggingConfig(Settings):
@@ -153,7 +152,7 @@ class PredictedTags:
                 text.append(self.words[place] + " ")
                 place += 1
                 continue
-            style = _TERMINAL_COLOURS[kinds.index(span.kind) % len(_TERMINAL_COLOURS)]
+            style = TERMINAL_COLOURS[kinds.index(span.kind) % len(TERMINAL_COLOURS)]
             text.append(" ".join(self.words[span.start : span.stop]), style=f"bold {style}")
             text.append(f"[{span.kind or OUTSIDE}] ", style=style)
             place = span.stop

@@ -13,6 +13,7 @@ from polyseme.tasks.readers import (
     choices,
     columns,
     conllu,
+    coreference,
     labelled,
     propbank,
     segmented,
@@ -24,6 +25,7 @@ from polyseme.tasks.readers import (
 from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
+from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.lines import Noted, ReaderItems
 from polyseme.tasks.readers.propbank import PropbankConfig
@@ -43,6 +45,7 @@ ReaderConfig: TypeAlias = Annotated[
     | TreesConfig
     | SegmentedConfig
     | SenseLabelsConfig
+    | CoreferenceColumnsConfig
     | SquadConfig
     | ChoicesConfig,
     Field(discriminator="kind"),
@@ -102,6 +105,8 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = segmented.read(path, config)
         case SenseLabelsConfig():
             items = senses.read(path)
+        case CoreferenceColumnsConfig():
+            items = coreference.read(path, config)
         case SquadConfig():
             items = squad.read(path)
         case ChoicesConfig():

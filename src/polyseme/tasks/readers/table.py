@@ -1,14 +1,18 @@
-"""Rows with named columns (CSV, TSV, JSON lines): a text and its label, or two texts and theirs."""
+"""Rows with named columns (CSV, TSV, JSON lines): a text and its label, two texts and theirs, or a
+text and another that is to be written for it."""
 
 import json
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import model_validator
 
 from polyseme.config import Settings
 from polyseme.errors import InputError
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.family import Text
 from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
 from polyseme.tasks.readers.rows import TableRow, TableRows, delimited, json_lines
 from polyseme.text.records import Rejected, quote
@@ -34,6 +38,10 @@ class TableConfig(Settings):
     """Column of the second text, where examples are pairs."""
     label: str = "label"
     """Column of the label."""
+    target: str | None = None
+    """Column of the text to be written, for sequence to sequence; there is no label then."""
+    by_character: bool = False
+    """Whether characters are the words of source and target, as is customary for Chinese."""
     format: TableFormat | None = None
     """csv, tsv, or jsonl (an object a line); by default told from the file's name."""
     header: bool = True
@@ -49,6 +57,12 @@ class TableConfig(Settings):
     encoding: str = "utf-8"
     """Character encoding. A byte-order mark in the file overrules it."""
 
+    @model_validator(mode="after")
+    def _one_purpose(self) -> "TableConfig":
+        if self.second and self.target:
+            raise ValueError("a row has a second text or a target, not both")
+        return self
+
 
 def read(path: Path, config: TableConfig) -> ReaderItems:
     """An example per row. A row without text or label, or with too few fields, is rejected."""
@@ -62,7 +76,7 @@ def _rows(path: Path, config: TableConfig) -> TableRows:
     if format_ == "jsonl":
         return json_lines(lines)
     is_quoted = format_ == "csv" if config.quoted is None else config.quoted
-    asked = [config.text, config.label] + ([config.second] if config.second else [])
+    asked = _text_columns(config) + ([] if config.target else [config.label])
     return delimited(
         lines,
         separator="," if format_ == "csv" else "\t",
@@ -82,12 +96,19 @@ def _format_of(path: Path) -> TableFormat:
     return _FORMATS[suffixes[-1]]
 
 
+def _text_columns(config: TableConfig) -> list[str]:
+    other = config.target or config.second
+    return [config.text] + ([other] if other else [])
+
+
 def _example(row: TableRow, config: TableConfig) -> ReaderItem:
-    asked = [config.text] + ([config.second] if config.second else [])
+    asked = _text_columns(config)
     texts = [text_of(row.values.get(column), config.is_split) for column in asked]
     for text, column in zip(texts, asked, strict=True):
         if not text:
             return Rejected(row.number, "no-text", quote(str(row.values)), f"in column {column!r}")
+    if config.target:
+        return (Translated(texts[0], texts[1], config.by_character),)
     label = _label(row.values.get(config.label))
     if label is None:
         detail = f"in column {config.label!r}"

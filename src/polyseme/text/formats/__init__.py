@@ -22,4 +22,12 @@ def read_piece(piece: Piece, config: CorpusConfig) -> ReadItems:
             from polyseme.text.formats.vertical import read
         case "tei":
             from polyseme.text.formats.tei import read
+        case "html":
+            from polyseme.text.formats.markup import read_html as read
+        case "epub":
+            from polyseme.text.formats.markup import read_epub as read
+        case "docx":
+            from polyseme.text.formats.markup import read_docx as read
+        case "pdf":
+            from polyseme.text.formats.pdf import read
     return read(piece, config)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from polyseme.limits import LONGEST_LINE
 from polyseme.storage.parquet import ParquetReader, expand
 from polyseme.text.formats.rows import record_of
-from polyseme.text.formats.table import check_columns
+from polyseme.text.formats.table import check_columns, columns_asked_for
 from polyseme.text.pieces import Piece
 from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
@@ -41,23 +41,19 @@ def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int
 def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per row. A damaged row group is rejected by itself."""
     try:
-        file = ParquetReader(piece.source.path, _columns(config))
+        asked = sorted(set(columns_asked_for(piece.source, config)))
+        file = ParquetReader(piece.source.path, asked)
     except _FAULTS as error:
         yield Rejected(0, "broken-file", "", f"not readable as Parquet: {error}")
         return
     with file:
-        check_columns(file.schema.names, piece.source.name, config)
+        check_columns(file.schema.names, piece.source, config)
         metadata = file.metadata
         number = sum(metadata.row_group(i).num_rows for i in range(piece.start))
         for group in range(piece.start, min(piece.stop, metadata.num_row_groups)):
             yield from _read_group(file, group, number, piece, config)
             number += metadata.row_group(group).num_rows
             piece.source.on_read(piece.size // (piece.stop - piece.start))
-
-
-def _columns(config: CorpusConfig) -> list[str]:
-    asked = {config.text_column, *config.meta}
-    return sorted(asked | ({config.id_column} if config.id_column else set()))
 
 
 def _read_group(

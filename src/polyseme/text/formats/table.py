@@ -11,6 +11,7 @@ from polyseme.text.formats.rows import record_of
 from polyseme.text.pieces import Piece
 from polyseme.text.records import BLANK, ReadItems, Rejected, quote
 from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Source
 
 
 def read(piece: Piece, config: CorpusConfig) -> ReadItems:
@@ -23,7 +24,7 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             continue
         fields = row.fields
         if header is None:
-            check_columns(fields, piece.source.name, config)
+            check_columns(fields, piece.source, config)
             header = fields
         elif not fields:
             yield BLANK
@@ -35,10 +36,17 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             yield record_of(dict(zip(header, fields, strict=True)), number, name, config)
 
 
-def check_columns(columns: Sequence[str], name: str, config: CorpusConfig) -> None:
+def columns_asked_for(source: Source, config: CorpusConfig) -> list[str]:
+    """Those that must stand in the file: of the metadata, what is not known from outside it."""
+    outside = dict(source.outside)
+    asked = [config.text_column, *(name for name in config.meta if name not in outside)]
+    return asked + ([config.id_column] if config.id_column else [])
+
+
+def check_columns(columns: Sequence[str], source: Source, config: CorpusConfig) -> None:
     """Every column the user asked for must be there, once."""
-    asked = [config.text_column, *config.meta] + ([config.id_column] if config.id_column else [])
-    for column in asked:
+    name = source.name
+    for column in columns_asked_for(source, config):
         places = [str(place) for place, each in enumerate(columns, start=1) if each == column]
         if not places:
             raise InputError(

@@ -34,6 +34,8 @@ class SegmenterInfo(TypedDict):
     """Of spaCy's rules."""
     dictionary: NotRequired[str]
     """SHA-256 of jieba's."""
+    user_words: NotRequired[str]
+    """SHA-256 of the user's, if there are any; the words are in the settings."""
 
 
 class Segmenter(Protocol):
@@ -44,7 +46,9 @@ class Segmenter(Protocol):
 
 
 @lru_cache(maxsize=2)  # loading takes a second; a worker does many shards
-def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
+def load_segmenter(
+    name: SegmenterName, language: str, user_words: tuple[str, ...] = ()
+) -> Segmenter:
     """The segmenter of this name, ready to use."""
     match name:
         case "spacy":
@@ -54,7 +58,7 @@ def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
         case "jieba":
             from polyseme.text.segmenters.jieba_words import JiebaWords
 
-            return JiebaWords()
+            return JiebaWords(user_words)
         case "characters":
             from polyseme.text.segmenters.patterns import Characters
 
@@ -65,7 +69,9 @@ def load_segmenter(name: SegmenterName, language: str) -> Segmenter:
             return Whitespace()
 
 
-def describe_segmenter(name: SegmenterName, language: str) -> SegmenterInfo:
+def describe_segmenter(
+    name: SegmenterName, language: str, user_words: tuple[str, ...] = ()
+) -> SegmenterInfo:
     """Name, version, and the hash of any dictionary: all that decides the results.
 
     Loads none of it: only the processes that split text pay for that.
@@ -74,10 +80,17 @@ def describe_segmenter(name: SegmenterName, language: str) -> SegmenterInfo:
         case "spacy":
             return {"name": name, "version": version("spacy"), "language": language}
         case "jieba":
-            from polyseme.text.segmenters.jieba_words import dictionary_hash
+            from polyseme.text.segmenters.jieba_words import dictionary_hash, user_words_hash
 
             dictionary = dictionary_hash()  # first: it says what to install if jieba is missing
-            return {"name": name, "version": version("jieba"), "dictionary": dictionary}
+            info: SegmenterInfo = {
+                "name": name,
+                "version": version("jieba"),
+                "dictionary": dictionary,
+            }
+            if user_words:
+                info["user_words"] = user_words_hash(user_words)
+            return info
         case "characters" | "whitespace":
             from polyseme.text.segmenters.patterns import VERSION
 

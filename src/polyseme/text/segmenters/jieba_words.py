@@ -1,30 +1,41 @@
 """Chinese words by jieba: its dictionary, and its model for words the dictionary lacks."""
 
+import hashlib
 import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import InputError, MissingExtraError
+from polyseme.limits import LimitError, read_bytes
 from polyseme.storage.files import sha256_of
 from polyseme.text.segmenters import WordSpans
+from polyseme.text.settings import USER_DICTIONARY
 
+_ENTRY = re.compile(r"(\S+)( [0-9]+)?(?: [a-z]+)?")
 # jieba's time for unknown words grows with the square of a run of Chinese characters. One this
 # long without any mark is cut here; at worst that divides one word in 500 characters.
 _LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 
 
 class JiebaWords:
-    """jieba in its default mode, with its own dictionary."""
+    """jieba in its default mode, with its own dictionary and the user's words.
 
-    def __init__(self) -> None:
+    A tokenizer of its own: jieba's global one, and what others did to it, are left alone.
+    """
+
+    def __init__(self, user_words: tuple[str, ...] = ()) -> None:
         tokenizer = _import_jieba().Tokenizer()
         # Not `initialize()`: that reads a cache of marshalled data from the shared temporary
         # folder, where anyone on the machine could have put it.
         with tokenizer.get_dict_file() as dictionary:
             tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(dictionary)
         tokenizer.initialized = True
+        for entry in user_words:
+            word, _, frequency = entry.partition(" ")
+            # Without a number jieba finds the least that keeps the word whole.
+            tokenizer.add_word(word, int(frequency) if frequency else None)
         self._cut = tokenizer.cut
 
     def split(self, text: str) -> WordSpans:
@@ -43,6 +54,36 @@ class JiebaWords:
             yield from self._cut(text[begin : run.end()])
             begin = run.end()
         yield from self._cut(text[begin:])
+
+
+def read_user_words(path: Path) -> tuple[str, ...]:
+    """The words of a user dictionary in jieba's format: a word, its frequency, its tag a line.
+
+    Tags are left out: they do not change which words are found.
+    """
+    try:
+        data = read_bytes(path, 4 * USER_DICTIONARY)
+        lines = data.decode("utf-8-sig").splitlines()
+    except FileNotFoundError as error:
+        raise InputError(f"There is no user dictionary {path}.") from error
+    except UnicodeError as error:
+        raise InputError(f"The user dictionary {path} is not UTF-8. Save it so.") from error
+    except (OSError, LimitError) as error:
+        raise InputError(f"The user dictionary {path} cannot be read: {error}.") from error
+    found = (_ENTRY.fullmatch(line.strip()) for line in lines if line.strip())
+    words = [match and match.group(1) + (match.group(2) or "") for match in found]
+    if not all(words):
+        number = words.index(None) + 1
+        raise InputError(
+            f"{path}: entry {number} is no word. Write one a line, alone or with a frequency: "
+            "大模型 500."
+        )
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def user_words_hash(user_words: tuple[str, ...]) -> str:
+    """SHA-256 of the user's words, in their order."""
+    return hashlib.sha256("\n".join(user_words).encode("utf-8")).hexdigest()
 
 
 def dictionary_hash() -> str:

@@ -1,0 +1,100 @@
+"""Train several kinds of model on your text, the same minutes each, and see what each has learned.
+
+For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by how well
+they tell hidden words apart, by parts of speech (with a tagged text) and by the uses they find
+alike. What is trained stays in the folder, and is not trained again.
+
+Examples:
+
+  polyseme compare-models corpus/en --minutes 10 --out models/compared
+
+  polyseme compare-models corpus/en --presets word2vec,elmo-mini --minutes 5 \\
+      --word bank --tagged treebank.conllu --out models/compared
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line, titled
+
+if TYPE_CHECKING:
+    from polyseme.meanings.model_comparison import ModelComparison
+
+REPORT = "report.html"
+
+
+class CompareModelsConfig(Settings):
+    """What to train, on what, for how long."""
+
+    folder: Path
+    """The corpus folder."""
+    out: Path
+    """Folder for the models, one below it for each preset, and the report."""
+    presets: tuple[str, ...] = ("word2vec", "elmo-mini", "gpt-mini", "bert-mini")
+    """Which presets to compare; `polyseme plan` lists them."""
+    minutes: float = Field(10.0, gt=0, le=100_000)
+    """How long each is trained, measuring included."""
+    word: str | None = None
+    """Show the uses of this word that each model finds most like its first use."""
+    tagged: Path | None = None
+    """A CoNLL-U file: how well each layer knows parts of speech is measured on it."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class CompareModelsResult:
+    """What was found, and where the report is."""
+
+    found: "ModelComparison"
+    config: CompareModelsConfig
+
+
+def run(config: CompareModelsConfig, progress: Progress | None = None) -> CompareModelsResult:
+    """Train and measure each, write the report."""
+    from polyseme.meanings.model_comparison import compare_models
+    from polyseme.storage.files import write_text
+    from polyseme.text.corpus import Corpus
+
+    found = compare_models(
+        Corpus.open(config.folder),
+        config.presets,
+        config.out,
+        minutes=config.minutes,
+        word=config.word,
+        tagged=config.tagged,
+        progress=progress,
+    )
+    write_text(config.out / REPORT, found.to_html())
+    return CompareModelsResult(found, config)
+
+
+def show(result: CompareModelsResult) -> RenderableType:
+    """The table, the uses, and how to read both."""
+    found, config = result.found, result.config
+    if config.json_:
+        return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
+    table = Table()
+    for number, name in enumerate(found.header):
+        table.add_column(name, justify="right" if 0 < number < 4 else "left", overflow="fold")
+    for row in found.rows():
+        cells = (f"{cell:,}" if isinstance(cell, int | float) else str(cell) for cell in row)
+        table.add_row(*map(PrintableText, cells))
+    parts: list[RenderableType] = [titled("Models after equal time", table)]
+    if found.query:
+        parts.append(PrintableText(f"Uses most like: {found.query}"))
+        for each in found.models:
+            lines = (PrintableText(f"  {line}") for line in each.nearest)
+            parts += [PrintableText(each.preset, "bold"), *lines]
+    parts += map(PrintableText, found.notes)
+    parts.append(on_one_line(f"Report: {config.out / REPORT}"))
+    return Group(*parts)

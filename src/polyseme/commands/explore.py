@@ -1,0 +1,74 @@
+"""Open a corpus in the browser: a word's uses in groups, on a map, to be judged and compared.
+
+Pages are served on this machine alone, to whoever has the printed address; nothing is sent
+anywhere. What you judge (names, merges, labels) is kept in a folder of notes, as a log that
+`polyseme senses --edits` does again.
+
+Examples:
+
+  polyseme explore corpus/novels --model models/en-mini
+
+  polyseme explore corpus/novels --model models/en-mini --no-browser --port 8123
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field
+from rich.console import RenderableType
+
+from polyseme.config import Settings
+from polyseme.explorer.settings import ServeConfig
+from polyseme.progress import NullProgress, Progress
+
+
+class ExploreConfig(Settings):
+    """Which corpus, by which model."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
+    """The corpus folder."""
+    model: str
+    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    notes: Path | None = None
+    """Folder for what you judge; by default a folder beside the corpus, CORPUS-notes."""
+    word: str = ""
+    """The word to begin with."""
+    serve: ServeConfig = Field(default_factory=ServeConfig)
+    """Where the pages are served."""
+
+
+@dataclass(frozen=True)
+class ExploreResult:
+    """Where notes are kept."""
+
+    notes: Path
+
+
+def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
+    """Serve pages until they are no longer wanted."""
+    from polyseme.explorer.server import serve
+    from polyseme.explorer.view import View
+    from polyseme.explorer.workspace import Workspace
+    from polyseme.text.corpus import Corpus
+
+    progress = progress or NullProgress()
+    corpus = Corpus.open(config.corpus)
+    folder = config.corpus.resolve()
+    notes = config.notes or folder.with_name(f"{folder.name}-notes")
+    workspace = Workspace(corpus, config.model, notes, opening=View(q=config.word))
+    serve(workspace, config.serve, on_ready=lambda address: announce(address, progress))
+    return ExploreResult(notes)
+
+
+def announce(address: str, progress: Progress) -> None:
+    """Say where the pages are."""
+    progress.log(f"The explorer is at {address}")
+    progress.log("It answers this machine alone. End it with Ctrl-C.")
+
+
+def show(result: ExploreResult) -> RenderableType:
+    """Where what was judged is."""
+    return f"Ended. Notes are kept in {result.notes}."

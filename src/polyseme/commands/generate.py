@@ -1,0 +1,76 @@
+"""Let a language model write on: sentences from a causal (GPT) or bidirectional (ELMo) model.
+
+Words are drawn one after the other, from left to right. The same seed gives the same text.
+
+Examples:
+
+  polyseme generate models/en-mini "The bank" --samples 3 --temperature 0.8
+
+  polyseme generate models/zh-mini 今天 --top-k 50 --top-p 0.9 --seed 7
+
+  cat beginnings.txt | polyseme generate models/en-mini - --json
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+
+from polyseme.config import Settings
+from polyseme.pretraining.settings import GenerationConfig
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line
+from polyseme.text.standard_input import texts_of
+
+if TYPE_CHECKING:
+    from polyseme.pretraining.generation import GeneratedText
+
+
+class GenerateConfig(Settings):
+    """Which beginnings, by which model."""
+
+    model: Path
+    """The model folder."""
+    inputs: tuple[str, ...] = ("",)
+    """How texts begin, each quoted; - reads them from standard input, one a line. Without any, the
+    model begins by itself."""
+    generation: GenerationConfig = Field(default_factory=GenerationConfig)
+    """How words are drawn."""
+    json_: bool = False
+    """Print a JSON object a line."""
+
+
+@dataclass(frozen=True)
+class GenerateResult:
+    """The texts, prompt by prompt."""
+
+    texts: "list[GeneratedText]"
+    as_json: bool
+
+
+def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateResult:
+    """Continue every beginning."""
+    from polyseme.pretraining.generation import generate_from
+
+    del progress
+    prompts = texts_of(config.inputs)
+    return GenerateResult(generate_from(config.model, prompts, config.generation), config.json_)
+
+
+def show(result: GenerateResult) -> RenderableType:
+    """A text a line, what was given in bold."""
+    if result.as_json:
+        lines = [json.dumps(text.as_json(), ensure_ascii=False) for text in result.texts]
+        return Group(*map(on_one_line, lines))
+    return Group(*map(_shown, result.texts))
+
+
+def _shown(generated: "GeneratedText") -> PrintableText:
+    given = generated.prompt.rstrip()
+    text = PrintableText(given, "bold")
+    text.append(generated.text[len(given) :])
+    return text if generated.is_finished else text.append(" …", style="dim")

@@ -1,0 +1,157 @@
+r"""Work out once what describes the uses of many words, so that questions about them are quick.
+
+Writes a folder with the features of the uses of each content word, or of the words you name,
+sorted by word. `polyseme senses` and `nearest` read it with --index. Stopped at any moment, the
+same command goes on from there. An index belongs to one model and one corpus as they are now.
+
+Examples:
+
+  polyseme index models/en-mini corpus/en --out index/en
+
+  polyseme index models/en-mini corpus/en --words bank,plant,play \
+      --out index/three
+
+  polyseme index models/zh-mini corpus/zh --min-uses 200 --max-uses 1000 \
+      --out index/zh
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings, to_toml
+from polyseme.errors import UseIndexError
+from polyseme.executors import ExecutorConfig
+from polyseme.meanings.settings import UseIndexConfig
+from polyseme.printable import PrintableText
+from polyseme.progress import NullProgress, Progress, duration
+from polyseme.tables import on_one_line
+
+if TYPE_CHECKING:
+    from polyseme.meanings.index_folder import IndexFolder
+
+
+class IndexConfig(Settings):
+    """Which corpus, by which model, and where to."""
+
+    model: Path
+    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    folder: Path
+    """The corpus folder."""
+    out: Path
+    """Folder to write the index to."""
+    index: UseIndexConfig = UseIndexConfig()
+    """Which uses."""
+    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
+    """Where the work is done."""
+    replace: bool = False
+    """Make the index again if the folder holds one of another model, corpus or choice of words.
+    The old one can be read until the new one is finished."""
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """The finished index and how the run went."""
+
+    index: "IndexFolder"
+    num_words: int
+    seconds: float
+    words_now: int
+    """Words that were read in this run, not in one before."""
+    parts_found: int
+    """How many parts an earlier run had finished."""
+    was_there: bool
+    """Whether the index was finished, and whole, before."""
+
+
+def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
+    """Make an index, or go on with one that was begun."""
+    from polyseme.devices import num_threads
+    from polyseme.storage.files import disk_faults_explained, make_output
+    from polyseme.storage.locks import hold_folder
+
+    began = time.monotonic()
+    with disk_faults_explained(config.out), num_threads(config.index.threads):
+        make_output(config.out)
+        with hold_folder(config.out):
+            return _run(config, progress or NullProgress(), began)
+
+
+def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
+    from polyseme.embedding.corpus_parts import parts_of
+    from polyseme.embedding.loading import load_for_corpus
+    from polyseme.executors import run_job
+    from polyseme.meanings.content_words import choose_words, write_words
+    from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.index_build import finished, settle
+    from polyseme.meanings.index_folder import WORDS, IndexFolder
+    from polyseme.meanings.indexing import index_part, indexing_job
+    from polyseme.storage.files import write_text
+    from polyseme.storage.folders import CONFIG, check_same_settings
+    from polyseme.text.corpus import Corpus
+
+    corpus, model = Corpus.open(config.folder), str(config.model)
+    if finished(config.out, model, corpus, config.index, may_differ=config.replace):
+        found = IndexFolder.open(config.out)
+        return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
+    check_same_settings(
+        config.out,
+        config.index,
+        table="index",
+        error=UseIndexError,
+        refusal="was begun with other settings: {}. Choose another --out, or add --replace.",
+        may_differ=config.replace,
+    )
+    describer = UseDescriber(load_for_corpus(model, corpus))
+    words = choose_words(corpus, config.index)
+    write_text(config.out / CONFIG, to_toml(index=config.index))
+    write_words(words, config.out / WORDS)
+    work = index_part(model, config.index, config.out / WORDS, corpus)
+    parts = parts_of(corpus)
+    progress.start("Describing uses", sum(part.size for part in parts))
+    receipts = run_job(
+        indexing_job(work), parts, config.out, executor=config.executor,
+        on_progress=progress.update,
+    )  # fmt: skip
+    progress.log("Sorting uses by word.")
+    found = settle(config.out, work, describer, corpus, words, receipts)
+    now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
+    return IndexResult(
+        found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),
+        was_there=False,
+    )  # fmt: skip
+
+
+def show(result: IndexResult) -> RenderableType:
+    """What the index has, what it weighs, and what to do next."""
+    counts: dict[str, Any] = result.index.manifest["counts"]
+    table = Table(show_header=False)
+    table.add_column("")
+    table.add_column("", justify="right")
+    size = result.index.num_bytes
+    rows = {
+        "words": f"{result.num_words:,}",
+        "uses": f"{counts['uses']:,}",
+        "sentences with uses": f"{counts['sentences_kept']:,} of {counts['sentences']:,}",
+        "size": f"{size / 1e6:,.1f} MB",
+        "bytes a use": f"{size / max(1, counts['uses']):,.0f}",
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    parts: list[RenderableType] = [table]
+    if result.was_there:
+        parts.append(PrintableText("It was there already, and is as it was written."))
+    else:
+        speed = result.words_now / max(1e-9, result.seconds)
+        parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))
+    if result.parts_found:
+        parts.append(PrintableText(f"{result.parts_found:,} parts were there from before."))
+    folder = quote(str(result.index.folder))
+    parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
+    return Group(*parts)

@@ -1,0 +1,134 @@
+"""Teach it your own senses: label some lines of a word, and the rest is labelled after them.
+
+Write some uses to a table (`polyseme uses bank --in corpus/en --sample 20 --out mine.csv`), add a
+column `label`, fill it in with whatever you call the senses, and run this. Every use gets the most
+probable label and how sure that is. The lines to look at next are shown, and marked in the table
+that is written: fill in more labels there, and give it in again. 20 labels are a good beginning.
+
+Examples:
+
+  polyseme label bank --in corpus/en --model models/en-mini --labels mine.csv --out labelled.csv
+
+  polyseme label bank --in corpus/en --model models/en-mini --labels bank.edits.jsonl --next 20
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.commands.uses import UseLines
+from polyseme.config import Settings
+from polyseme.meanings.settings import FindConfig
+from polyseme.printable import PrintableText
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line, titled
+
+if TYPE_CHECKING:
+    from polyseme.meanings.labelled_uses import LabelledUses
+
+
+class LabelConfig(Settings):
+    """Which uses, which labels, by which model."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("word",)
+
+    find: FindConfig
+    """What to look for."""
+    model: str
+    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    labels: Path
+    """Your labels: a table as `polyseme uses --out` writes it, with a column `label`; or a log of
+    edits (.jsonl) that labels uses."""
+    next: int = Field(10, ge=0, le=1_000)
+    """How many lines to look at next."""
+    at_random: bool = False
+    """Draw those lines at random. Only then the labels tell how frequent each sense is."""
+    seed: int = 1
+    """Of samples."""
+    out: Path | None = None
+    """Write every use with its label and how sure that is: .csv, .tsv or .xlsx."""
+
+
+@dataclass(frozen=True)
+class LabelResult:
+    """Every use with its label."""
+
+    found: "LabelledUses"
+    config: LabelConfig
+
+
+def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
+    """Find the uses, read the labels, learn."""
+    from polyseme.meanings.export import check_format, write_uses
+    from polyseme.meanings.labelled_uses import label_uses, read_labels
+    from polyseme.meanings.sources import load_describer
+    from polyseme.meanings.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    if config.out is not None:
+        check_format(config.out)
+    corpus = Corpus.open(config.find.in_)
+    uses = find_uses(corpus, config.find.query, where=config.find.where)
+    found = label_uses(
+        uses,
+        read_labels(config.labels, uses),
+        load_describer(config.model, corpus),
+        num_next=config.next,
+        at_random=config.at_random,
+        seed=config.seed,
+        progress=progress,
+    )
+    if config.out is not None:
+        write_uses(found.table(), config.out)
+    return LabelResult(found, config)
+
+
+def show(result: LabelResult) -> RenderableType:
+    """How many uses have each label, and the lines to look at next."""
+    found, config = result.found, result.config
+    parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]
+    if found.next:
+        parts += [on_one_line("Look at these lines next:"), UseLines(found.uses.select(found.next))]
+    if config.out is not None:
+        parts.append(on_one_line(f"All uses with their labels: {config.out}"))
+        if found.next:
+            parts.append(
+                PrintableText(
+                    "Fill in the column `label` where `look_next` has a number, and give it in "
+                    "again with --labels."
+                )
+            )
+    return Group(*parts)
+
+
+def _table(found: "LabelledUses") -> RenderableType:
+    table = Table()
+    table.add_column("label")
+    for name in ("by hand", "found again", "uses", "share", "confidence"):
+        table.add_column(name, justify="right")
+    learned = found.learned
+    for label, (by_hand, right) in found.left_out.items():
+        rows = [number for number, own in enumerate(learned.labels) if own == label]
+        others = [number for number in rows if number not in learned.given]
+        mean = f"{learned.confidence[others].mean():.2f}" if others else ""
+        shown = (str(by_hand), f"{right} of {by_hand}", f"{len(rows):,}")
+        table.add_row(PrintableText(label), *shown, f"{len(rows) / len(found.uses):.0%}", mean)
+    return titled(f"{found.uses.query}: {len(found.uses):,} uses labelled", table)
+
+
+def _trust(found: "LabelledUses") -> str:
+    """What the figures say, and what they do not."""
+    learned = found.learned
+    if learned.method == "one label":
+        return "All labels are the same: label a use of another sense."
+    told = (
+        f"By {learned.method}: {found.right_when_left_out:.0%} of your {len(learned.given)} labels "
+        "are found again when a tenth of them is left out in turn."
+    )
+    if not learned.is_calibrated:
+        told += " Confidences only rank: label five uses of each sense for probabilities."
+    return told

@@ -1,0 +1,76 @@
+"""List the models and demo texts that can be named without a path, and how to get the others.
+
+Such a name stands wherever a model folder can: `--model en-mini`, `polyseme.load("en-mini")`.
+
+Examples:
+
+  polyseme models
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.limits import read_json
+from polyseme.progress import Progress
+from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import MODELS, InstalledData, list_data, pip_command
+from polyseme.tables import on_one_line
+
+
+class ModelsConfig(Settings):
+    """Nothing need be said."""
+
+
+@dataclass(frozen=True)
+class InstalledModel:
+    """One row: a model or demo texts, with what its manifest tells."""
+
+    data: InstalledData
+    language: str = ""
+    perplexity: str = ""
+    """In each direction, on held-out text."""
+
+
+def run(config: ModelsConfig, progress: Progress | None = None) -> list[InstalledModel]:
+    """Look for what is published; weights are not read."""
+    del config, progress
+    return [_look_at(data) for data in list_data()]
+
+
+def show(result: list[InstalledModel]) -> RenderableType:
+    """A table of what is here, and a command a line for the rest."""
+    table = Table()
+    for name in ("name", "what it is", "language", "size", "perplexity"):
+        table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))
+    for row in result:
+        size = decimal(row.data.num_bytes) if row.data.folder else "not installed"
+        table.add_row(row.data.name, row.data.about, row.language, size, row.perplexity)
+    missing = [row.data.name for row in result if row.data.folder is None]
+    lines: list[RenderableType] = [
+        on_one_line(f"Get {name}: {pip_command(name)}") for name in missing
+    ]
+    here = [row.data.name for row in result if row.data.folder and row.data.name in MODELS]
+    if here:
+        lines.append(on_one_line(f'Next: polyseme score {here[0]} "She plays the piano."'))
+    return Group(table, *lines)
+
+
+def _justify(column: str) -> Any:
+    return "right" if column in ("size", "perplexity") else "left"
+
+
+def _look_at(data: InstalledData) -> InstalledModel:
+    if data.folder is None or data.name not in MODELS:
+        return InstalledModel(data)
+    try:
+        told = read_json(data.folder / MANIFEST)["metadata"]
+        figures = (float(told["perplexity"][way]) for way in ("forward", "backward"))
+        perplexity = " / ".join(f"{figure:.1f}" for figure in figures)
+        return InstalledModel(data, str(told["corpus"]["language"]), perplexity)
+    except (OSError, ValueError, LookupError, TypeError):
+        return InstalledModel(data, perplexity="damaged: install it again")

@@ -1,0 +1,72 @@
+"""Publish a model or a corpus on the Hugging Face Hub.
+
+Every file is checked against its hash, then all go up in one commit. A corpus becomes a dataset.
+Log in first: hf auth login. This and pull are the only commands that use a network.
+
+Examples:
+
+  polyseme push models/novels you/novels-elmo --private
+
+  polyseme push corpus/novels you/novels
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.console import Group, RenderableType
+from rich.filesize import decimal
+
+from polyseme.config import Settings
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line
+
+if TYPE_CHECKING:
+    from polyseme.storage.hub import Transfer
+
+
+class PushConfig(Settings):
+    """What to publish, and where."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("folder", "repository")
+
+    folder: Path
+    """The folder of a model or a corpus."""
+    repository: str
+    """Its name on the Hub: OWNER/NAME."""
+    private: bool = False
+    """If the repository is new, let nobody else see it."""
+    message: str | None = None
+    """What the commit says."""
+
+
+@dataclass(frozen=True)
+class PushResult:
+    """What was uploaded."""
+
+    transfer: "Transfer"
+
+
+def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
+    """Check the folder, then upload it."""
+    from polyseme.storage.hub import push
+
+    return PushResult(
+        push(
+            config.folder,
+            config.repository,
+            private=config.private,
+            message=config.message,
+            progress=progress,
+        )
+    )
+
+
+def show(result: PushResult) -> RenderableType:
+    """What is there now, and how others get it."""
+    done = result.transfer
+    size = f"{done.num_files} files, {decimal(done.num_bytes)}"
+    return Group(
+        on_one_line(f"{done.repository} now has {size} (commit {done.commit[:12]})."),
+        on_one_line(f"Others get it with: polyseme pull {done.repository} --out FOLDER"),
+    )

@@ -1,0 +1,56 @@
+"""Golden vectors: what a few numbers of published models must be, on any machine.
+
+A machine that gives others has a broken installation, processor or kernel, and everything computed
+there is in doubt. The numbers were computed in float64 by the layers that train, which share no
+code with those that embed; a test does it again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.embedding.loading import load_embedder
+
+TOLERANCE = 0.001
+"""Far above what another order of adding up changes, far below what a wrong weight does."""
+_COPIES = 64  # of the sentence, so that there is enough to read for the compiled kernel to be used
+
+
+@dataclass(frozen=True)
+class GoldenVector:
+    """Some dimensions of the top layer at one word of a sentence."""
+
+    words: tuple[str, ...]
+    position: int
+    values: dict[int, float]
+
+
+GOLDEN = {
+    "en-mini": GoldenVector(
+        ("He", "sat", "on", "the", "bank", "of", "the", "river", "."),
+        4,
+        {0: 0.731344, 100: 0.75777, 191: -0.000267, 192: 0.902993, 300: -0.888559, 383: 0.252359},
+    ),
+    "zh-mini": GoldenVector(
+        ("他", "在", "银行", "工作", "。"),
+        2,
+        {
+            0: -0.823018,
+            100: -0.210568,
+            191: 0.813523,
+            192: -0.123593,
+            300: 0.981897,
+            383: -0.254558,
+        },
+    ),
+}
+"""By the name of the model."""
+
+
+def largest_difference(name: str) -> float:
+    """How far the vector of an installed model is here from the golden one, at most."""
+    golden = GOLDEN[name]
+    embedder = load_embedder(name)
+    first = next(embedder.stream([golden.words] * _COPIES, layers="top"))  # (1, T, D)
+    found = first[0, golden.position]
+    return float(max(np.abs(found[at] - value) for at, value in golden.values.items()))

@@ -1,0 +1,89 @@
+"""Compare: two sets of a word's uses, and how much of each group is in either.
+
+Groups are those of all uses together, as the user left them, so that a group is the same on both
+sides. Every figure leads to the lines behind it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+
+from polyseme.errors import InputError
+from polyseme.explorer.desk import Desk
+from polyseme.explorer.reading import Band, Reading
+from polyseme.explorer.view import View
+from polyseme.meanings.change import Change, Side, measure_change
+from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.shares import GroupShares
+from polyseme.meanings.sides import MIN_SIDE
+from polyseme.meanings.use_features import Labels
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A group on both sides."""
+
+    band: Band
+    shares: GroupShares
+
+
+def compare(request: Request) -> Response:
+    """Two sides of a word."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    is_asked = bool(view.q.strip() and view.before and view.after)
+    reading = desk.reading(view) if is_asked else None
+    change = measure(reading) if reading and reading.edited else None
+    return desk.render(
+        request,
+        "compare.html",
+        view,
+        reading=reading,
+        job=reading.word.job if reading else None,
+        change=change,
+        rows=_rows(reading, change) if reading and change else [],
+        columns=desk.workspace.columns,
+    )
+
+
+def measure(reading: Reading) -> Change:
+    """How far the sides of a view are apart."""
+    assert reading.edited is not None
+    view, uses = reading.view, reading.word.uses
+    before, after = (
+        uses.matching(view.comparisons(side, uses.columns)) for side in (view.before, view.after)
+    )
+    _check(view, before, after)
+    vectors = reading.edited.grouping.vectors
+    documents = uses.metadata(DOCUMENT)
+    sides = [
+        Side(
+            vectors[numbers],
+            [documents[number] for number in numbers],
+            [reading.band_of[int(number)].id for number in numbers],
+        )
+        for numbers in (before, after)
+    ]
+    return measure_change(*sides)
+
+
+def _check(view: View, before: Labels, after: Labels) -> None:
+    if both := np.intersect1d(before, after).size:
+        raise InputError(
+            f"{both:,} uses are both {' and '.join(view.before)} and {' and '.join(view.after)}. "
+            "Choose sides that exclude each other."
+        )
+    if min(len(before), len(after)) < MIN_SIDE:
+        raise InputError(
+            f"There are {len(before):,} uses with {' and '.join(view.before)} and {len(after):,} "
+            f"with {' and '.join(view.after)}; each side needs at least {MIN_SIDE}. Choose wider "
+            "sides, or look for more forms of the word."
+        )
+
+
+def _rows(reading: Reading, change: Change) -> list[Compared]:
+    """Groups in the order of the reading."""
+    shares = {each.group: each for each in change.groups}
+    return [Compared(band, shares[band.id]) for band in reading.bands if band.id in shares]

@@ -1,0 +1,169 @@
+"""One word as it is explored: its uses at once, its groups and its map once a thread made them.
+
+    in   the uses that were found, and what describes them
+    out  `Senses` for each degree of fineness and each layer that was asked for, places on a map
+
+Uses are described once; that takes longest. Groups of another fineness follow from the same
+features in a second or two. A few groupings are kept, the least lately asked for forgotten.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from polyseme.devices import one_thread
+from polyseme.explorer.jobs import Job
+from polyseme.meanings.edited_groups import use_ids
+from polyseme.meanings.edits import Edit, UseId
+from polyseme.meanings.features import UseDescriber
+from polyseme.meanings.groups import MIN_USES, Grouping, by_size, group_uses, unit_length
+from polyseme.meanings.layer_features import LayerDescriber
+from polyseme.meanings.layout import lay_out
+from polyseme.meanings.named_groups import Senses, draw_uses, named, words_of_uses
+from polyseme.meanings.use_features import Floats, UseFeatures
+from polyseme.meanings.uses import Uses
+
+_GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
+SEED = 1
+
+
+class Fineness(NamedTuple):
+    """How uses are grouped."""
+
+    finer: int
+    layer: int | None
+    """None: by what the model expects in the word's place, which tells meanings best."""
+
+
+@dataclass
+class _Grouped:
+    senses: Senses
+    places: Floats | None = None
+
+
+@dataclass(eq=False)
+class ExploredWord:
+    """Uses of a word, and what is known of them so far."""
+
+    found: Uses
+    load_describer: Callable[[], UseDescriber]
+    gate: threading.Semaphore
+    """Work that takes long is done by one thread at a time."""
+    job: Job | None = None
+    _features: UseFeatures | None = None
+    _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
+    _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
+    _edited: tuple[Senses, tuple[Edit, ...], Senses] | None = None
+    """The last that was edited, the edits, and what came out."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Those that are described: all, or a sample of very many."""
+        return draw_uses(self.found, SEED)
+
+    @cached_property
+    def ids(self) -> list[UseId]:
+        """What stays the same of each use."""
+        return use_ids(self.uses)
+
+    @property
+    def can_be_grouped(self) -> bool:
+        """Whether there are uses enough."""
+        return len(self.uses) >= MIN_USES
+
+    def senses(self, how: Fineness, *, is_begun: bool = True) -> Senses | None:
+        """The groups, if they are there. If not, a thread begins to find them.
+
+        `is_begun`: also after work that failed or was stopped.
+        """
+        with self._lock:
+            if how in self._grouped:
+                self._grouped.move_to_end(how)
+                return self._grouped[how].senses
+            if self.can_be_grouped and _may_begin(self.job, is_begun=is_begun):
+                self.job = Job(lambda job: self._work(how, job), self.gate)
+        return None
+
+    def edited(self, senses: Senses, edits: tuple[Edit, ...]) -> Senses:
+        """Groups as a user left them."""
+        last = self._edited
+        if last is None or last[0] is not senses or last[1] != edits:
+            last = self._edited = (senses, edits, senses.edited(edits))
+        return last[2]
+
+    def places(self, how: Fineness) -> Floats | None:
+        """(N, 2) a place on the map for each use, if they are there."""
+        grouped = self._grouped.get(how)
+        return grouped.places if grouped else None
+
+    def stop(self) -> None:
+        """End what is being done."""
+        if self.job:
+            self.job.stop()
+
+    def _work(self, how: Fineness, job: Job) -> None:
+        job.start("load", 0)
+        describer = self.load_describer()
+        features = self._describe(describer, job)
+        grouping = self._group(features, describer, how, job)
+        words = words_of_uses(self.uses, features, describer)
+        groups = named(words, grouping)
+        senses = Senses(self.uses, grouping, features, groups, len(self.found), words)
+        grouped = _Grouped(senses)
+        with self._lock:
+            self._grouped[how] = grouped
+            while len(self._grouped) > _GROUPINGS:
+                self._grouped.popitem(last=False)
+        job.start("map", 0)
+        # Threads of OpenMP wait for each other busily, and on a machine with other work for long.
+        with one_thread():
+            grouped.places = lay_out(grouping.vectors, SEED)
+
+    def _describe(self, describer: UseDescriber, job: Job) -> UseFeatures:
+        if self._features is None:
+            job.start("describe", len(self.uses))
+            self._features = describer(self.uses.sentences(), self.uses.spans, job.update)
+        return self._features
+
+    def _group(
+        self, features: UseFeatures, describer: UseDescriber, how: Fineness, job: Job
+    ) -> Grouping:
+        if how.layer is None:
+            job.start("group", 0)
+            return group_uses(features, finer=how.finer, seed=SEED)
+        if how.layer == 0:
+            job.start("group", 0)
+            return _by_form(self.uses)
+        if how.layer not in self._by_layer:
+            job.start("describe", len(self.uses))
+            describe = LayerDescriber(describer.embedder, how.layer)
+            self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
+        job.start("group", 0)
+        return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)
+
+
+def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
+    return job is None or job.state == "done" or (is_begun and not job.is_open)
+
+
+def _by_form(uses: Uses) -> Grouping:
+    """Layer 0 has seen no context: uses spelt alike have one vector, and are a group.
+
+    Each form stands alone, as far from one as from another.
+    """
+    sentences, spans = uses.sentences(), uses.spans.tolist()
+    forms = [
+        " ".join(words[begin:end]) for words, (begin, end) in zip(sentences, spans, strict=True)
+    ]
+    number = {form: place for place, (form, _) in enumerate(Counter(forms).most_common())}
+    labels, _ = by_size(np.array([number[form] for form in forms], np.int64))
+    # A little apart, or all points of a form would lie on one spot of the map.
+    apart = np.random.default_rng(SEED).normal(0, 0.05, (len(forms), max(2, len(number))))
+    apart[np.arange(len(forms)), labels] += 1
+    return Grouping(labels, (1.0,) * len(number), unit_length(apart.astype(np.float32)), 0.0)

@@ -1,0 +1,103 @@
+"""Export: what is seen, as files. All lines with all metadata, the map as a drawing, a report."""
+
+import tempfile
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from polyseme.errors import InputError
+from polyseme.explorer.desk import Desk
+from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.reading import NUM_COLOURS, Reading
+from polyseme.explorer.view import View
+from polyseme.meanings.export import UseTable, write_uses
+from polyseme.printable import printable
+
+COLOURS = (
+    "#6b665e", "#2f66a9", "#b4580f", "#1f7a4d", "#a63d83", "#846400",
+    "#1a7c94", "#b3392f", "#6a4fb0", "#5a6b12", "#7b5a48",
+)  # fmt: skip
+"""Of groups, as style.css has them for light pages; the first is for what is not chosen."""
+_SIDE = 800  # of the drawing
+_TYPES = {
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".svg": "image/svg+xml",
+}
+
+
+def export(request: Request) -> Response:
+    """A file of what a view shows."""
+    desk = Desk.of(request)
+    name = request.path_params["name"]
+    makers: dict[str, Callable[[Desk, View, Path], None]] = {
+        "uses.csv": _write_table,
+        "uses.tsv": _write_table,
+        "uses.xlsx": _write_table,
+        "map.svg": _write_map,
+    }
+    if name not in makers:
+        raise HTTPException(404)
+    view = desk.view(request)
+    folder = tempfile.TemporaryDirectory(prefix="polyseme-", ignore_cleanup_errors=True)
+    path = Path(folder.name) / name
+    try:
+        makers[name](desk, view, path)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        path,
+        media_type=_TYPES.get(path.suffix),
+        filename=f"{printable(view.q)[:40]}-{name}",
+        background=BackgroundTask(folder.cleanup),
+    )
+
+
+def _write_table(desk: Desk, view: View, path: Path) -> None:
+    """Every use that meets the filters, with its group and label."""
+    reading, edited = desk.judged(view)
+    labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
+    table = edited.table()
+    table = UseTable(table.uses, {**table.first, "label": labels})
+    if reading.is_filtered:
+        table = table.select(reading.lit)
+    write_uses(table, path)
+
+
+def _write_map(desk: Desk, view: View, path: Path) -> None:
+    reading, _ = desk.judged(view)
+    places = reading.word.places(Fineness(view.finer, view.layer))
+    if places is None:
+        raise InputError("The map is not drawn yet. Wait until it is, and do it again.")
+    lit = set(reading.lit.tolist())
+    points = []
+    for number, (x, y) in enumerate((places * [1, -1] + 1) / 2 * (_SIDE - 40) + 20):
+        is_lit = number in lit
+        colour = COLOURS[reading.band_of[number].colour if is_lit else 0]
+        opacity = "" if is_lit else ' opacity=".25"'
+        points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"{opacity}/>')
+    drawn = [*_legend(reading), *points]
+    height = _SIDE + 24 * len(reading.bands) + 20
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIDE} {height}">'
+    title = f"<title>{escape(printable(view.q))}</title>"
+    path.write_text("\n".join([head, title, *drawn, "</svg>\n"]), encoding="utf-8")
+
+
+def _legend(reading: Reading) -> list[str]:
+    assert len(COLOURS) == NUM_COLOURS + 1
+    found = []
+    for row, band in enumerate(reading.bands):
+        y = _SIDE + 24 * row + 10
+        name = escape(printable(f"{len(band.uses):,}  {band.name}"[:110]))
+        found += [
+            f'<circle cx="24" cy="{y}" r="6" fill="{COLOURS[band.colour]}"/>',
+            f'<text x="40" y="{y + 5}" font-family="sans-serif" font-size="14">{name}</text>',
+        ]
+    return found

@@ -1,0 +1,181 @@
+"""Search and read: the first page, a word's lines in groups, their context, how often they occur.
+
+Lines are there at once. Groups follow: the page asks again and again how far they are, and is
+replaced by one with groups when they are there.
+"""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from polyseme import __version__
+from polyseme.errors import InputError
+from polyseme.explorer.desk import Desk
+from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.language import Language, choose_language
+from polyseme.explorer.periods import choose_column, count_periods
+from polyseme.explorer.reading import NUM_COLOURS, Reading, check_number
+from polyseme.explorer.view import View
+from polyseme.meanings.concordance import line_of
+from polyseme.meanings.edits import undo_last
+from polyseme.meanings.frequencies import dispersion
+from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.printable import printable
+
+_MAP_SCALE = 10_000  # places are sent as whole numbers between 0 and this
+
+
+def home(request: Request) -> Response:
+    """Where one begins."""
+    desk = Desk.of(request)
+    return desk.render(request, "home.html", desk.view(request))
+
+
+def word(request: Request) -> Response:
+    """A word's lines."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    if not view.q.strip():
+        return home(request)
+    reading = desk.reading(view)
+    desk.workspace.remember(view, len(reading.word.found))
+    return _word_page(desk, request, reading)
+
+
+def progress(request: Request) -> Response:
+    """How far the groups are; or, in the place of the whole, the page with groups."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    reading = desk.reading(view, is_begun=False)
+    if reading.edited is None:
+        return desk.render(request, "progress.html", view, job=reading.word.job)
+    page = _word_page(desk, request, reading)
+    page.headers.update({"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"})
+    return page
+
+
+def stop(request: Request) -> Response:
+    """End the work on a word."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    found = desk.workspace.word(view)
+    found.stop()
+    if found.job:
+        found.job.ended.wait(timeout=10)
+    return desk.render(request, "progress.html", view, job=found.job)
+
+
+def context(request: Request) -> Response:
+    """All of a line's sentence, what stands around it, and all that is known of it."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    uses = desk.workspace.word(view).uses
+    number = use_number(request, len(uses))
+    use = uses[number]
+    before, after = uses.around(number)
+    return desk.render(
+        request,
+        "context.html" if "hx-request" in request.headers else "context_page.html",
+        view,
+        number=number,
+        line=line_of(use),
+        before=" ".join(map(printable, before)),
+        after=" ".join(map(printable, after)),
+        facts=[(DOCUMENT, use.document), *use.metadata.items(), ("id", use.sentence_id)],
+        printable=printable,
+    )
+
+
+def line(request: Request) -> Response:
+    """A line for whoever points at its place on the map."""
+    desk = Desk.of(request)
+    uses = desk.workspace.word(desk.view(request)).uses
+    use = uses[use_number(request, len(uses))]
+    left, form, right = line_of(use)
+    known = [printable(value) for value in use.metadata.values() if value]
+    return JSONResponse(
+        {"left": left[-80:], "form": form, "right": right[:80], "known": " · ".join(known)}
+    )
+
+
+def frequency(request: Request) -> Response:
+    """How often the word is used in each period."""
+    desk = Desk.of(request)
+    view = desk.view(request)
+    uses = desk.workspace.word(view).found
+    sizes = desk.workspace.sizes()
+    column = view.by if view.by in sizes else choose_column(desk.workspace.columns[1:], sizes)
+    bars = count_periods(uses, column, sizes[column])
+    return desk.render(
+        request,
+        "frequency.html",
+        view,
+        bars=bars,
+        most=max((bar.per_million for bar in bars), default=0) or 1,
+        column=column,
+        dispersion=dispersion(uses, sizes[DOCUMENT]),
+    )
+
+
+def map_places(request: Request) -> Response:
+    """Where each use is on the map, its colour, and which are chosen."""
+    desk = Desk.of(request)
+    reading = desk.reading(desk.view(request), is_begun=False)
+    view = reading.view
+    places = reading.word.places(Fineness(view.finer, view.layer))
+    if places is None or reading.edited is None:
+        job = reading.word.job
+        return JSONResponse({"state": "waiting" if job and job.is_open else "none"})
+    scaled = ((places + 1) / 2 * _MAP_SCALE).round().astype(int)
+    colours = [reading.band_of[number].colour for number in range(len(scaled))]
+    return JSONResponse(
+        {
+            "state": "done",
+            "x": scaled[:, 0].tolist(),
+            "y": scaled[:, 1].tolist(),
+            "colour": colours,
+            "lit": reading.lit.tolist() if reading.is_filtered else None,
+            "marked": view.like,
+            "num_colours": NUM_COLOURS,
+        }
+    )
+
+
+def use_number(request: Request, of: int) -> int:
+    """The number of the use that an address names."""
+    text = request.query_params.get("use", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InputError(f"{text[:20]!r} is no number of a use.")
+    check_number(int(text), of)
+    return int(text)
+
+
+def _word_page(desk: Desk, request: Request, reading: Reading) -> Response:
+    view = reading.view
+    log = desk.workspace.edits(view) if reading.edited else None
+    undo = undo_last(log.edits) if log else None
+    return desk.render(
+        request,
+        "word.html",
+        view,
+        reading=reading,
+        job=reading.word.job,
+        columns=desk.workspace.columns,
+        num_layers=desk.num_layers if reading.edited else 0,
+        undo=log.edits[undo.edit - 1].kind if log and undo else "",
+        log=log,
+        own_labels=sorted(set(reading.edited.labels_by_hand.values())) if reading.edited else [],
+        citation=_citation(desk, request, view, reading),
+    )
+
+
+def _citation(desk: Desk, request: Request, view: View, reading: Reading) -> str:
+    code = choose_language(view.lang, request.headers.get("accept-language", ""), desk.language)
+    return Language(code)(
+        "citation",
+        word=view.q,
+        corpus=desk.workspace.name,
+        n=len(reading.word.uses),
+        groups=len(reading.bands),
+        model=desk.workspace.model_name,
+        version=__version__,
+    )

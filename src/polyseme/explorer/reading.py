@@ -1,0 +1,238 @@
+"""A view of a word in, what a person reads out: bands of lines, each in the colour of its group.
+
+    in   a view, and the word with its groups, if they are there
+    out  `Reading`: bands (groups, or the user's own labels), and which lines stand in them
+
+A filter never changes groups: what does not meet it is left out of the lines, and greyed on the
+map.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.errors import InputError
+from polyseme.explorer.explored_word import ExploredWord
+from polyseme.explorer.view import View
+from polyseme.meanings.concordance import Line, line_of, sort_order
+from polyseme.meanings.labels import LearnedLabels, learn_labels
+from polyseme.meanings.named_groups import NamedGroup, Senses
+from polyseme.meanings.use_features import Labels
+from polyseme.printable import printable
+
+NUM_COLOURS = 10
+"""Colours in style.css; more groups begin with the first again."""
+PER_PAGE = 50
+IN_OVERVIEW = 6
+"""Lines of a band where all are shown."""
+_LONGEST = 140  # characters on either side of a word in a line
+_NEXT = 8  # lines worth labelling that are offered
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Lines that belong together."""
+
+    id: str
+    name: str
+    colour: int
+    """From 1; 0 is no colour."""
+    uses: Labels
+    """Numbers of its uses, the most typical first."""
+    share: float
+    stability: float | None = None
+    substitutes: tuple[str, ...] = ()
+    collocates: tuple[str, ...] = ()
+    is_named: bool = False
+    """Whether the user gave it its name."""
+    by_hand: int = 0
+    """Uses that the user labelled so; only of labels."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the concordance."""
+
+    number: int
+    left: str
+    form: str
+    right: str
+    colour: int
+    band: str
+    label: str
+    """The user's own."""
+    confidence: float | None
+    metadata: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Reading:
+    """What a view shows of a word."""
+
+    view: View
+    word: ExploredWord
+    edited: Senses | None
+    """None as long as groups are not there."""
+
+    @property
+    def is_overview(self) -> bool:
+        """Whether all bands are shown, a few lines of each."""
+        view = self.view
+        is_chosen = view.group or view.uses or view.sort or view.like is not None
+        return bool(self.bands) and not is_chosen
+
+    @cached_property
+    def learned(self) -> LearnedLabels | None:
+        """What follows from the user's labels, if the view asks for it and there are any."""
+        if self.view.show != "labels" or self.edited is None or not self.edited.labels_by_hand:
+            return None
+        return learn_labels(self.edited.grouping.vectors, self.edited.labels_by_hand)
+
+    @cached_property
+    def bands(self) -> list[Band]:
+        """Groups; or labels."""
+        if self.edited is None:
+            return []
+        if self.learned is not None:
+            return _bands_of_labels(self.learned)
+        return [_band_of_group(self.edited, group) for group in self.edited.groups]
+
+    @cached_property
+    def band_of(self) -> Mapping[int, Band]:
+        """The band of each use."""
+        return {int(number): band for band in self.bands for number in band.uses}
+
+    @cached_property
+    def lit(self) -> Labels:
+        """Numbers of the uses that meet all filters, in the order of the corpus."""
+        view, uses = self.view, self.word.uses
+        is_lit = np.ones(len(uses), np.bool_)
+        if view.where:
+            is_lit[:] = False
+            is_lit[uses.matching(view.comparisons(view.where, uses.columns))] = True
+        if view.uses:
+            chosen = np.array(view.uses, np.int64)
+            check_number(int(chosen.max()), len(uses))
+            is_chosen = np.zeros(len(uses), np.bool_)
+            is_chosen[chosen] = True
+            is_lit &= is_chosen
+        if view.group:
+            is_lit &= np.isin(np.arange(len(uses)), self._band().uses)
+        return np.flatnonzero(is_lit)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.view.where or self.view.uses or self.view.group)
+
+    def in_band(self, band: Band) -> Labels:
+        """Its uses that meet the filters, the most typical first."""
+        return band.uses[np.isin(band.uses, self.lit)]
+
+    @cached_property
+    def ordered(self) -> Labels:
+        """All lines of the view, sorted."""
+        view, lit = self.view, self.lit
+        if view.like is not None and self.edited is not None:
+            check_number(view.like, len(self.word.uses))
+            vectors = self.edited.grouping.vectors
+            return lit[np.argsort(-(vectors[lit] @ vectors[view.like]), kind="stable")]
+        if view.sort in ("", "typical"):
+            bands = [self._band()] if view.group else self.bands
+            return np.concatenate([self.in_band(band) for band in bands]) if bands else lit
+        if view.sort == "corpus":
+            return lit
+        if view.sort == "confidence" and self.learned is not None:
+            return lit[np.argsort(self.learned.confidence[lit], kind="stable")]
+        return lit[sort_order(self.word.uses.select(lit), view.sort)]
+
+    @property
+    def num_pages(self) -> int:
+        """Pages of `ordered`."""
+        return max(1, -(-len(self.ordered) // PER_PAGE))
+
+    def page(self) -> list[Row]:
+        """The lines of the view's page."""
+        begin = (min(self.view.page, self.num_pages) - 1) * PER_PAGE
+        return list(self.rows(self.ordered[begin : begin + PER_PAGE]))
+
+    def rows(self, numbers: Labels | Sequence[int]) -> Iterator[Row]:
+        """Lines of these uses."""
+        labels = self.edited.labels_by_hand if self.edited else {}
+        for number in map(int, numbers):
+            use = self.word.uses[number]
+            left, form, right = _cut(line_of(use))
+            band = self.band_of.get(number)
+            yield Row(
+                number,
+                left,
+                form,
+                right,
+                band.colour if band else 0,
+                band.id if band else "",
+                labels.get(number, ""),
+                float(self.learned.confidence[number]) if self.learned else None,
+                tuple(printable(value or "–") for value in use.metadata.values()),
+            )
+
+    def next_to_label(self) -> list[Row]:
+        """Lines whose label would teach most."""
+        return list(self.rows(self.learned.next_to_label(_NEXT))) if self.learned else []
+
+    def _band(self) -> Band:
+        for band in self.bands:
+            if band.id == self.view.group:
+                return band
+        raise InputError(
+            f"There is no group {self.view.group!r} now. It may have been merged, or groups are "
+            "finer or coarser than they were."
+        )
+
+
+def check_number(number: int, of: int) -> None:
+    """Refuse the number of a use that is not there."""
+    if not 0 <= number < of:
+        raise InputError(f"There is no use {number}: there are {of:,}, counted from 0.")
+
+
+def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
+    return Band(
+        group.id,
+        group.name,
+        # Its id stays the same whatever is done to it, and so does its colour.
+        1 + (int(group.id) - 1) % NUM_COLOURS if group.id.isdecimal() else 1,
+        senses.grouping.most_typical(group.number - 1, group.size),
+        group.share,
+        group.stability,
+        group.substitutes,
+        group.collocates,
+        is_named=group.name != group.words,
+    )
+
+
+def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
+    names = sorted(set(learned.labels))
+    labels = np.array([names.index(label) for label in learned.labels])
+    given = list(learned.given.values())
+    bands = []
+    for number, name in enumerate(names):
+        members = np.flatnonzero(labels == number)
+        order = np.argsort(-learned.confidence[members], kind="stable")
+        share = len(members) / len(labels)
+        colour = 1 + number % NUM_COLOURS
+        bands.append(
+            Band(
+                name, name, colour, members[order], share, is_named=True, by_hand=given.count(name)
+            )
+        )
+    return bands
+
+
+def _cut(line: Line) -> Line:
+    """What fits on a screen; a sentence may have thousands of characters."""
+    left, right = line.left, line.right
+    left = left if len(left) <= _LONGEST else "…" + left[-_LONGEST:]
+    right = right if len(right) <= _LONGEST else right[:_LONGEST] + "…"
+    return Line(left, line.keyword, right)

@@ -1,0 +1,16 @@
+"""What the commands that open the explorer share: where it listens, and when it ends."""
+
+from pydantic import Field
+
+from polyseme.config import Settings
+
+
+class ServeConfig(Settings):
+    """Where pages are served: on this machine alone."""
+
+    port: int = Field(0, ge=0, le=65535)
+    """Port on 127.0.0.1; 0 takes a free one."""
+    no_browser: bool = False
+    """Do not open a browser; the address is printed either way."""
+    idle: float | None = Field(None, ge=0)
+    """End by itself when no page was asked for in so many minutes; without it, by Ctrl-C."""

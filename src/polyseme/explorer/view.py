@@ -1,0 +1,183 @@
+"""What a page shows, as its address says it: every state is an address that can be kept and sent.
+
+in   the query of an address, which anyone may have written
+out  `View`, and from it other addresses: this page, but sorted, or of another group
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from polyseme.errors import InputError
+from polyseme.meanings.query import Comparison, Query
+
+MAX_TEXT = 2_000
+"""Characters of any value but a choice of uses."""
+_MOST_STEPS = 8
+_MANY = ("where", "before", "after")
+_NUMBERS = ("finer", "page", "layer", "like")
+_FLAGS = ("regex", "case")
+
+
+class Parameters(Protocol):
+    """The query of an address: Starlette's, or a plain form."""
+
+    def get(self, key: str, default: str = "") -> str:
+        """One value."""
+
+    def getlist(self, key: str) -> Sequence[str]:
+        """All values."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The state of a page. What is not said has its usual value, and is not in the address."""
+
+    q: str = ""
+    """A word, or forms of it with commas between."""
+    regex: bool = False
+    case: bool = False
+    finer: int = 0
+    """Steps to more groups; below 0, to fewer."""
+    layer: int | None = None
+    """Vectors that uses are grouped by: a layer of the model; None for what it expects there."""
+    show: str = ""
+    """`labels`: what was learned from the user's own labels instead of groups."""
+    group: str = ""
+    """Only this group, by its id; or this label."""
+    where: tuple[str, ...] = ()
+    """Only uses whose metadata meet this; groups stay as they are."""
+    uses: tuple[int, ...] = ()
+    """Only these uses, by number."""
+    like: int | None = None
+    """Most like this use first."""
+    sort: str = ""
+    by: str = ""
+    """Column that frequencies are counted by."""
+    page: int = 1
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    text: str = ""
+    """A sentence to be scored."""
+    lang: str = ""
+
+    @classmethod
+    def read(cls, given: Parameters) -> "View":
+        """From an address. What makes no sense is an error that says so."""
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            name = field.name
+            if name in _MANY:
+                kept = [text for text in given.getlist(name) if text.strip()]
+                values[name] = tuple(_bounded(name, text) for text in kept[:20])
+            elif name == "uses":
+                values[name] = unpack(given.get(name, ""))
+            elif text := given.get(name, ""):
+                values[name] = _value(name, _bounded(name, text))
+        return cls(**values)
+
+    @property
+    def query(self) -> Query:
+        """What is looked for."""
+        if self.regex:
+            return Query.of(regex=self.q, case_sensitive=self.case)
+        forms = [form.strip() for form in self.q.replace("，", ",").split(",") if form.strip()]
+        return Query.of(forms=forms, case_sensitive=self.case)
+
+    def comparisons(self, texts: Sequence[str], columns: Sequence[str]) -> list[Comparison]:
+        """Conditions on columns that the corpus has."""
+        found = [Comparison.parse(text) for text in texts]
+        for comparison in found:
+            comparison.check_column(columns)
+        return found
+
+    def but(self, **changes: Any) -> "View":
+        """This view with other values. Unless it is said, it begins at the first page."""
+        return replace(self, **{"page": 1, **changes})
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Names and values of what is not as usual, as a form or an address has them."""
+        return list(self._pairs())
+
+    def address(self, path: str, **changes: Any) -> str:
+        """The address of a page with this view, changed."""
+        query = urlencode(self.but(**changes).pairs())
+        return f"{path}?{query}" if query else path
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            if field.name == "uses":
+                yield field.name, pack(value)
+            elif isinstance(value, tuple):
+                yield from ((field.name, text) for text in value)
+            else:
+                yield field.name, str(int(value) if isinstance(value, bool) else value)
+
+
+def pack(numbers: Sequence[int]) -> str:
+    """Numbers in order, each as its distance from the one before: short enough for an address."""
+    before, parts = 0, []
+    for number in sorted(set(numbers)):
+        parts.append(_in_base_36(number - before))
+        before = number
+    return ".".join(parts)
+
+
+def unpack(text: str) -> tuple[int, ...]:
+    """Numbers that `pack` wrote."""
+    numbers, number = [], 0
+    for part in text.split(".") if text else ():
+        if not (0 < len(part) <= 6 and part.isascii() and part.isalnum()):
+            raise InputError(f"{text[:40]!r} is no choice of uses. Choose them on the map again.")
+        number += int(part, 36)
+        numbers.append(number)
+    return tuple(numbers)
+
+
+def _in_base_36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
+        if not number:
+            return digits
+
+
+def _bounded(name: str, text: str) -> str:
+    if len(text) > MAX_TEXT:
+        raise InputError(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
+    return text
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _FLAGS:
+        return text == "1"
+    if name not in _NUMBERS:
+        return text
+    try:
+        number = int(text) if text.isascii() and len(text) <= 9 else None
+    except ValueError:
+        number = None
+    lowest = -_MOST_STEPS if name == "finer" else 1 if name == "page" else 0
+    if number is None or number < lowest or (name == "finer" and number > _MOST_STEPS):
+        raise InputError(f"{name}={text[:20]!r} is not a number that fits there.")
+    return number
+
+
+class FormValues:
+    """The values of a form that was sent."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        self._values = values
+
+    def get(self, key: str, default: str = "") -> str:
+        """One value."""
+        return next(iter(self._values.get(key, ())), default)
+
+    def getlist(self, key: str) -> Sequence[str]:
+        """All values."""
+        return self._values.get(key, ())

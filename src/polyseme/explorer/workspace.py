@@ -1,0 +1,153 @@
+"""What the pages work on: a corpus, a model, a few words in memory, the user's notes.
+
+Memory is bounded: the words least lately looked at are forgotten, and their work is stopped.
+"""
+
+import hashlib
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from polyseme.embedding.loading import load_for_corpus
+from polyseme.explorer.explored_word import ExploredWord, Fineness
+from polyseme.explorer.view import View
+from polyseme.meanings.edit_log import NAME as EDITS
+from polyseme.meanings.edit_log import EditLog, append_edit, read_edits
+from polyseme.meanings.edits import Edit
+from polyseme.meanings.features import UseDescriber
+from polyseme.meanings.frequencies import Sizes, count_words_by
+from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.query import Query
+from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.uses import find_uses
+from polyseme.storage.files import disk_faults_explained, make_output, write_text
+from polyseme.text.corpus import Corpus
+
+_WORDS = 3
+_HISTORY = 30
+ABOUT = "about.json"
+
+
+class Search(NamedTuple):
+    """What was looked for, and how much was found."""
+
+    view: View
+    num_uses: int
+
+
+@dataclass(eq=False)
+class Workspace:
+    """A corpus and a model, opened."""
+
+    corpus: Corpus
+    model: str
+    notes: Path
+    """Folder for what the user judges: a folder in it for each word and degree of fineness."""
+    opening: View = field(default_factory=View)
+    """What the first page offers."""
+    _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
+    _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
+    _gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _loading: threading.Lock = field(default_factory=threading.Lock)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+    _describer: UseDescriber | None = None
+    _sizes: dict[str, Sizes] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """`document`, and the user's metadata."""
+        return (DOCUMENT, *self.corpus.config.meta)
+
+    @cached_property
+    def name(self) -> str:
+        """What the corpus is called."""
+        return self.corpus.folder.resolve().name
+
+    @property
+    def model_name(self) -> str:
+        """What the model is called."""
+        return Path(self.model).name
+
+    def describer(self) -> UseDescriber:
+        """The model; loaded when it is asked for first, which takes seconds."""
+        with self._loading:
+            if self._describer is None:
+                self._describer = UseDescriber(load_for_corpus(self.model, self.corpus))
+            return self._describer
+
+    def sizes(self) -> dict[str, Sizes]:
+        """How many words there are with each value of each column. Reads the corpus once."""
+        with self._counting:
+            if self._sizes is None:
+                self._sizes = count_words_by(self.corpus, list(self.columns))
+            return self._sizes
+
+    def word(self, view: View) -> ExploredWord:
+        """The uses of what a view looks for."""
+        query = view.query
+        with self._lock:
+            if query in self._words:
+                self._words.move_to_end(query)
+                return self._words[query]
+        found = ExploredWord(find_uses(self.corpus, query), self.describer, self._gate)
+        with self._lock:
+            self._words.setdefault(query, found)
+            while len(self._words) > _WORDS:
+                self._words.popitem(last=False)[1].stop()
+            return self._words[query]
+
+    def begin(self, view: View) -> None:
+        """Find a word and begin to group it, before a page asks for it."""
+        self.word(view).senses(Fineness(view.finer, view.layer))
+
+    def remember(self, view: View, num_uses: int) -> None:
+        """Put a search into the history."""
+        search = View(q=view.q, regex=view.regex, case=view.case)
+        with self._lock:
+            self._history.pop(search, None)
+            self._history[search] = num_uses
+            while len(self._history) > _HISTORY:
+                self._history.popitem(last=False)
+
+    @property
+    def history(self) -> list[Search]:
+        """What was looked for, the last first."""
+        with self._lock:
+            return [Search(*entry) for entry in reversed(self._history.items())]
+
+    def edited(self, view: View, word: ExploredWord, senses: Senses) -> Senses:
+        """Groups as the user left them."""
+        return word.edited(senses, self.edits(view).edits)
+
+    def edits(self, view: View) -> EditLog:
+        """What the user did to these groups."""
+        return read_edits(self.folder(view) / EDITS)
+
+    def add_edit(self, view: View, edit: Edit) -> None:
+        """Write down what the user did, once and for all."""
+        folder = self.folder(view)
+        with disk_faults_explained(folder):
+            make_output(folder)
+            if not (folder / ABOUT).exists():
+                about = json.dumps(self._about(view), ensure_ascii=False, indent=2)
+                write_text(folder / ABOUT, about + "\n")
+        append_edit(folder / EDITS, edit)
+
+    def folder(self, view: View) -> Path:
+        """Where the notes on these groups are: a name to read, and one that no other has."""
+        about = json.dumps(self._about(view), sort_keys=True)
+        unique = hashlib.sha256(about.encode()).hexdigest()[:10]
+        readable = re.sub(r"[^\w]+", "-", view.q)[:40].strip("-") or "word"
+        return self.notes / f"{readable}-{unique}"
+
+    def _about(self, view: View) -> Mapping[str, object]:
+        """Which groups edits are of."""
+        how = Fineness(view.finer, view.layer)
+        return {**asdict(view.query), **how._asdict(), "model": self.model_name}

@@ -1,0 +1,76 @@
+"""Vectors of uses in, a place for each on a map out.
+
+    in   vectors (N, D) of length one, such as `Grouping.vectors`
+    out  places (N, 2) between -1 and 1, about (0, 0): near on the map is mostly alike
+
+By t-SNE (van der Maaten and Hinton, 2008), which keeps neighbours together. Distances between
+groups, their sizes on the map and empty space between them mean nothing. The same vectors and seed
+give the same map. Beyond `MAX_FITTED` uses a sample is laid out, and each of the others is put
+between the ones it is most alike.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polyseme.errors import extra_needed_for
+
+Floats = npt.NDArray[np.float32]
+
+MAX_FITTED = 2_000
+"""Uses that are laid out together; time grows with their number, about 5 ms each."""
+_PCA_DIM = 50  # fewer dimensions first: as good a map, in a fraction of the time
+_PERPLEXITY = 30.0  # about how many neighbours count for each use
+_NEAREST = 5
+_ROWS = 4_096  # uses that are placed at once
+
+
+def lay_out(vectors: npt.NDArray[Any], seed: int = 1) -> Floats:
+    """A place for each use, (N, 2)."""
+    rows = np.asarray(vectors, np.float32)
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MAX_FITTED])
+    fitted = _fit(rows[chosen], seed)
+    if len(chosen) == len(rows):
+        return fitted
+    places = _between_nearest(rows, rows[chosen], fitted)
+    places[chosen] = fitted
+    return places
+
+
+def _fit(rows: Floats, seed: int) -> Floats:
+    if len(rows) < 3:  # nothing to be laid out: on a line
+        return np.array([[-0.5, 0], [0.5, 0]], np.float32)[: len(rows)]
+    with extra_needed_for("A map of uses"):
+        from sklearn.decomposition import PCA
+        from sklearn.manifold import TSNE
+
+    if not (rows != rows[0]).any():
+        return np.zeros((len(rows), 2), np.float32)
+    dim = min(_PCA_DIM, *rows.shape)
+    reduced = PCA(dim, svd_solver="randomized", random_state=seed).fit_transform(rows)
+    perplexity = min(_PERPLEXITY, (len(rows) - 1) / 3)
+    # Its own start by principal components is the same for every seed, and keeps what is far apart
+    # apart; it needs two of them.
+    start = "pca" if dim > 1 else "random"
+    found = TSNE(perplexity=perplexity, init=start, random_state=seed).fit_transform(reduced)
+    return _scaled(found)
+
+
+def _scaled(places: Floats) -> Floats:
+    """About the middle, the farthest coordinate being 1; both axes by the same factor."""
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    centred = places - middle
+    found: Floats = (centred / max(float(np.abs(centred).max()), 1e-12)).astype(np.float32)
+    return found
+
+
+def _between_nearest(rows: Floats, fitted_rows: Floats, fitted: Floats) -> Floats:
+    """The mean of the places of the most similar uses among those that were laid out."""
+    places = np.empty((len(rows), 2), np.float32)
+    for begin in range(0, len(rows), _ROWS):
+        part = slice(begin, begin + _ROWS)
+        similar = rows[part] @ fitted_rows.T
+        nearest = np.argpartition(-similar, _NEAREST - 1, axis=1)[:, :_NEAREST]
+        places[part] = fitted[nearest].mean(axis=1)
+    return places

@@ -1,0 +1,152 @@
+"""The groups of a word's uses as a page: an overview, a map, and each group with its lines."""
+
+from collections.abc import Iterator, Sequence
+
+from polyseme.meanings.layout import lay_out
+from polyseme.meanings.named_groups import NamedGroup, Senses
+from polyseme.meanings.report.page import (
+    MAX_POINTS,
+    colour,
+    draw_map,
+    facts_table,
+    kwic,
+    metadata_columns,
+    page,
+    text,
+)
+
+TYPICAL_LINES = 10
+MORE_LINES = 90
+"""Lines of a group that can be unfolded below the typical ones."""
+CAVEAT = (
+    "These are groups of uses, not the senses of a dictionary. They were found by what a language "
+    "model expects in the word’s place, by the words that could stand there and by what the "
+    "sentence is about. How many there are is a choice, not a fact: ask for finer or coarser ones. "
+    "Groups sometimes follow grammar or topic instead of meaning, and a sense with few uses is "
+    "easily missed. Read the lines."
+)
+ABOUT_MAP = (
+    "Each point is a use; near points are used alike (t-SNE). Distances between groups, and how "
+    "much room a group takes, mean nothing. Point at one to read its line."
+)
+
+
+def senses_page(
+    senses: Senses, settings: Sequence[tuple[str, object]], *, language: str = "en", seed: int = 1
+) -> str:
+    """One HTML document. `settings`: what the reader needs to make the same page again."""
+    word = _word(senses)
+    places = lay_out(senses.grouping.vectors, seed)
+    labels = [number - 1 for number in senses.labels]
+    names = {group.number - 1: group.id for group in senses.groups}
+    drawn = draw_map(places, labels, senses.uses, names)
+    body = [
+        *_top(senses, word),
+        '<section class="overview">',
+        f'<figure class="map">{drawn}<figcaption>{_caption(len(labels))}</figcaption></figure>',
+        f"<div><h3>Groups</h3>{_legend(senses.groups)}</div>",
+        "</section>",
+        *(_section(senses, group) for group in senses.groups),
+        settings_section(settings, CAVEAT),
+    ]
+    return page(f"{word}: groups of uses", body, language=language)
+
+
+def _word(senses: Senses) -> str:
+    query = senses.uses.query
+    return " / ".join(query.forms) if query else senses.uses[0].form
+
+
+def _top(senses: Senses, word: str) -> Iterator[str]:
+    documents = len(set(senses.uses.metadata("document")))
+    yield f"<header><h1>{text(word)}</h1>"
+    yield (
+        f'<p class="sub"><b>{len(senses.uses):,}</b> uses in <b>{documents:,}</b> '
+        f"document{'s' * (documents != 1)}, in <b>{len(senses.groups)}</b> groups</p>"
+    )
+    for note in senses.notes:
+        yield f'<p class="note warn">{text(note)}</p>'
+    yield f'<p class="note">{text(CAVEAT)}</p></header>'
+
+
+def _caption(number: int) -> str:
+    sample = (
+        f" A sample of {MAX_POINTS:,} of {number:,} uses is drawn." if number > MAX_POINTS else ""
+    )
+    return text(ABOUT_MAP + sample)
+
+
+def _legend(groups: Sequence[NamedGroup]) -> str:
+    rows = [
+        f'<li><a class="{colour(group.number - 1)}" href="#group-{group.number}">'
+        f'<span class="id">{text(group.id)}</span><span class="name">{text(short_name(group))}'
+        f'</span><span class="share">{group.share:.0%} · {group.size:,}</span>'
+        f'<span class="bar"><i style="width:{100 * group.share:.1f}%"></i></span>{_near(group)}</a>'
+        for group in groups
+    ]
+    return f'<ul class="legend">{"</li>".join(rows)}</li></ul>'
+
+
+def _near(group: NamedGroup) -> str:
+    return (
+        f'<span class="near">near {text(", ".join(group.collocates[:6]))}</span>'
+        if group.collocates
+        else ""
+    )
+
+
+def short_name(group: NamedGroup) -> str:
+    """What a user calls a group, or the first of its words."""
+    if group.given_name and group.given_name != group.words:
+        return group.given_name
+    words = group.substitutes[:5] or group.collocates[:5]
+    return ", ".join(words) or f"group {group.id}"
+
+
+def group_header(group: NamedGroup, figures: str) -> str:
+    """Its number and name, figures, and what sets it apart."""
+    parts = [
+        (name, words)
+        for name, words in (
+            ("could stand here", group.substitutes),
+            ("stands near", group.collocates),
+        )
+        if words
+    ]
+    words = "".join(
+        f'<p class="words">{name}: <b>{text(" · ".join(words))}</b></p>' for name, words in parts
+    )
+    return (
+        f'<header><span class="id">{text(group.id)}</span><h2>{text(short_name(group))}</h2>'
+        f'<span class="figures">{figures}</span>{words}</header>'
+    )
+
+
+def _section(senses: Senses, group: NamedGroup) -> str:
+    number = group.number - 1
+    stability = (
+        "put together by hand" if group.stability is None else f"stability {group.stability:.2f}"
+    )
+    figures = f"{group.size:,} uses · {group.share:.1%} · {stability}"
+    lines = senses.grouping.most_typical(number, TYPICAL_LINES + MORE_LINES)
+    columns = metadata_columns(senses.uses)
+    first = kwic(senses.uses.select(lines[:TYPICAL_LINES]), columns, number)
+    more = ""
+    if len(lines) > TYPICAL_LINES:
+        rest = kwic(senses.uses.select(lines[TYPICAL_LINES:]), columns, number)
+        told = f"{len(lines) - TYPICAL_LINES} more of {group.size:,}, the most typical first"
+        more = f"<details><summary>{told}</summary>{rest}</details>"
+    return (
+        f'<section class="group {colour(number)}" id="group-{group.number}">'
+        f"{group_header(group, figures)}{first}{more}</section>"
+    )
+
+
+def settings_section(settings: Sequence[tuple[str, object]], caveat: str) -> str:
+    """How the page was made, and how it is to be read."""
+    return (
+        f'<section class="settings"><div><h3>How to read it</h3><p>{text(caveat)}</p>'
+        "<p>Stability is how much of a group comes together again when four fifths of the uses are "
+        "grouped again: 1 is all of it.</p>"
+        f"</div><div><h3>How it was made</h3>{facts_table(settings)}</div></section>"
+    )

@@ -1,0 +1,66 @@
+"""A word in a corpus in; its uses, and whoever knows their features, out: a model, or an index.
+
+With an index nothing is searched and nothing embedded. Without one, the model describes the uses
+that are asked for, now, and nothing is kept: there is no hidden store that could be out of date.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyseme.errors import ConfigError
+from polyseme.meanings.query import Comparison, Query
+from polyseme.meanings.use_features import Describer
+from polyseme.meanings.uses import Uses, find_uses
+from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    from polyseme.meanings.features import UseDescriber
+
+
+@dataclass(frozen=True)
+class UseSource:
+    """Uses that were found, and what describes them."""
+
+    uses: Uses
+    describer: Describer
+    notes: tuple[str, ...] = ()
+    """What a reader should know of where they come from."""
+
+
+def find_described(
+    corpus: Corpus,
+    query: Query,
+    *,
+    where: Sequence[str | Comparison] = (),
+    model: str | None = None,
+    layer: int | None = None,
+    index: Path | None = None,
+) -> UseSource:
+    """The uses of a word: by an index, if one is named, or by a model.
+
+    A model that is named besides an index must be the one that the index was made with.
+    """
+    if index is not None:
+        if layer is not None:
+            raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
+        from polyseme.meanings.use_index import open_for
+
+        found = open_for(index, corpus, model).find(corpus, query, where=where)
+        return UseSource(found.uses, found, tuple(found.notes))
+    if model is None:
+        raise ConfigError(
+            "Name the model that describes the uses (--model), or an index (--index)."
+        )
+    return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
+
+
+def load_describer(model: str, corpus: Corpus, layer: int | None = None) -> "UseDescriber":
+    """What describes the uses of a corpus: by all that a model tells, or by one of its layers."""
+    from polyseme.embedding.loading import load_for_corpus
+    from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.layer_features import LayerDescriber
+
+    embedder = load_for_corpus(model, corpus)
+    return UseDescriber(embedder) if layer is None else LayerDescriber(embedder, layer)

@@ -1,0 +1,120 @@
+"""Models and demo texts that were installed by pip, found by their names.
+
+    in   "en-mini"
+    out  the folder that the package `polyseme-en-mini` brought, or None
+
+Such a package is data alone, under `polyseme_data/NAME/`. Nothing of it is imported: what pip has
+written about it says where it lies. In a checkout of the repository the same names stand for the
+folders there, so that nothing need be installed to work on the program.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from os import PathLike, fspath
+from pathlib import Path
+
+from polyseme.errors import InputError, ModelError
+from polyseme.storage.folders import HF_PREFIX
+
+TEXTS = "texts.jsonl.xz"
+"""The texts of a demo package: JSON lines, one book each, with title, year and period."""
+MODELS = {
+    "en-mini": "English, trained on Wikipedia of 2015",
+    "zh-mini": "Chinese, trained on Wikipedia of 2023",
+}
+DEMOS = {
+    "demo-en": "45 English novels, 1840-1859 and 1900-1920",
+    "demo-zh": "9 Chinese books, before 600 and after 1300",
+}
+"""What is published, each with what it is."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,30}(?:-[a-z0-9]{1,30}){1,3}")
+_DATA = "polyseme_data"
+
+
+@dataclass(frozen=True)
+class InstalledData:
+    """A model or texts that can be named without a path."""
+
+    name: str
+    about: str
+    folder: Path | None
+    """None if it is not installed."""
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes on disk."""
+        if self.folder is None:
+            return 0
+        return sum(path.stat().st_size for path in self.folder.iterdir() if path.is_file())
+
+
+def locate(name: str) -> Path | None:
+    """The folder of an installed model or of installed texts; None if there is none.
+
+    A name is lower-case words with hyphens between; anything else, a path above all, is none.
+    """
+    if not _NAME.fullmatch(name):
+        return None
+    return next(filter(None, _places(name)), None)
+
+
+def require_texts(name: str) -> Path:
+    """The file with the texts of an installed demo package, or an error that says how to get it."""
+    folder = locate(name)
+    if folder is None or not (folder / TEXTS).is_file():
+        raise InputError(f"{_not_installed(name)} Or give a folder of texts of your own.")
+    return folder / TEXTS
+
+
+def model_folder(name: str | PathLike[str]) -> Path:
+    """The folder of a model: the one that is named, or of an installed model of that name.
+
+    A folder comes first. What is neither is returned as it is: whoever opens it says what is wrong.
+    """
+    text, folder = fspath(name), Path(name)
+    if text.startswith(HF_PREFIX) or folder.exists():
+        return folder
+    found = locate(text)
+    if found is None and text in MODELS:
+        raise ModelError(f"{_not_installed(text)} Or name the folder of a model.")
+    return found or folder
+
+
+def list_data() -> list[InstalledData]:
+    """What is published, and where it is if it is here."""
+    published = {**MODELS, **DEMOS}
+    return [InstalledData(name, about, locate(name)) for name, about in published.items()]
+
+
+def pip_command(name: str) -> str:
+    """What installs it."""
+    return f"pip install polyseme-{name}"
+
+
+def _not_installed(name: str) -> str:
+    return (
+        f"There is no folder {name} here, and the package polyseme-{name} is not installed. "
+        f"Install it with: {pip_command(name)}"
+    )
+
+
+def _places(name: str) -> Iterator[Path | None]:
+    """Where it may lie: among installed packages, then in the checkout this program is run from."""
+    try:
+        root = Path(str(distribution(f"polyseme-{name}").locate_file("")))
+        yield _inside(root, f"{_DATA}/{name}")
+    except PackageNotFoundError:
+        pass
+    checkout = Path(__file__).parents[3]
+    if (checkout / "packages" / name / "pyproject.toml").is_file():
+        yield _inside(checkout, f"models/{name}")
+        yield _inside(checkout, f"packages/{name}/{_DATA}/{name}")
+
+
+def _inside(root: Path, place: str) -> Path | None:
+    """A folder below another, unless a link leads out of it."""
+    folder = (root / place).resolve()
+    return folder if folder.is_dir() and folder.is_relative_to(root.resolve()) else None

@@ -1,0 +1,86 @@
+"""A corpus of two meanings of *bank*, its explorer, and a browser's requests to it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meanings.test_named_groups import MODEL, bank_uses
+from starlette.testclient import TestClient
+
+from polyseme.commands.prepare import PrepareConfig, run
+from polyseme.config import build
+from polyseme.explorer.app import make_app
+from polyseme.explorer.view import View
+from polyseme.explorer.workspace import Workspace
+from polyseme.text.corpus import Corpus
+
+PORT = 8123
+TOKEN = "the-token-of-the-tests"
+HOST = f"http://127.0.0.1:{PORT}"
+
+
+def make_bank_corpus(folder: Path, **metadata: list[str]) -> Corpus:
+    """84 uses: rivers in 1850 by ten authors, money in 1950 by ten others."""
+    uses, is_river = bank_uses()
+    rows = []
+    for number, (words, river) in enumerate(zip(uses.sentences(), is_river, strict=True)):
+        row: dict[str, Any] = {
+            "text": " ".join(words),
+            "year": 1850 + number % 5 if river else 1950 + number % 5,
+            "author": f"{'River' if river else 'Money'} {number % 10}",
+        }
+        rows.append(row | {name: values[number % len(values)] for name, values in metadata.items()})
+    return make_corpus_of(folder, rows, meta=("year", "author", *metadata))
+
+
+def make_corpus_of(folder: Path, rows: list[dict[str, Any]], meta: tuple[str, ...]) -> Corpus:
+    """A corpus of JSON rows, a document each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    values = {
+        "inputs": [str(folder / "texts.jsonl")],
+        "out": folder / "corpus",
+        "corpus": {"language": "en", "meta": meta},
+        "executor": {"workers": 1},
+    }
+    return run(build(PrepareConfig, values)).corpus
+
+
+@dataclass
+class Explored:
+    """A workspace and a client that has its token."""
+
+    workspace: Workspace
+    client: TestClient
+
+    def get(self, address: str, **headers: str) -> str:
+        """The text of a page that must be there."""
+        answer = self.client.get(address, headers=headers)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def post(self, address: str, **form: str | list[str]) -> str:
+        """Where a form leads to."""
+        answer = self.client.post(
+            address, data=form, headers={"origin": HOST}, follow_redirects=False
+        )
+        assert answer.status_code == 303, answer.text
+        return str(answer.headers["location"])
+
+    def wait_for_groups(self, **view: Any) -> View:
+        """A view whose groups and map are there."""
+        asked = View(**{"q": "bank", **view})
+        self.get(asked.address("/word"))
+        job = self.workspace.word(asked).job
+        assert job is not None
+        assert job.ended.wait(timeout=120)
+        assert job.state == "done", job.error
+        return asked
+
+
+def explore(corpus: Corpus, notes: Path, model: str = str(MODEL)) -> Explored:
+    workspace = Workspace(corpus, model, notes)
+    client = TestClient(make_app(workspace, token=TOKEN, port=PORT), base_url=HOST)
+    assert client.get(f"/?token={TOKEN}").status_code == 200
+    return Explored(workspace, client)

@@ -1,0 +1,325 @@
+"""Every action in a real browser, wide and narrow, in both languages, also without graphics.
+
+Chromium of Debian, driven by Playwright. Nothing waits for a time: each step waits for what it has
+done. axe-core (tests/explorer/axe) looks at every view for what a screen reader would stumble on.
+"""
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+from meanings.test_named_groups import MODEL
+from required import needs
+
+from polyseme.explorer.app import make_app
+from polyseme.explorer.server import _listen
+from polyseme.explorer.workspace import Workspace
+
+from .making import TOKEN, make_bank_corpus
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
+LONG = 60_000  # milliseconds that any step may take on a busy machine
+pytestmark = [needs(CHROMIUM.exists(), "chromium, at /usr/bin/chromium"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the explorer listens, with its token."""
+    folder = Path(tmp_path_factory.mktemp("browser"))
+    workspace = Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")
+    listening = _listen(0)
+    port = listening.getsockname()[1]
+    app = make_app(workspace, token=TOKEN, port=port)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        yield started
+
+
+@dataclass
+class Visit:
+    """A page, and what it should not have done."""
+
+    page: Any
+    address: str
+    complaints: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(LONG)
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.context.on("request", self._on_request)
+
+    def _on_console(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def _on_request(self, request: Any) -> None:
+        if request.url.startswith("http") and not request.url.startswith(self.address):
+            self.elsewhere.append(request.url)
+
+    def open(self, path: str) -> None:
+        sign = "&" if "?" in path else "?"
+        self.page.goto(f"{self.address}{path}{sign}token={TOKEN}")
+
+    def wait(self, selector: str, state: str = "visible") -> Any:
+        return self.page.wait_for_selector(selector, state=state)
+
+    def look_for_barriers(self) -> None:
+        """No serious or critical finding of axe-core."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (each["id"], [node["html"][:200] for node in each["nodes"][:3]])
+            for each in found["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], self.page.url
+
+    def lines(self) -> list[int]:
+        return [
+            int(line.get_attribute("data-use")) for line in self.page.query_selector_all(".line")
+        ]
+
+
+def visit(browser: Any, address: str, width: int) -> Visit:
+    size = {"width": width, "height": 900}
+    return Visit(browser.new_context(viewport=size, accept_downloads=True).new_page(), address)
+
+
+def close(visited: Visit) -> None:
+    assert visited.complaints == []
+    assert visited.elsewhere == []
+    visited.page.context.close()
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(1366, "en", []), (390, "zh", ["--disable-3d-apis"])],
+    ids=["wide-english", "phone-chinese-without-graphics"],
+)
+def walked(request: pytest.FixtureRequest, playwright: Any, address: str) -> Iterator[Any]:
+    width, language, flags = request.param
+    browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
+    yield lambda: visit(browser, address, width), language
+    browser.close()
+
+
+def test_axe_is_the_published_file() -> None:
+    assert hashlib.sha256(AXE.read_bytes()).hexdigest() == AXE_SHA256
+
+
+def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/?lang={language}")
+    assert "token" not in here.page.url
+    here.look_for_barriers()
+    here.page.fill("#q", "bank")
+    here.page.press("#q", "Enter")
+    here.wait(".line")  # at once
+    here.wait(".band")  # when they are there, on the same page
+    here.wait("#map.ready")
+    here.wait(".frequency")
+    here.look_for_barriers()
+
+    # Finer groups by the slider, which is in the address then.
+    here.page.focus("[name=finer]")
+    here.page.press("[name=finer]", "ArrowRight")
+    here.page.wait_for_url(re.compile("finer=1"))
+    here.page.goto(here.page.url.replace("finer=1", "finer=2"))
+    here.wait("#map.ready")
+    assert len(here.page.query_selector_all(".band")) > 1
+
+    # The context of a line opens below it, and closes.
+    word = here.wait(".line a.word")
+    word.click()
+    here.wait(".context .passage mark")
+    here.look_for_barriers()
+    word.click()
+    here.wait(".context", state="detached")
+
+    # A group by itself, sorted.
+    here.page.click(".band .more a")
+    here.page.wait_for_url(re.compile("group="))
+    number = len(here.lines())
+    here.page.select_option("[name=sort]", "right")
+    here.page.wait_for_url(re.compile("sort=right"))
+    assert len(here.lines()) == number
+    here.page.go_back()  # every state is an address
+    here.page.wait_for_url(re.compile("group=(?!.*sort=)"))
+    here.page.fill("[name=where]", "year<1900")
+    here.page.press("[name=where]", "Enter")
+    here.page.wait_for_url(re.compile("where=year"))
+    close(here)
+
+
+def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait("#map.ready")
+    colours = here.page.evaluate(
+        """() => { const map = document.querySelector('#map').map; map.drawNow();
+        const {width, height} = map.canvas, found = new Set();
+        const data = map.context.getImageData(0, 0, width, height).data;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 150) found.add(data[i] >> 5);
+        return found.size; }"""
+    )
+    assert colours > 1
+    canvas = here.page.locator("#map canvas")
+    canvas.scroll_into_view_if_needed()
+    place = here.page.evaluate(
+        """() => { const map = document.querySelector('#map').map;
+        for (let x = 0; x < map.canvas.clientWidth; x += 4) for (let y = 0; y < map.canvas.clientHeight; y += 4)
+          if (map.nearest(x, y) >= 0) return [x, y]; }"""
+    )
+    canvas.hover(position={"x": place[0], "y": place[1]})
+    here.page.wait_for_function("document.querySelector('.pointed b')?.textContent === 'bank'")
+
+    here.page.click("[data-map=lasso]")
+    box = canvas.bounding_box()
+    corners = [(0.02, 0.02), (0.98, 0.02), (0.98, 0.5), (0.02, 0.5), (0.02, 0.03)]
+    for number, (x, y) in enumerate(corners):
+        here.page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=4)
+        if number == 0:
+            here.page.mouse.down()
+    here.page.mouse.up()
+    here.page.wait_for_url(re.compile("uses="))
+    here.wait("#map.ready")
+    lit = here.page.evaluate("[...document.querySelector('#map').map.isLit].filter(Boolean).length")
+    assert 0 < lit < 84
+    assert len(here.lines()) == min(lit, 50)
+    here.look_for_barriers()
+    close(here)
+
+
+def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    start = f"/word?q=bank&finer=2&layer=2&lang={language}"  # whose log no other test writes
+    here.open(start)
+    here.wait("#map.ready")
+    here.page.click(".band summary")
+    here.page.fill(".band .panel [name=name]", "<i>mine</i>")
+    here.page.click(".band .panel [value=rename]")
+    here.wait("text=<i>mine</i>")
+    for label, place in (("one", 0), ("two", -1)):
+        here.page.query_selector_all(".tick input")[place].check()
+        here.page.fill(".judge [name=label]", label)
+        here.page.click(".judge [value=label]")
+        here.wait(f".label:text-is('{label}')")
+    here.page.click(".judge a.button")
+    here.page.wait_for_url(re.compile("show=labels"))
+    here.look_for_barriers()
+    here.page.click(".next button")
+    here.page.wait_for_url(re.compile("show=labels"))
+    before = len(here.page.query_selector_all(".next"))
+    assert before > 0
+    for _ in range(4):  # three labels, and the name
+        here.open(start)
+        here.page.click(".judge [value=undo]")
+        here.wait(".judge")
+    assert here.page.query_selector("text=<i>mine</i>") is None
+
+    here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
+    here.wait(".shares")
+    here.look_for_barriers()
+    figure = here.wait(".shares td.number a")
+    count = int(figure.inner_text())
+    figure.click()
+    here.page.wait_for_url(re.compile("where="))
+    assert len(here.lines()) == min(count, 50)
+
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait("#map.ready")
+    for link, ending in ((".export a[href*=csv]", ".csv"), ("[data-map=png]", ".png")):
+        with here.page.expect_download() as download:
+            here.page.click(link)
+        assert download.value.suggested_filename.endswith(ending)
+        assert Path(download.value.path()).stat().st_size > 500
+    close(here)
+
+
+def test_a_sentence_is_scored(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/score?lang={language}")
+    here.page.fill("textarea", "He sat on the bank of the river.")
+    here.page.click(".scorer button")
+    here.wait(".scored")
+    here.page.click(".scored button:nth-child(5)")
+    here.wait("#substitutes li")
+    here.look_for_barriers()
+    close(here)
+
+
+def test_the_keyboard_is_enough(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/?lang={language}")
+    press = here.page.keyboard.press
+    press("/")
+    here.page.keyboard.type("bank")
+    press("Enter")
+    here.wait(".band")
+    here.wait("#map.ready")
+    press("j")
+    press("j")
+    focused = "document.activeElement.closest('tbody').dataset.use"
+    assert int(here.page.evaluate(focused)) == here.lines()[1]
+    press("Enter")
+    here.wait(".context")
+    press("x")
+    assert here.page.evaluate("document.querySelectorAll('.tick input:checked').length") == 1
+    tab_to(here, "canvas")
+    press("ArrowRight")
+    press("ArrowRight")
+    here.page.wait_for_function("document.querySelector('.pointed b')?.textContent === 'bank'")
+    press("Enter")
+    here.page.wait_for_url(re.compile("uses="))
+    assert len(here.lines()) == 1
+    tab_to(here, "a[href^='/compare']")
+    press("Enter")
+    here.page.wait_for_url(re.compile("/compare"))
+    tab_to(here, "[name=before]")
+    here.page.keyboard.type("year<1900")
+    press("Tab")
+    here.page.keyboard.type("year>1900")
+    press("Enter")
+    here.wait(".shares")
+    close(here)
+
+
+def tab_to(here: Visit, selector: str) -> None:
+    """Press Tab until it has the focus."""
+    for _ in range(400):
+        here.page.keyboard.press("Tab")
+        if here.page.evaluate(f'document.activeElement.matches("{selector}")'):
+            return
+    raise AssertionError(f"no number of Tabs leads to {selector} on {urlsplit(here.page.url).path}")

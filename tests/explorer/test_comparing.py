@@ -1,0 +1,90 @@
+"""Compare, score and export: figures as the library has them, and the lines behind them."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from polyseme.explorer.view import View
+from polyseme.meanings.change import Side, measure_change
+
+from .making import Explored, explore, make_bank_corpus
+
+SIDES = "before=year<1900&after=year>=1900"
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    folder = Path(tmp_path_factory.mktemp("comparing"))
+    found = explore(make_bank_corpus(folder), folder / "notes")
+    found.wait_for_groups(finer=2)
+    return found
+
+
+def test_rivers_and_money_differ_as_the_library_says(explored: Explored) -> None:
+    page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
+    reading = explored.client.app._app.state.desk.reading(View(q="bank", finer=2))  # type: ignore[attr-defined]
+    vectors, labels = reading.edited.grouping.vectors, reading.edited.labels
+    documents = reading.word.uses.metadata("document")
+    expected = measure_change(
+        Side(vectors[:42], documents[:42], labels[:42]),
+        Side(vectors[42:], documents[42:], labels[42:]),
+    )
+    assert f"p = {expected.p_value:.3f}" in page
+    assert f"APD {expected.apd:.3f}" in page
+    assert "Whole documents were shuffled" in page
+
+
+def test_every_figure_leads_to_its_lines(explored: Explored) -> None:
+    page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
+    found = re.findall(r'class="number"><a href="(/word\?[^"]*)">([\d,]+)</a>', page)
+    assert len(found) >= 4
+    for address, count in found:
+        lines = explored.get(address.replace("&amp;", "&"))
+        assert lines.count("data-use=") == int(count) or int(count) > 50
+
+
+@pytest.mark.parametrize(
+    ("sides", "told"),
+    [
+        ("before=year<1960&after=year>=1850", "Choose sides that exclude each other"),
+        ("before=year<1800&after=year>=1850", "each side needs at least"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(
+    explored: Explored, sides: str, told: str
+) -> None:
+    answer = explored.client.get(f"/compare?q=bank&finer=2&{sides}")
+    assert answer.status_code == 400
+    assert told in answer.text
+
+
+def test_a_sentence_is_coloured_and_its_words_have_substitutes(explored: Explored) -> None:
+    page = explored.get("/score?text=He sat on the bank of the river.")
+    bits = [float(value) for value in re.findall(r"<small>([\d.]+)</small>", page)]
+    steps = [int(step) for step in re.findall(r'class="s(\d)" hx-get', page)]
+    assert len(bits) == 9
+    assert steps == [sum(value >= edge for edge in (4, 8, 12, 16)) for value in bits]
+    part = explored.get("/substitutes?text=He sat on the bank of the river.&use=4")
+    assert part.count("<li>") == 16
+    assert "bank" in part
+
+
+def test_the_table_has_every_line_its_group_and_label(explored: Explored) -> None:
+    explored.post("/judge", view="q=bank&finer=2", action="label", use=["5"], label="=cmd()")
+    text = explored.get("/export/uses.csv?q=bank&finer=2")
+    rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))
+    assert len(rows) == 84
+    assert rows[5]["label"] == "'=cmd()"  # no spreadsheet runs it
+    part = explored.get("/export/uses.csv?q=bank&finer=2&where=year<1900")
+    assert len(list(csv.DictReader(io.StringIO(part)))) == 42
+
+
+def test_the_map_is_a_drawing_of_every_use(explored: Explored) -> None:
+    drawing = ElementTree.fromstring(explored.get("/export/map.svg?q=bank&finer=2"))
+    circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
+    bands = len(explored.client.app._app.state.desk.reading(View(q="bank", finer=2)).bands)  # type: ignore[attr-defined]
+    assert len(circles) == 84 + bands

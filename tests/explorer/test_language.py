@@ -1,0 +1,51 @@
+"""English and Chinese say the same things."""
+
+import re
+import string
+from pathlib import Path
+
+from polyseme.explorer import language
+from polyseme.explorer.language import LANGUAGES, Language, choose_language, sentences
+
+TEMPLATES = Path(language.__file__).parent / "templates"
+MADE = ("edit_", "method_", "movement_")
+"""Beginnings of keys that are put together in a template."""
+ELSEWHERE = {"citation", "load", "describe", "map"}
+"""Said by the code, or the name of a stage of the work."""
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_both_languages_have_the_same_sentences_with_the_same_values() -> None:
+    english, chinese = (sentences(code) for code in LANGUAGES)
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        assert places(text) == places(chinese[key]), key
+        assert text != chinese[key] or key in ("title",), key
+
+
+def test_every_sentence_that_a_page_says_is_there_and_none_is_idle() -> None:
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
+    said = set(re.findall(r'"([a-z_0-9]+)"|\'([a-z_0-9]+)\'', pages))
+    named = {name for pair in said for name in pair if name}
+    idle = {
+        key
+        for key in sentences("en")
+        if key not in named and not key.startswith(MADE) and key not in ELSEWHERE
+    }
+    assert idle == set()
+    direct = set(re.findall(r"""say\(["']([a-z_0-9]+)["'][,)]""", pages))
+    assert direct <= sentences("en").keys()
+
+
+def test_numbers_are_written_with_their_thousands_apart() -> None:
+    assert Language("en")("uses", n=12345) == "12,345 uses"
+
+
+def test_the_address_decides_then_the_corpus_then_the_browser() -> None:
+    assert choose_language("zh", "en", "en") == "zh"
+    assert choose_language("", "en-GB,zh", "zh") == "zh"
+    assert choose_language("", "fr, zh-CN;q=0.8", "") == "zh"
+    assert choose_language("xx", "fr", "") == "en"

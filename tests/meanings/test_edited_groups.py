@@ -1,0 +1,171 @@
+"""Groups as a user left them: the same uses, other groups and names, and nothing lost."""
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from meanings.test_named_groups import bank_uses, describer, senses
+from polyseme.errors import ConfigError, InputError
+from polyseme.meanings.edit_log import append_edit
+from polyseme.meanings.edited_groups import (
+    choose_uses,
+    group_ref,
+    new_group_id,
+    use_groups,
+    use_ids,
+)
+from polyseme.meanings.edits import (
+    Edit,
+    GroupRef,
+    LabelEdit,
+    MergeEdit,
+    MoveEdit,
+    RenameEdit,
+    SplitEdit,
+    UndoEdit,
+)
+from polyseme.meanings.named_groups import Senses
+
+__all__ = ["describer", "senses"]
+
+
+def boats(senses: Senses) -> SplitEdit:
+    """The uses with a boat in a group of their own."""
+    group = senses.groups[senses.labels[0] - 1]
+    uses = choose_uses(senses, (), "\\bboat\\b", within=group.id)
+    new = GroupRef(id=new_group_id(senses, ()), name="landing")
+    return SplitEdit(group=group_ref(senses, group.id), uses=uses, new=new)
+
+
+def test_every_use_is_in_the_group_that_the_grouping_has(senses: Senses) -> None:
+    groups = use_groups(senses)
+    ids = use_ids(senses.uses)
+    assert len(set(ids)) == 84
+    for use, number in zip(ids, senses.labels, strict=True):
+        assert use in groups[str(number)].uses
+    assert {group.name for group in groups.values()} == {group.name for group in senses.groups}
+
+
+def test_no_edits_change_nothing(senses: Senses) -> None:
+    assert senses.edited([]) is senses
+
+
+def test_a_renamed_group_keeps_its_uses_its_words_and_its_stability(senses: Senses) -> None:
+    after = senses.edited([RenameEdit(group=group_ref(senses, "1"), name="side of a river")])
+    group = next(group for group in after.groups if group.id == "1")
+    assert group.name == "side of a river"
+    assert group.words == senses.groups[0].words
+    assert group.stability == senses.groups[0].stability
+    assert senses.groups[0].name != "side of a river"  # what was given stays as it was
+
+
+def test_a_split_makes_a_group_of_its_own_with_words_of_its_own(senses: Senses) -> None:
+    after = senses.edited([boats(senses)])
+    landing = next(group for group in after.groups if group.name == "landing")
+    assert (landing.id, landing.size) == ("3", 7)  # one of six templates, seven people
+    assert landing.stability is None
+    assert "boat" in landing.collocates
+    assert all("boat" in use.text for use in after.lines(landing.number))
+    assert sum(group.share for group in after.groups) == pytest.approx(1)
+    assert Counter(after.labels)[landing.number] == 7
+
+
+def test_a_group_that_lost_uses_has_no_stability_and_the_other_keeps_it(senses: Senses) -> None:
+    after = senses.edited([boats(senses)])
+    changed = boats(senses).group.id
+    for group in after.groups:
+        if group.id in ("1", "2") and group.id != changed:
+            assert group.stability is not None
+        else:
+            assert group.stability is None
+
+
+def test_merged_groups_are_one_of_all_uses(senses: Senses) -> None:
+    groups = (group_ref(senses, "2"), group_ref(senses, "1"))
+    after = senses.edited([MergeEdit(groups=groups)])
+    [group] = after.groups
+    assert (group.id, group.number, group.size, group.share) == ("2", 1, 84, 1.0)
+    assert set(after.labels) == {1}
+
+
+def test_what_is_undone_is_as_if_it_had_never_been(senses: Senses) -> None:
+    edits: list[Edit] = [boats(senses), UndoEdit(edit=1)]
+    after = senses.edited(edits)
+    assert after.labels == senses.labels
+    assert [group.words for group in after.groups] == [group.words for group in senses.groups]
+
+
+def test_a_moved_use_is_in_the_other_group(senses: Senses) -> None:
+    first = senses.labels[0]
+    other = str(3 - first)
+    after = senses.edited(
+        [MoveEdit(uses=choose_uses(senses, (1,), None), to=group_ref(senses, other))]
+    )
+    assert after.groups[after.labels[0] - 1].id == other
+    assert [after.groups[n - 1].id for n in after.labels[1:]] == list(map(str, senses.labels[1:]))
+
+
+def test_labels_are_kept_beside_the_groups(senses: Senses) -> None:
+    after = senses.edited([LabelEdit(uses=choose_uses(senses, (2, 5), None), label="shore")])
+    assert after.labels_by_hand == {1: "shore", 4: "shore"}
+    assert after.labels == senses.labels
+
+
+def test_an_edit_of_another_group_is_told_and_not_applied(senses: Senses) -> None:
+    wrong = RenameEdit(group=GroupRef(id="1", name="never its name"), name="x")
+    after = senses.edited([wrong])
+    assert after.labels == senses.labels
+    assert "Edit 1 was not applied" in after.notes[0]
+
+
+def test_a_file_of_edits_gives_what_the_list_gives(senses: Senses, tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    append_edit(path, boats(senses))
+    assert senses.edited(path).labels == senses.edited([boats(senses)]).labels
+    with path.open("ab") as file:
+        file.write(b'{"kind": "ren')
+    assert "cut short" in " ".join(senses.edited(str(path)).notes)
+    with pytest.raises(InputError, match="no file of edits"):
+        senses.edited(tmp_path / "none.jsonl")
+
+
+def test_a_new_group_gets_a_number_that_was_never_used(senses: Senses) -> None:
+    merge = MergeEdit(groups=(GroupRef(id="1", name="a"), GroupRef(id="9", name="b")))
+    assert new_group_id(senses, [merge]) == "10"
+
+
+def test_uses_are_chosen_by_number_or_by_what_their_sentence_holds(senses: Senses) -> None:
+    assert choose_uses(senses, (1, 84), None) == (use_ids(senses.uses)[0], use_ids(senses.uses)[83])
+    assert len(choose_uses(senses, (), "LONDON")) == 7
+    with pytest.raises(ConfigError, match="Say which uses"):
+        choose_uses(senses, (), None)
+    with pytest.raises(InputError, match="There is no use 85"):
+        choose_uses(senses, (85,), None)
+    with pytest.raises(InputError, match="No use"):
+        choose_uses(senses, (), "nothing has this")
+    with pytest.raises(ConfigError, match="no regular expression"):
+        choose_uses(senses, (), "(")
+    with pytest.raises(InputError, match=r"no group '7'. The groups are: 1, 2"):
+        group_ref(senses, "7")
+
+
+def test_senses_whose_words_are_not_known_can_be_edited_too(senses: Senses) -> None:
+    bare = dataclasses.replace(senses, words=None)
+    after = bare.edited([boats(senses)])
+    assert next(group for group in after.groups if group.name == "landing").collocates == ()
+
+
+def test_uses_that_begin_at_one_word_go_together(senses: Senses) -> None:
+    twice = senses.uses.select([0, 0, *range(1, 84)])
+    labels = senses.grouping.labels
+    grouping = dataclasses.replace(
+        senses.grouping,
+        labels=labels[[0, 83, *range(1, 84)]],
+        vectors=senses.grouping.vectors[[0, 0, *range(1, 84)]],
+    )
+    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, words=None)
+    assert sum(len(group.uses) for group in use_groups(doubled).values()) == 84
+    after = doubled.edited([LabelEdit(uses=use_ids(bank_uses()[0])[:1], label="x")])
+    assert after.labels[0] == after.labels[1]

@@ -1,0 +1,314 @@
+"""An index: the same uses as without it, and refused as soon as anything in it is not as it was."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from executors.jobs import hashes
+from pretraining.making import tiny_model
+
+from meanings.making import make_corpus
+from polyseme.commands.index import IndexConfig, run
+from polyseme.config import build
+from polyseme.errors import ConfigError, InputError, PolysemeError, UseIndexError
+from polyseme.meanings import index_merge
+from polyseme.meanings.features import UseDescriber
+from polyseme.meanings.groups import group_uses
+from polyseme.meanings.indexing import drawn
+from polyseme.meanings.query import Query
+from polyseme.meanings.settings import UseIndexConfig
+from polyseme.meanings.sources import find_described, load_describer
+from polyseme.meanings.use_index import UseIndex, open_for
+from polyseme.meanings.uses import Uses, find_uses
+from polyseme.storage.folders import _DIGEST, _digest
+from polyseme.text.corpus import Corpus
+
+WORDS = [f"word{number}" for number in range(30)]
+Made = tuple[Corpus, Path, Path]
+
+
+def documents(seed: int, number: int = 120) -> list[tuple[str, dict[str, Any]]]:
+    choose = random.Random(seed)
+    found = []
+    for document in range(number):
+        text = " . ".join(" ".join(choose.choices(WORDS, k=7)) for _ in range(4)) + " ."
+        text = text.replace("word1 ", "Word1 ") if document % 3 else text
+        meta = {"year": str(1800 + document)} if document % 5 else {}
+        found.append((text, meta))
+    return found
+
+
+def make_index(model: Path, corpus: Corpus, out: Path, **settings: Any) -> UseIndex:
+    values = {"model": model, "folder": corpus.folder, "out": out, "replace": False,
+              "executor": {"workers": 1}, **settings}  # fmt: skip
+    values["index"] = {"min_uses": 5, **settings.get("index", {})}
+    run(build(IndexConfig, values))
+    return UseIndex.open(out)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A corpus in many parts, a model, and the index of all its content words."""
+    folder = Path(tmp_path_factory.mktemp("index"))
+    corpus = make_corpus(folder / "c", documents(1), meta=("year",), shard_bytes=4096)
+    torch.manual_seed(1)
+    tiny_model(corpus).save(folder / "model", card="A model for tests.")
+    # Words of thirty are all frequent: they are named.
+    make_index(folder / "model", corpus, folder / "index", index={"words": WORDS})
+    assert len(corpus.shards) > 3
+    return corpus, folder / "model", folder / "index"
+
+
+def same_uses(one: Uses, two: Uses) -> bool:
+    return (
+        one.sentences() == two.sentences()
+        and np.array_equal(one.spans, two.spans)
+        and all(one.metadata(name) == two.metadata(name) for name in ("document", "year"))
+        and [use.text for use in one[:3]] == [use.text for use in two[:3]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "where"),
+    [
+        (Query.of("word1"), ()),
+        (Query.of("Word1", case_sensitive=True), ()),
+        (Query.of("word7", forms=("word9", "word3")), ()),
+        (Query.of(regex="word2[0-9]"), ()),
+        (Query.of("word5"), ("year<1850",)),
+        (Query.of("word5"), ("year=",)),
+        (Query.of("word5"), ("year>3000",)),
+    ],
+)
+def test_an_index_has_the_same_uses_with_the_same_features(
+    made: Made, query: Query, where: tuple[str, ...]
+) -> None:
+    corpus, model, folder = made
+    lazy = find_uses(corpus, query, where=where)
+    found = UseIndex.open(folder).find(corpus, query, where=where)
+    assert len(lazy) == len(found.uses)
+    assert same_uses(lazy, found.uses)
+    ours, theirs = found.describe(found.uses), load_describer(str(model), corpus).describe(lazy)
+    assert np.allclose(ours.context, theirs.context, atol=2e-3)
+    assert np.allclose(ours.bag, theirs.bag, atol=2e-3)
+    assert ours.substitutes is not None
+    assert np.array_equal(ours.substitutes, theirs.substitutes)
+    some = np.arange(1, len(lazy), 3)
+    picked = found.describe(found.uses.select(some))
+    assert np.array_equal(picked.context, ours.context[some])
+
+
+def test_groups_by_the_index_are_those_by_the_model(made: Made) -> None:
+    corpus, model, folder = made
+    lazy = find_described(corpus, Query.of("word1"), model=str(model))
+    quick = find_described(corpus, Query.of("word1"), model=str(model), index=folder)
+    one, two = (group_uses(each.describer.describe(each.uses)) for each in (lazy, quick))
+    assert (one.labels == two.labels).mean() > 0.97  # rounding may move a use at the edge
+    assert lazy.describer.words == quick.describer.words
+    frequent = [lazy.describer.is_frequent(word) for word in WORDS]
+    assert frequent == [quick.describer.is_frequent(word) for word in WORDS]
+
+
+def test_an_index_without_a_model_is_enough_but_nothing_is_not(made: Made) -> None:
+    corpus, _, folder = made
+    assert len(find_described(corpus, Query.of("word1"), index=folder).uses) > 50
+    with pytest.raises(ConfigError, match="--model"):
+        find_described(corpus, Query.of("word1"))
+    with pytest.raises(ConfigError, match="layer"):
+        find_described(corpus, Query.of("word1"), index=folder, layer=1)
+
+
+def test_what_an_index_does_not_have_is_said(made: Made, tmp_path: Path) -> None:
+    corpus, model, folder = made
+    index = UseIndex.open(folder)
+    with pytest.raises(InputError, match="single words"):
+        index.find(corpus, "word1 word2")
+    with pytest.raises(InputError, match="has no use of 'wurd'"):
+        index.find(corpus, "wurd")
+    few = make_index(model, corpus, tmp_path / "few", index={"words": ["word1"]})
+    with pytest.raises(InputError, match="made for other words"):
+        few.find(corpus, "word2")
+
+
+def test_another_corpus_or_model_is_refused(made: Made, tmp_path: Path) -> None:
+    corpus, _, folder = made
+    other = make_corpus(tmp_path / "c", documents(2), meta=("year",))
+    with pytest.raises(UseIndexError, match="is not an index of"):
+        open_for(folder, other)
+    torch.manual_seed(2)
+    tiny_model(corpus).save(tmp_path / "model", card="Another.")
+    with pytest.raises(UseIndexError, match="another model"):
+        open_for(folder, corpus, str(tmp_path / "model"))
+
+
+def test_a_finished_index_is_left_alone_mended_or_replaced_if_asked(
+    made: Made, tmp_path: Path
+) -> None:
+    corpus, model, _ = made
+    out, chosen = tmp_path / "i", {"words": ["word1", "word2"]}
+    make_index(model, corpus, out, index=chosen)
+    before = hashes(out)
+    make_index(model, corpus, out, index=chosen)
+    assert hashes(out) == before
+    data = next(out.glob("data/uses-*.bin"))
+    data.write_bytes(bytes(len(data.read_bytes())))
+    make_index(model, corpus, out, index=chosen)
+    assert hashes(out) == before
+    with pytest.raises(UseIndexError, match="--replace"):
+        make_index(model, corpus, out, index={"words": ["word3"]})
+    assert hashes(out) == before
+    assert len(make_index(model, corpus, out, index={"words": ["word3"]}, replace=True)) > 50
+    assert len(list(out.glob("data/uses-*.bin"))) == 1
+    assert {path.name for path in out.iterdir()} == {"data", "manifest.json", "config.toml"}
+
+
+def test_a_small_buffer_gives_the_same_index(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, model, folder = made
+    monkeypatch.setattr(index_merge, "BUFFER", 50_000)  # some words at a time, some by themselves
+    make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
+    assert hashes(tmp_path / "i") == hashes(folder)
+
+
+def test_uses_beyond_the_most_are_drawn_evenly_and_the_same_every_time(made: Made) -> None:
+    config = UseIndexConfig(max_uses=1_000)
+    sentences, begins = np.divmod(np.arange(200_000), 5)
+    kept = drawn(config, sentences, begins, np.full(200_000, 200_000))
+    assert 900 < kept.sum() < 1_100
+    quarters = kept.reshape(4, -1).sum(axis=1)
+    assert quarters.min() > 180
+    assert abs(np.corrcoef(kept[:-1], kept[1:])[0, 1]) < 0.02
+    other = drawn(
+        config.model_copy(update={"seed": 2}), sentences, begins, np.full(200_000, 200_000)
+    )
+    assert (kept & other).sum() < 50
+    assert drawn(config, sentences, begins, np.full(200_000, 1_000)).sum() == 200_000
+
+
+def test_a_drawn_index_says_so(made: Made, tmp_path: Path) -> None:
+    corpus, model, _ = made
+    index = make_index(model, corpus, tmp_path / "i", index={"words": ["word4"], "max_uses": 30})
+    found = index.find(corpus, "word4")
+    assert 10 < len(found.uses) < 60
+    total = len(find_uses(corpus, "word4"))
+    assert found.notes == [
+        f"The index has {len(found.uses)} of the {total} uses in the corpus, drawn by its seed."
+    ]
+
+
+def test_content_words_are_neither_rare_nor_everywhere(made: Made, tmp_path: Path) -> None:
+    texts: list[tuple[str, dict[str, Any]]] = [
+        (f"the t{n % 700} of {'plant' if n % 40 == 0 else 'x'} 7 .", {}) for n in range(3_000)
+    ]
+    corpus = make_corpus(tmp_path / "c", texts)
+    index = make_index(made[1], corpus, tmp_path / "i", index={"min_uses": 5})
+    with pytest.raises(InputError, match="made for other words"):
+        index.find(corpus, "the")
+    with pytest.raises(InputError, match="made for other words"):
+        index.find(corpus, "t600")
+    assert len(index.find(corpus, "t1").uses) == 5
+    with pytest.raises(InputError, match="no content word"):
+        make_index(made[1], corpus, tmp_path / "j", index={"min_uses": 4_000})
+
+
+def test_no_bit_of_an_index_can_change_unnoticed(made: Made, tmp_path: Path) -> None:
+    corpus, _, folder = made
+    good = UseIndex.open(folder).find(corpus, "word1")
+    expected = good.describe(good.uses)
+    shutil.copytree(folder, tmp_path / "i")
+    choose = random.Random(1)
+    refused = 0
+    for file in sorted((tmp_path / "i" / "data").iterdir()):
+        whole = file.read_bytes()
+        for turn in range(12):
+            at = choose.randrange(len(whole))
+            changed = bytes([whole[at] ^ (1 << choose.randrange(8))])
+            file.write_bytes(whole[:at] + changed + whole[at + 1 :] if turn else whole[:at])
+            try:
+                found = UseIndex.open(tmp_path / "i").find(corpus, "word1")
+                features = found.describe(found.uses)
+            except UseIndexError as error:
+                assert "index command again" in str(error)  # noqa: PT017
+                refused += 1
+                continue
+            # A bit of another word, or of another sentence.
+            assert same_uses(found.uses, good.uses)
+            assert np.array_equal(features.context, expected.context)
+            assert np.array_equal(features.substitutes, expected.substitutes)
+        file.write_bytes(whole)
+        file.unlink()
+        with pytest.raises(UseIndexError):
+            UseIndex.open(tmp_path / "i")
+        file.write_bytes(whole)
+    assert refused > 40
+
+
+WRONG: list[Any] = [None, -1, 0, 10**12, "x", [], {}, True, 1.5]
+
+
+def test_a_hostile_manifest_is_refused_in_words(made: Made, tmp_path: Path) -> None:
+    corpus, _, folder = made
+    shutil.copytree(folder, tmp_path / "i")
+    path = tmp_path / "i" / "manifest.json"
+    good = json.loads(path.read_text(encoding="utf-8"))
+    refused = tried = 0
+    for name, value in good.items():
+        inner = {**value} if isinstance(value, dict) else {}
+        wrong = [{**good, name: each} for each in WRONG]
+        wrong += [{**good, name: {**inner, key: each}} for key in inner for each in WRONG]
+        for manifest in wrong:
+            tried += 1
+            metadata = {key: manifest[key] for key in good if key not in _NOT_METADATA}
+            path.write_text(json.dumps({**manifest, _DIGEST: _digest(metadata)}), "utf-8")
+            try:
+                UseIndex.open(tmp_path / "i").find(corpus, "word1")
+            except PolysemeError:
+                refused += 1
+    assert tried > 200
+    assert refused > tried // 2
+
+
+_NOT_METADATA = ("artifact", "format", "files", _DIGEST)
+
+
+def test_one_that_is_replaced_while_it_is_read_stays_what_it_was(
+    made: Made, tmp_path: Path
+) -> None:
+    corpus, model, _ = made
+    out = tmp_path / "i"
+    make_index(model, corpus, out, index={"words": ["word1", "word2"]})
+    old = UseIndex.open(out)
+    expected = old.find(corpus, "word1").uses.sentences()
+    make_index(model, corpus, out, index={"words": ["word1"], "max_uses": 20}, replace=True)
+    assert old.find(corpus, "word1").uses.sentences() == expected
+    assert len(UseIndex.open(out).find(corpus, "word1").uses) < 60
+
+
+def test_an_unfinished_or_strange_folder_is_no_index(made: Made, tmp_path: Path) -> None:
+    corpus, model, _ = made
+    (tmp_path / "parts").mkdir()
+    with pytest.raises(UseIndexError, match="an index was expected"):
+        UseIndex.open(tmp_path)
+    with pytest.raises(UseIndexError, match="holds a corpus"):
+        UseIndex.open(corpus.folder)
+    with pytest.raises(UseIndexError, match="other things"):
+        make_index(model, corpus, tmp_path, index={"words": ["word1"]})
+    with pytest.raises(UseIndexError, match="holds a model"):
+        make_index(model, corpus, model, index={"words": ["word1"]}, replace=True)
+
+
+def test_uses_are_shown_as_a_table(made: Made) -> None:
+    index = UseIndex.open(made[2])
+    assert "of 30 words" in repr(index)
+    assert "word1" in index._repr_html_()
+
+
+def test_a_describer_of_a_layer_is_one_of_uses(made: Made) -> None:
+    describer = load_describer(str(made[1]), made[0], 1)
+    assert isinstance(describer, UseDescriber)

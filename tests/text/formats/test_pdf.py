@@ -1,0 +1,116 @@
+"""PDF: pages become paragraphs, in a process that a hostile file cannot escape."""
+
+from pathlib import Path
+
+import pytest
+
+from polyseme.text.formats import pdf
+from polyseme.text.formats.pdf import normalize_letters
+from polyseme.text.records import Rejected
+from text.documents import lock_pdf, make_pdf
+from text.making import make_config, num_blank, read_all, reasons, records, texts
+
+LONG = "This line is as long as the page is wide and goes"
+
+
+def read(folder: Path, *pages: list[str]) -> list[str]:
+    return texts(read_all(folder, make_pdf(pages), "pdf"))
+
+
+def test_lines_are_joined_and_a_short_line_ends_a_paragraph(tmp_path: Path) -> None:
+    page = ["Chapter One", LONG, "on here.", "Another paragraph begins and is as wide as", "that."]
+    assert read(tmp_path, page) == [
+        "Chapter One",
+        f"{LONG} on here.",
+        "Another paragraph begins and is as wide as that.",
+    ]
+
+
+def test_words_divided_at_the_end_of_a_line_are_joined(tmp_path: Path) -> None:
+    page = ["The sentence on this line has been some-", "thing, and here is the well-known Anglo-"]
+    page += ["American war that took place from 1914-", "1918."]
+    joined = "The sentence on this line has been something, and here is the well-known Anglo- "
+    assert read(tmp_path, page) == [joined + "American war that took place from 1914- 1918."]
+
+
+def test_a_sentence_goes_on_over_the_page(tmp_path: Path) -> None:
+    pages = [LONG], ["on overleaf.", LONG + "."], ["Not a part of it."]
+    assert read(tmp_path, *pages)[0] == f"{LONG} on overleaf."
+    assert read(tmp_path, *pages)[-1] == "Not a part of it."
+
+
+def test_a_page_header_is_left_alone(tmp_path: Path) -> None:
+    pages = [LONG], ["THE BOOK 2", f"{LONG} on."]
+    assert read(tmp_path, *pages) == [LONG, "THE BOOK 2", f"{LONG} on."]
+
+
+def test_chinese_lines_are_joined_without_a_space(tmp_path: Path) -> None:
+    page = ["春眠不觉晓处处闻啼鸟夜来风雨声", "花落知多少春眠不觉晓处处闻啼鸟", "。"]
+    assert read(tmp_path, page) == ["".join(page)]
+
+
+def test_ligatures_and_radicals_are_the_letters_they_stand_for(tmp_path: Path) -> None:
+    assert read(tmp_path, ["The ﬁrst ﬂower, ⾏⻓⻔. ① stays"]) == [
+        "The first flower, 行长门. ① stays"
+    ]
+    radicals = "".join(map(chr, range(0x2F00, 0x2FD6)))
+    assert all("\u4e00" <= letter <= "\u9fff" for letter in normalize_letters(radicals))
+
+
+def test_the_description_gives_the_metadata(tmp_path: Path) -> None:
+    info = "/Title (Emma) /Author (Jane Austen) /CreationDate (D:18151223000000Z)"
+    data = make_pdf([["Text."]], info=info)
+    (record,) = records(
+        read_all(tmp_path, data, "pdf", make_config(meta=("title", "author", "date", "genre")))
+    )
+    assert record.meta == ("Emma", "Jane Austen", "1815-12-23", None)
+
+
+def test_a_scan_is_named_so(tmp_path: Path) -> None:
+    (item,) = read_all(tmp_path, make_pdf([[], []]), "pdf")
+    assert isinstance(item, Rejected)
+    assert (item.reason, item.units) == ("no-text-layer", 2)
+    assert "OCR" in item.detail
+
+
+def test_a_blank_page_among_others_is_blank(tmp_path: Path) -> None:
+    items = read_all(tmp_path, make_pdf([["One."], [], ["Two."]]), "pdf")
+    assert (texts(items), num_blank(items)) == (["One.", "Two."], 1)
+
+
+def test_a_password_is_named_so(tmp_path: Path) -> None:
+    items = read_all(tmp_path, lock_pdf(make_pdf([["Secret."]]), "xyz"), "pdf")
+    assert (texts(items), reasons(items)) == ([], ["encrypted"])
+
+
+def test_a_file_that_opens_without_a_password_is_read(tmp_path: Path) -> None:
+    assert texts(read_all(tmp_path, lock_pdf(make_pdf([["Open."]]), ""), "pdf")) == ["Open."]
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\n" + bytes(5000), b"no PDF"])
+def test_what_is_no_pdf_is_a_broken_file(tmp_path: Path, data: bytes) -> None:
+    assert reasons(read_all(tmp_path, data, "pdf")) == ["broken-file"]
+
+
+def test_a_page_that_takes_too_long_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf, "PATIENCE", 0.01)
+    items = read_all(tmp_path, make_pdf([["One."]]), "pdf")
+    assert reasons(items) == ["broken-file"]
+    assert isinstance(items[0], Rejected)
+    assert "seconds" in items[0].detail
+
+
+def test_a_process_that_dies_is_a_broken_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf, "_START", "import os; os.abort()")
+    assert reasons(read_all(tmp_path, make_pdf([["One."]]), "pdf")) == ["broken-file"]
+
+
+def test_a_reader_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(make_pdf([["One."], ["Two."]]))
+    answers = pdf._answers(tmp_path / "a.pdf")
+    assert next(answers)[0] == "info"
+    answers.close()  # type: ignore[attr-defined]  # waits for the process; a ResourceWarning would fail the test
