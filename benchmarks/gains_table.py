@@ -44,12 +44,17 @@ TITLES = {
     "chnsenticorp": "ChnSentiCorp, Chinese sentiment",
     "classical": "Classical to modern Chinese",
     "ocnli": "OCNLI, Chinese entailment",
+    "pku": "PKU, Chinese words",
+    "xquad": "XQuAD, questions",
+    "drcd": "DRCD, Chinese questions",
+    "cmrc2018": "CMRC 2018, Chinese questions",
 }
 REPORTED = {
     "conll2003": Reported(90.15, 92.22),
     "srl": Reported(81.4, 84.6),
     "sst": Reported(51.4, 54.7),
     "snli": Reported(88.0, 88.7),
+    "xquad": Reported(81.1, 85.8),  # SQuAD 1.1, from which XQuAD takes its questions
     "coreference": Reported(67.2, 70.4),
 }
 

@@ -1,9 +1,12 @@
 """The labelled data that gains are measured on: where its files lie, how they are read, by what.
 
 Where the labels of a test set are not public, the development set is measured on at the end, and
-every tenth training example decides when to stop. Settings are the same for static and frozen.
+every tenth training example decides when to stop. Where there is one file only, every fifth of its
+articles or lines is measured on, and the rest learned from. Settings are the same for static and
+frozen.
 """
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +26,8 @@ class LabelledSet:
     training: dict[str, Any] = field(default_factory=dict)
     labels_characters: bool = False
     """Whether labels stand at characters."""
+    is_split: bool = False
+    """Whether `train` is the one file there is: some of it is taken for `test`."""
     documents: str | None = None
     """Where every document is a file of its own: which files, to be joined into those above."""
 
@@ -30,6 +35,9 @@ class LabelledSet:
 _TAGS = {"kind": "tagging", "context": {"dim": 256, "dropout": 0.4}}
 _TEXTS = {"kind": "classification", "context": {"dim": 256, "dropout": 0.5}}
 _PAIRS = {"kind": "pairs", "context": {"dim": 256, "dropout": 0.4}}
+_ANSWERS = {"kind": "question_answering", "context": {"dim": 128, "dropout": 0.2}}
+_ANSWERS_IN_CHARACTERS = {**_ANSWERS, "unit": "characters", "max_answer": 60}
+_SQUAD = {"kind": "squad"}
 _COLUMNS = {"kind": "columns"}
 _TABLE = {"kind": "table"}
 
@@ -137,6 +145,46 @@ TASKS: dict[str, LabelledSet] = {
         _PAIRS,
         language="chinese",
     ),
+    "pku": LabelledSet(
+        "zh-ner-weibo",
+        "pku_test_gold.utf8",
+        "pku.test.txt",
+        {"kind": "segmented"},
+        {**_TAGS, "scheme": "bmes"},
+        language="chinese",
+        training={"epochs": 8},
+        labels_characters=True,
+        is_split=True,
+    ),
+    "xquad": LabelledSet(
+        "xquad-en-zh",
+        "xquad.en.json",
+        "xquad.test.json",
+        _SQUAD,
+        _ANSWERS,
+        training={"epochs": 20, "batch": 16, "learning_rate": 2e-3},
+        is_split=True,
+    ),
+    "drcd": LabelledSet(
+        "zh-drcd",
+        "DRCD_dev.json",
+        "DRCD_test.json",
+        _SQUAD,
+        _ANSWERS_IN_CHARACTERS,
+        language="chinese",
+        training={"epochs": 10, "batch": 16, "learning_rate": 2e-3},
+        labels_characters=True,
+    ),
+    "cmrc2018": LabelledSet(
+        "zh-cmrc2018",
+        "cmrc2018_dev.json",
+        "cmrc2018_trial.json",
+        _SQUAD,
+        _ANSWERS_IN_CHARACTERS,
+        language="chinese",
+        training={"epochs": 10, "batch": 16, "learning_rate": 2e-3},
+        labels_characters=True,
+    ),
 }
 
 
@@ -160,13 +208,30 @@ def settings_of(
     }
     if task.labels_characters:
         embeddings["character_labels"] = {"tokenizer_from": model}
-    files = {name: _find(data, file) for name, file in _files(task).items()}
+    if task.is_split:
+        files = split_file(_find(data, task.train), cache.parent / "data" / "split", task.test)
+    else:
+        files = {name: _find(data, file) for name, file in _files(task).items()}
     return {
         "data": {**files, "reader": task.reader, "tokenizer_from": model},
         "embeddings": embeddings,
         "network": task.network,
         "training": {"learning_rate": 1e-3, **task.training},
     }
+
+
+def split_file(source: Path, folder: Path, test: str) -> dict[str, Path]:
+    """The files of a set that has one only: every fifth article, or line, for testing."""
+    files = {"train": folder / source.name, "test": folder / test}
+    folder.mkdir(parents=True, exist_ok=True)
+    text = source.read_text(encoding="utf-8")
+    articles = json.loads(text)["data"] if source.suffix == ".json" else None
+    units: list[Any] = text.splitlines(keepends=True) if articles is None else articles
+    for name, file in files.items():
+        own = [each for number, each in enumerate(units) if (number % 5 == 0) == (name == "test")]
+        content = "".join(own) if articles is None else json.dumps({"data": own})
+        file.write_text(content, encoding="utf-8")
+    return files
 
 
 def join_documents(task: LabelledSet, data: Path, out: Path) -> Path:

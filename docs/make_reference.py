@@ -77,6 +77,7 @@ from polyseme.tasks.embeddings.word_embedding import (
 )
 from polyseme.tasks.families import NetworkConfig
 from polyseme.tasks.families.layers import ContextConfig
+from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
@@ -227,6 +228,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("segmented text", SegmentedConfig),
             ("senses", SenseLabelsConfig),
             ("squad", SquadConfig),
+            ("choices", ChoicesConfig),
         )
     ),
     ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),

@@ -15,7 +15,9 @@ from polyseme.meanings.word_changes import VocabularyChange
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
+from polyseme.tasks.families.choice import PredictedChoice
 from polyseme.tasks.families.labels import PredictedLabel
+from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
@@ -72,7 +74,11 @@ CLASSES: dict[type, set[str]] = {
     },
     Substitutes: {"own", "to_json", "use", "words"},
     TrainResult: {"config", "metadata", "notes", "score"},
-    PredictedTags: {"as_json", "labels", "marks_spans", "target_index", "words"},
+    PredictedAnswer: {
+        *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
+    },
+    PredictedChoice: {"as_json", "choices", "probabilities", "ranking", "text"},
+    PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
     PredictedLabel: {"as_json", "label", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),

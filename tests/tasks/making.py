@@ -10,6 +10,7 @@ from laws.cases import WORDS
 
 from polyseme.config import build
 from polyseme.tasks.data import DataSet
+from polyseme.tasks.families.choice import Choices
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.family import Example
@@ -105,6 +106,8 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["finetuned"],
         "network": {"kind": "question_answering", **_WINDOWS},
     },
+    "choices, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "choice"}},
+    "choices, frozen": {"embeddings": _EMBEDDINGS["frozen"], "network": {"kind": "choice"}},
     "sequences, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_pair"}},
     "sequence pairs, bert": {
         "embeddings": _BERT,
@@ -129,6 +132,8 @@ def config_of(name: str, models: dict[str, Path], cache: Path, **training: Any) 
     # The files are read nowhere: examples are made below.
     data = {"train": "train", "reader": {"kind": "columns"}}
     run = {"device": "cpu", "batch": 4, "epochs": 2, "learning_rate": 0.01, **training}
+    if values["network"]["kind"] == "choice":  # at 0.01 the guard against spikes stops it
+        run["learning_rate"] = 0.003
     return build(TaskConfig, {**values, "data": data, "training": run})
 
 
@@ -141,6 +146,7 @@ def examples_for(name: str, number: int = 20, seed: int = 5) -> list[Example]:
         "roles": _roles,
         "texts": lambda words: Classified(words, words[0][:2]),
         "answers": _question,
+        "choices": _choices,
         "senses": lambda words: Classified(words, words[-1][:2], len(words) - 1),
         "written": lambda words: Translated(words, tuple(word for word in words for _ in "ab")),
         "sequences": lambda words: Classified(words, words[-1][:2]),
@@ -187,6 +193,14 @@ def _question(words: WordTuple) -> Question:
     answer = Answer(words[asked], starts[asked])
     question = words[asked]
     return Question(question, passage, (answer,), "7", (question,), words, starts, stops)
+
+
+def _choices(words: WordTuple) -> Choices:
+    """Right is the one that has the first word of the text; there are two to four."""
+    others = [word for word in WORDS if word[:2] != words[0][:2]]
+    wrong = tuple((word, *words[1:]) for word in others[: 1 + len(words) % 3])
+    place = len(words) % (len(wrong) + 1)
+    return Choices(words, (*wrong[:place], words[::-1], *wrong[place:]), (place,))
 
 
 def _pair(first: WordTuple, second: WordTuple) -> Paired:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from polyseme.tasks.families.choice import Choice, ChoiceConfig
 from polyseme.tasks.families.classification import Classification, ClassificationConfig
 from polyseme.tasks.families.coreference import Coreference, CoreferenceConfig
 from polyseme.tasks.families.family import TaskFamily
@@ -23,7 +24,8 @@ NetworkConfig: TypeAlias = Annotated[
     | SequencePairConfig
     | CoreferenceConfig
     | Seq2SeqConfig
-    | QuestionAnsweringConfig,
+    | QuestionAnsweringConfig
+    | ChoiceConfig,
     Field(discriminator="kind"),
 ]
 """What is built between vectors and findings."""
@@ -46,3 +48,5 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:  # noqa: PLR0911 (
             return Seq2Seq(config)
         case QuestionAnsweringConfig():
             return QuestionAnswering(config)
+        case ChoiceConfig():
+            return Choice(config)

@@ -91,6 +91,11 @@ def select_rows(inputs: TaskInputs, rows: slice) -> TaskInputs:
     return TaskInputs(own, mask[:, :longest], after, output)
 
 
+def number_in_example(owner: Tensor) -> Tensor:
+    """(S,) -> (S,): how many rows of the same example stand before each."""
+    return (owner[:, None] == owner[None, :]).tril().sum(dim=1) - 1
+
+
 def pool(vectors: Tensor, mask: Tensor) -> Tensor:
     """(B, T, D), (B, T) -> (B, 2 D): the largest of each number, and the mean."""
     lengths = mask.sum(dim=1, keepdim=True)

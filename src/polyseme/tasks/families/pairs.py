@@ -66,7 +66,10 @@ class PairClassifier(LabelNetwork):
     @override
     def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
         """(B, K) from 2 B sentences: all first ones, then all second ones."""
-        vectors, mask = self.context(inputs), inputs.mask
+        return self.compared(self.context(inputs), inputs.mask)
+
+    def compared(self, vectors: Tensor, mask: Tensor) -> Tensor:
+        """(2 B, T, D), (2 B, T) -> (B, K)"""
         found = attend(vectors, mask)
         both = torch.cat([vectors, found, vectors - found, vectors * found], dim=-1)
         compared = self.dropout(self.compare(both).relu()) * mask[..., None]

@@ -16,7 +16,13 @@ from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.tasks.embeddings.dropout import ByteDropout
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.family import Network, TaskBatch
-from polyseme.tasks.families.layers import Context, ContextConfig, check_finite, select_rows
+from polyseme.tasks.families.layers import (
+    Context,
+    ContextConfig,
+    check_finite,
+    number_in_example,
+    select_rows,
+)
 
 _NEVER = -1e4  # log p of what is not there: finite, so that its gradient is 0 and not nan
 
@@ -72,7 +78,7 @@ class SpanPointer(Network):
         owner = batch.example_of[len(batch) :]
         questions, is_word = self.context(asked)[owner], asked.mask[owner]
         mask = windows.mask
-        shared = batch["is_asked"][owner, _number_in_example(owner)]  # (S - B, T)
+        shared = batch["is_asked"][owner, number_in_example(owner)]  # (S - B, T)
         passage = self._attend(self.context(windows), mask, questions, is_word)
         passage = self.attended(torch.cat([passage, shared[..., None]], dim=-1)).relu()
         passage = (passage + self._attend_itself(passage, mask)) * mask[..., None]
@@ -105,7 +111,7 @@ class SpanPointer(Network):
         """-log p of the first word, and of the last: (B,). 0 where the answer is in no window."""
         starts, ends, mask = self.scores(inputs, batch)
         owner = batch.example_of[len(batch) :]
-        number = _number_in_example(owner)
+        number = number_in_example(owner)
         gold = batch["gold"][owner, number]  # (S - B, 2)
         is_there = gold[:, 0] > 0
         shape = (len(batch), batch["gold"].shape[1])
@@ -131,17 +137,12 @@ class SpanPointer(Network):
         ahead = functional.pad(last, (0, span - 1), value=-torch.inf).unfold(1, span, 1)
         best, which = (first[..., None] + ahead).flatten(1).max(dim=1)  # (S - B,)
         found: dict[int, FoundSpan] = {}
-        told = (owner, _number_in_example(owner), which, best.exp())
+        told = (owner, number_in_example(owner), which, best.exp())
         for example, window, place, p in zip(*(part.tolist() for part in told), strict=True):
             begin = place // span
             if example not in found or p > found[example].probability:
                 found[example] = FoundSpan(window, begin, begin + place % span, p)
         return [found[example] for example in range(len(batch))]
-
-
-def _number_in_example(owner: Tensor) -> Tensor:
-    """(S,) -> (S,): how many rows of the same example stand before each."""
-    return (owner[:, None] == owner[None, :]).tril().sum(dim=1) - 1
 
 
 def _log_p(scores: Tensor, mask: Tensor, owner: Tensor, num_examples: int) -> Tensor:

@@ -10,6 +10,7 @@ from polyseme.errors import InputError
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
+    choices,
     columns,
     conllu,
     coreference,
@@ -21,6 +22,7 @@ from polyseme.tasks.readers import (
     table,
     trees,
 )
+from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
 from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
@@ -44,7 +46,8 @@ ReaderConfig: TypeAlias = Annotated[
     | SegmentedConfig
     | SenseLabelsConfig
     | CoreferenceColumnsConfig
-    | SquadConfig,
+    | SquadConfig
+    | ChoicesConfig,
     Field(discriminator="kind"),
 ]
 """How a file of examples is laid out."""
@@ -106,4 +109,6 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
             items = coreference.read(path, config)
         case SquadConfig():
             items = squad.read(path)
+        case ChoicesConfig():
+            items = choices.read(path, config)
     return items

@@ -103,7 +103,7 @@ def _text_columns(config: TableConfig) -> list[str]:
 
 def _example(row: TableRow, config: TableConfig) -> ReaderItem:
     asked = _text_columns(config)
-    texts = [_text(row.values.get(column), config.is_split) for column in asked]
+    texts = [text_of(row.values.get(column), config.is_split) for column in asked]
     for text, column in zip(texts, asked, strict=True):
         if not text:
             return Rejected(row.number, "no-text", quote(str(row.values)), f"in column {column!r}")
@@ -121,8 +121,8 @@ def _example(row: TableRow, config: TableConfig) -> ReaderItem:
     return (Classified(texts[0], label),)
 
 
-def _text(value: Any, is_split: bool) -> Text:
-    """Words or text as they are; empty for what is neither."""
+def text_of(value: Any, is_split: bool) -> Text:
+    """What a row has for a text: words or text as they are; empty for what is neither."""
     if isinstance(value, list):
         is_words = all(isinstance(word, str) and word.strip() for word in value)
         return tuple(value) if is_words else ()

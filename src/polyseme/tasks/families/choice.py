@@ -1,0 +1,230 @@
+"""Which of several continuations, or answers: each is read with what goes before it and scored.
+
+    text, choices   as many rows as there are choices, each compared with the text as pairs are
+    softmax         over the scores of one example's choices
+
+"Does Y answer X?" is the same with X as the text and all candidates as choices: their ranking.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from rich.console import RenderableType
+from torch import Tensor
+
+from polyseme.config import Settings
+from polyseme.display import html_words, sentence, summary
+from polyseme.errors import InputError
+from polyseme.printable import PrintableText
+from polyseme.tasks.embeddings.features import InputDims, TaskInputs
+from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text
+from polyseme.tasks.families.labels import COLOURS, words_of
+from polyseme.tasks.families.layers import ContextConfig, check_finite, number_in_example
+from polyseme.tasks.families.pairs import PairClassifier, PairsConfig
+from polyseme.tasks.measures import ExampleScores, Values
+from polyseme.tasks.texts import TextReader, WordTuple
+
+MAX_CHOICES = 256
+"""Of one example: all are in memory together."""
+_LONGEST = 1_024  # words of each text: every one is compared with every other
+
+
+class ChoiceConfig(Settings):
+    """Which of several continuations or answers is right."""
+
+    kind: Literal["choice"] = "choice"
+    context: ContextConfig = ContextConfig()
+    """Layers that read each text; one more of the same dimension reads what was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A text, what may go with it, and which of these do."""
+
+    text: Text
+    choices: tuple[Text, ...]
+    right: tuple[int, ...] = ()
+    """From 0; none where it is not known."""
+
+    def with_words(self, reader: TextReader, /) -> Self:
+        """All texts as words."""
+        choices = tuple(words_of(each, reader) for each in self.choices)
+        return replace(self, text=words_of(self.text, reader), choices=choices)
+
+    @property
+    def sentences(self) -> tuple[WordTuple, ...]:
+        """The text, then the choices."""
+        texts = (self.text, *self.choices)
+        assert all(isinstance(each, tuple) for each in texts)
+        return texts  # type: ignore[return-value]
+
+
+class PathScorer(Network):
+    """One score for a text with each of its choices."""
+
+    def __init__(self, config: ChoiceConfig, dims: InputDims) -> None:
+        super().__init__()
+        self.pair = PairClassifier(PairsConfig(context=config.context), dims, 1)
+
+    def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """(B, K): -inf where an example has fewer choices."""
+        owner, vectors = batch.example_of[len(batch) :], self.pair.context(inputs)
+        texts, mask = slice(0, len(batch)), inputs.mask
+        both = torch.cat([vectors[texts][owner], vectors[len(batch) :]])
+        own = self.pair.compared(both, torch.cat([mask[texts][owner], mask[len(batch) :]]))[:, 0]
+        number = number_in_example(owner)
+        table = own.new_full((len(batch), int(number.max()) + 1), -torch.inf)
+        return table.index_put((owner, number), own)
+
+    def losses(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """-log p of all right choices together: (B,)"""
+        log_p = self.scores(inputs, batch).float().log_softmax(dim=-1)
+        return -log_p.masked_fill(~batch["is_right"], -torch.inf).logsumexp(dim=-1)
+
+    def decode(self, inputs: TaskInputs, batch: TaskBatch) -> list[list[float]]:
+        """How probable each choice is."""
+        scores = self.scores(inputs, batch).float()
+        check_finite(scores[scores > -torch.inf])
+        lengths = torch.bincount(batch.example_of).tolist()
+        found = scores.softmax(dim=-1).tolist()
+        return [row[: length - 1] for row, length in zip(found, lengths, strict=True)]
+
+
+@dataclass(frozen=True, repr=False)
+class PredictedChoice:
+    """A text, its choices, and how probable each is."""
+
+    text: str
+    choices: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    @property
+    def ranking(self) -> list[int]:
+        """The choices by number, from 0, the most probable first."""
+        places = range(len(self.choices))
+        return sorted(places, key=lambda place: (-self.probabilities[place], place))
+
+    def __repr__(self) -> str:
+        best = sentence(self.choices[self.ranking[0]].split())
+        return summary("Predicted", best, sentence(self.text.split()))
+
+    def _repr_html_(self) -> str:
+        best, *others = self._ranked()
+        shown = [(self.text, "", ""), (*best, COLOURS[0]), *((*each, "") for each in others)]
+        return html_words(shown)
+
+    def __rich__(self) -> RenderableType:
+        text = PrintableText(self.text)
+        for place, (choice, share) in enumerate(self._ranked()):
+            text.append(f"\n  {share}  {choice}", style="" if place else "bold cyan")
+        return text
+
+    def _ranked(self) -> list[tuple[str, str]]:
+        return [(self.choices[n], f"{self.probabilities[n]:.2f}") for n in self.ranking]
+
+    def as_json(self) -> dict[str, Any]:
+        """What is written."""
+        told = {"text": self.text, "choices": list(self.choices)}
+        return {**told, "probabilities": list(self.probabilities), "best": self.ranking[0]}
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks(ExampleScores):
+    """Of N examples the rank of the first right choice, from 1, and how many choices there are."""
+
+    ranks: npt.NDArray[np.int64]
+    num_choices: npt.NDArray[np.int64]
+    num_right: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def statistics(self, measure: str) -> Values:
+        """(N, 2): 1 / rank, or whether it is 1; and one."""
+        own = 1 / self.ranks if measure == "mrr" else (self.ranks == 1).astype(np.float64)
+        return np.stack([own, np.ones_like(own)], axis=1)
+
+    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:  # noqa: ARG002
+        """(R, 2) -> (R,): the mean."""
+        found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
+        return found
+
+    def followed_by(self, others: "Sequence[Ranks]") -> "Ranks":
+        """The ranks of all."""
+        several = [self, *others]
+        names = ("ranks", "num_choices", "num_right")
+        parts = ([getattr(each, name) for each in several] for name in names)
+        return Ranks(*map(np.concatenate, parts))
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Both measures, and the accuracy of chance."""
+        row = {name: self.value(name) for name in Choice.measures}
+        chance = float((self.num_right / self.num_choices).mean())
+        return {"choices": [{**row, "by chance": chance, "examples": len(self)}]}
+
+
+@dataclass(frozen=True)
+class Choice(TaskFamily[Choices, PredictedChoice]):
+    """Which of several."""
+
+    example_types: ClassVar = (Choices,)
+    measures: ClassVar = ("accuracy", "mrr")
+    config: ChoiceConfig
+
+    @property
+    def num_texts(self) -> None:
+        """A text, then as many choices as there are."""
+        return
+
+    def fit(self, examples: Sequence[Choices]) -> Self:  # noqa: ARG002
+        """Nothing is learned beforehand."""
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def restore(self, told: Mapping[str, Any]) -> Self:  # noqa: ARG002
+        """The same."""
+        return self
+
+    def encode(self, examples: Sequence[Choices], *, with_gold: bool) -> Columns:
+        """`is_right` (B, K): whether each choice is."""
+        if not with_gold:
+            return {}
+        places = [np.arange(len(example.choices)) for example in examples]
+        pairs = zip(places, examples, strict=True)
+        return {"is_right": [np.isin(place, example.right) for place, example in pairs]}
+
+    def network(self, dims: InputDims) -> PathScorer:
+        """Each choice compared with the text."""
+        return PathScorer(self.config, dims)
+
+    def predicted(self, example: Choices, found: Sequence[float]) -> PredictedChoice:
+        """The texts, and how probable each choice is."""
+        text, *choices = map(" ".join, example.sentences)
+        return PredictedChoice(text, tuple(choices), tuple(found))
+
+    def score(self, examples: Sequence[Choices], predicted: Sequence[PredictedChoice]) -> Ranks:
+        """The rank of the first right choice."""
+        ranks = [
+            1 + min(each.ranking.index(number) for number in example.right)
+            for example, each in zip(examples, predicted, strict=True)
+        ]
+        num_choices = [len(example.choices) for example in examples]
+        num_right = [len(example.right) for example in examples]
+        return Ranks(np.array(ranks), np.array(num_choices), np.array(num_right))
+
+    def of_texts(self, texts: tuple[str, ...], reader: TextReader) -> Iterator[Choices]:
+        """The text and its choices."""
+        if not 3 <= len(texts) <= 1 + MAX_CHOICES:
+            raise InputError(
+                f"This task chooses: give a text, then 2 to {MAX_CHOICES} choices, each quoted; "
+                f"there are {len(texts)} texts in all."
+            )
+        text, *choices = (reader.words(each, _LONGEST) for each in texts)
+        yield Choices(text, tuple(choices))
