@@ -228,7 +228,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.page.click(".band summary")
     here.page.fill(".band .panel [name=name]", "<i>mine</i>")
     here.page.click(".band .panel [value=rename]")
-    here.wait("text=<i>mine</i>")
+    here.wait(".band h2:has-text('<i>mine</i>')")
     for label, place in (("one", 0), ("two", -1)):
         here.page.query_selector_all(".tick input")[place].check()
         here.page.fill(".judge [name=label]", label)
@@ -245,7 +245,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
         here.open(start)
         here.page.click(".judge [value=undo]")
         here.wait(".judge")
-    assert here.page.query_selector("text=<i>mine</i>") is None
+    assert here.page.query_selector(".band h2:has-text('<i>mine</i>')") is None
 
     here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
     here.wait(".shares")

@@ -19,7 +19,7 @@ from polyseme.meanings.export import UseTable, write_uses
 from polyseme.printable import printable
 
 COLOURS = (
-    "#6b665e", "#2f66a9", "#b4580f", "#1f7a4d", "#a63d83", "#846400",
+    "#6b665e", "#2f66a9", "#a9500a", "#1f7a4d", "#a63d83", "#846400",
     "#1a7c94", "#b3392f", "#6a4fb0", "#5a6b12", "#7b5a48",
 )  # fmt: skip
 """Of groups, as style.css has them for light pages; the first is for what is not chosen."""
