@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from polyseme.commands.prepare import PrepareConfig, run
 from polyseme.config import build
 from polyseme.explorer.app import make_app
+from polyseme.explorer.desk import Desk
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 from polyseme.text.corpus import Corpus
@@ -53,6 +54,8 @@ class Explored:
 
     workspace: Workspace
     client: TestClient
+    desk: Desk
+    """For what pages are made of."""
 
     def get(self, address: str, **headers: str) -> str:
         """The text of a page that must be there."""
@@ -83,4 +86,4 @@ def explore(corpus: Corpus, notes: Path, model: str = str(MODEL)) -> Explored:
     workspace = Workspace(corpus, model, notes)
     client = TestClient(make_app(workspace, token=TOKEN, port=PORT), base_url=HOST)
     assert client.get(f"/?token={TOKEN}").status_code == 200
-    return Explored(workspace, client)
+    return Explored(workspace, client, Desk(workspace))

@@ -196,11 +196,12 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     canvas.scroll_into_view_if_needed()
     place = here.page.evaluate(
         """() => { const map = document.querySelector('#map').map;
-        for (let x = 0; x < map.canvas.clientWidth; x += 4) for (let y = 0; y < map.canvas.clientHeight; y += 4)
+        const {clientWidth, clientHeight} = map.canvas;
+        for (let x = 0; x < clientWidth; x += 4) for (let y = 0; y < clientHeight; y += 4)
           if (map.nearest(x, y) >= 0) return [x, y]; }"""
     )
     canvas.hover(position={"x": place[0], "y": place[1]})
-    here.page.wait_for_function("document.querySelector('.pointed b')?.textContent === 'bank'")
+    here.wait(".pointed b:text-is('bank')")
 
     here.page.click("[data-map=lasso]")
     box = canvas.bounding_box()
@@ -300,7 +301,7 @@ def test_the_keyboard_is_enough(walked: Any) -> None:
     tab_to(here, "canvas")
     press("ArrowRight")
     press("ArrowRight")
-    here.page.wait_for_function("document.querySelector('.pointed b')?.textContent === 'bank'")
+    here.wait(".pointed b:text-is('bank')")
     press("Enter")
     here.page.wait_for_url(re.compile("uses="))
     assert len(here.lines()) == 1

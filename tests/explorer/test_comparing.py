@@ -26,7 +26,8 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 
 def test_rivers_and_money_differ_as_the_library_says(explored: Explored) -> None:
     page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
-    reading = explored.client.app._app.state.desk.reading(View(q="bank", finer=2))  # type: ignore[attr-defined]
+    reading = explored.desk.reading(View(q="bank", finer=2))
+    assert reading.edited is not None
     vectors, labels = reading.edited.grouping.vectors, reading.edited.labels
     documents = reading.word.uses.metadata("document")
     expected = measure_change(
@@ -83,8 +84,16 @@ def test_the_table_has_every_line_its_group_and_label(explored: Explored) -> Non
     assert len(list(csv.DictReader(io.StringIO(part)))) == 42
 
 
+def test_the_report_is_one_file_of_the_groups_as_they_are(explored: Explored) -> None:
+    explored.post("/judge", view="q=bank&finer=2", action="rename", group="1", name="of my own")
+    report = explored.get("/export/report.html?q=bank&finer=2")
+    assert "of my own" in report
+    assert "84" in report
+    assert not re.findall(r'(?:src|href)="(?!#)', report)
+
+
 def test_the_map_is_a_drawing_of_every_use(explored: Explored) -> None:
     drawing = ElementTree.fromstring(explored.get("/export/map.svg?q=bank&finer=2"))
     circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
-    bands = len(explored.client.app._app.state.desk.reading(View(q="bank", finer=2)).bands)  # type: ignore[attr-defined]
+    bands = len(explored.desk.reading(View(q="bank", finer=2)).bands)
     assert len(circles) == 84 + bands

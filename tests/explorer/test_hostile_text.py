@@ -13,71 +13,21 @@ from polyseme.explorer.view import View
 from .making import Explored, explore, make_bank_corpus
 
 SEEDS = [
-    "<script>alert(1)</script>", "</td></table><script>x()</script>", "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>", "</td></table><script>x()</script>", "<img src=x onerror=x()>",
     "\"><svg onload=alert(1)>", "' onmouseover='x()", "javascript:alert(1)", "{{7*7}}", "{% raw %}",
-    "${7*7}", "<!--", "-->", "]]>", "<a href=javascript:x>", "&lt;b&gt;", "&amp;", "&#x3c;script&#x3e;",
-    "\u202egnp.exe", "\u200b", "\x1b[31m", "\ufeff", "=cmd|' /C calc'!A0", "%3Cscript%3E", "<base href=//x>",
-    "hx-get=/stop", "<div hx-get=/ hx-trigger=load>", "<style>*{display:none}</style>", "<meta http-equiv=refresh>",
+    "${7*7}", "<!--", "-->", "]]>", "<a href=javascript:x>", "&lt;b&gt;", "&amp;", "&#x3c;script",
+    "\u202egnp.exe", "\u200b", "\x1b[31m", "\ufeff", "=cmd|' /C calc'!A0", "%3Cscript%3E",
+    "<base href=//x>", "hx-get=/stop", "<div hx-get=/ hx-trigger=load>",
+    "<style>*{display:none}</style>", "<meta http-equiv=refresh>",
 ]  # fmt: skip
-ALLOWED_TAGS = set(
-    [
-        "html",
-        "head",
-        "meta",
-        "title",
-        "link",
-        "script",
-        "body",
-        "a",
-        "header",
-        "svg",
-        "circle",
-        "form",
-        "input",
-        "button",
-        "label",
-        "nav",
-        "span",
-        "h1",
-        "h2",
-        "h3",
-        "main",
-        "div",
-        "p",
-        "section",
-        "table",
-        "caption",
-        "colgroup",
-        "col",
-        "tbody",
-        "thead",
-        "tr",
-        "td",
-        "th",
-        "details",
-        "summary",
-        "select",
-        "option",
-        "datalist",
-        "noscript",
-        "canvas",
-        "aside",
-        "progress",
-        "dl",
-        "dt",
-        "dd",
-        "kbd",
-        "ul",
-        "li",
-        "mark",
-        "b",
-        "rect",
-        "line",
-        "ol",
-        "small",
-        "i",
-    ]
-)
+ALLOWED_TAGS = {
+    "html", "head", "meta", "title", "link", "script", "body", "a", "header", "svg", "circle",
+    "form", "input", "button", "label", "nav", "span", "h1", "h2", "h3", "main", "div", "p",
+    "section", "table", "caption", "colgroup", "col", "tbody", "thead", "tr", "td", "th", "details",
+    "summary", "select", "option", "datalist", "noscript", "canvas", "aside", "progress", "dl",
+    "dt", "dd", "kbd", "ul", "li", "mark", "b", "rect", "line", "ol", "small", "i",
+}  # fmt: skip
+"""All that pages are made of."""
 
 
 def hostile(number: int) -> list[str]:
@@ -137,8 +87,9 @@ def test_metadata_is_text(explored: Explored) -> None:
 
 
 def test_a_thousand_hostile_words_filters_and_sentences_are_text(explored: Explored) -> None:
-    for text in hostile(1000):
-        given = dict.fromkeys(("q", "where", "before", "text", "group", "sort", "by", "lang"), text)
+    texts, names = hostile(1000), ("q", "where", "before", "text", "group", "sort", "by", "lang")
+    for begin in range(0, len(texts), len(names)):
+        given = dict(zip(names, texts[begin : begin + len(names)], strict=True))
         look_at(explored.client.get("/compare", params=given).text)
     for text in hostile(60):
         answer = explored.client.get("/word", params={"q": text})

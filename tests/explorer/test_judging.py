@@ -32,7 +32,7 @@ def explored(corpus: Explored, tmp_path: Path) -> Explored:
 
 
 def groups(explored: Explored) -> Senses:
-    reading = explored.client.app._app.state.desk.reading(VIEW)  # type: ignore[attr-defined]
+    reading = explored.desk.reading(VIEW)
     assert reading.edited is not None
     return reading.edited
 
@@ -93,7 +93,8 @@ def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored
     page = explored.get(f"/word?{SENT}&show=labels")
     assert "8 lines labelled by hand" in page
     assert page.count('class="next"') == 8
-    reading = explored.client.app._app.state.desk.reading(View(q="bank", finer=2, show="labels"))  # type: ignore[attr-defined]
+    reading = explored.desk.reading(View(q="bank", finer=2, show="labels"))
+    assert reading.learned is not None
     is_right = [(label == "river") == (n < 42) for n, label in enumerate(reading.learned.labels)]
     assert sum(is_right) > 70
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.view import View, pack
 
 from .making import Explored, explore, make_bank_corpus
@@ -44,18 +45,12 @@ def test_lines_are_there_before_groups(tmp_path: Path) -> None:
 
 def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) -> None:
     page = explored.get("/word?q=bank&finer=2")
-    groups = explored.workspace.word(View(q="bank")).senses(how(2))
+    groups = explored.workspace.word(View(q="bank")).senses(Fineness(2, None))
     assert groups is not None
     assert bands(page) == len(groups.groups) > 1
     for group in groups.groups:
         assert " ".join(group.collocates) in page
         assert f"{group.size:,}" in page
-
-
-def how(finer: int, layer: int | None = None):  # type: ignore[no-untyped-def]
-    from polyseme.explorer.explored_word import Fineness
-
-    return Fineness(finer, layer)
 
 
 def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored: Explored) -> None:
@@ -65,7 +60,7 @@ def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored
 
 
 def test_a_group_has_all_its_lines_and_no_other(explored: Explored) -> None:
-    senses = explored.workspace.word(View(q="bank")).senses(how(2))
+    senses = explored.workspace.word(View(q="bank")).senses(Fineness(2, None))
     assert senses is not None
     page = explored.get("/word?q=bank&finer=2&group=2")
     members = {n for n, label in enumerate(senses.labels) if label == 2}
@@ -169,13 +164,14 @@ def test_work_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     word.gate.acquire()  # another word is being worked on
     try:
         found.get("/word?q=bank")
-        assert word.job is not None
-        assert word.job.state == "waiting"
-        word.job.stop()
+        job = word.job
+        assert job is not None
+        assert job.is_open
+        job.stop()
     finally:
         word.gate.release()
-    assert word.job.ended.wait(30)
-    assert word.job.state == "stopped"
+    assert job.ended.wait(30)
+    assert job.state == "stopped"
     part = found.get("/progress?q=bank", **{"hx-request": "true"})
     assert "Stopped" in part
     found.wait_for_groups()

@@ -10,12 +10,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from polyseme import __version__
 from polyseme.errors import InputError
 from polyseme.explorer.desk import Desk
-from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.explored_word import SEED, Fineness
 from polyseme.explorer.reading import NUM_COLOURS, Reading
 from polyseme.explorer.view import View
 from polyseme.meanings.export import UseTable, write_uses
+from polyseme.meanings.report.page import write_page
+from polyseme.meanings.report.senses_page import senses_page
 from polyseme.printable import printable
 
 COLOURS = (
@@ -29,6 +32,7 @@ _TYPES = {
     ".tsv": "text/tab-separated-values",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".svg": "image/svg+xml",
+    ".html": "text/html",
 }
 
 
@@ -41,6 +45,7 @@ def export(request: Request) -> Response:
         "uses.tsv": _write_table,
         "uses.xlsx": _write_table,
         "map.svg": _write_map,
+        "report.html": _write_report,
     }
     if name not in makers:
         raise HTTPException(404)
@@ -69,6 +74,21 @@ def _write_table(desk: Desk, view: View, path: Path) -> None:
     if reading.is_filtered:
         table = table.select(reading.lit)
     write_uses(table, path)
+
+
+def _write_report(desk: Desk, view: View, path: Path) -> None:
+    """The groups as the user left them, in one file that needs nothing else."""
+    _, edited = desk.judged(view)
+    settings = [
+        ("corpus", desk.workspace.name),
+        ("model", desk.workspace.model_name),
+        ("steps finer", view.finer),
+        ("layer", "what is expected in its place" if view.layer is None else view.layer),
+        ("edits", len(desk.workspace.edits(view).edits)),
+        ("polyseme", __version__),
+    ]
+    language = desk.workspace.corpus.config.language
+    write_page(path, senses_page(edited, settings, language=language, seed=SEED))
 
 
 def _write_map(desk: Desk, view: View, path: Path) -> None:
