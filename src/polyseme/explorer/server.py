@@ -52,7 +52,8 @@ def serve(
     path = view.address("/word") + "&" if view.q else "/?"
     address = f"http://{HOST}:{port}{path}token={token}"
     on_ready(address)
-    threading.Thread(target=_warm_up, args=(workspace,), daemon=True).start()
+    warming = threading.Thread(target=_warm_up, args=(workspace,))
+    warming.start()
     if config.idle is not None:
         watch = threading.Thread(target=_end_when_idle, args=(server, app, 60 * config.idle))
         watch.daemon = True
@@ -61,6 +62,8 @@ def serve(
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     with suppress(KeyboardInterrupt):  # the server has ended by itself, and then tells it again
         server.run(sockets=[listening])
+    workspace.close()
+    warming.join()  # or it would be torn from its work, and complain
 
 
 def _listen(port: int) -> socket.socket:
@@ -68,6 +71,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen(128)  # whoever is told the address may ask at once, and waits a moment
     except OSError as error:
         listening.close()
         raise ConfigError(
@@ -82,8 +86,10 @@ def _warm_up(workspace: Workspace) -> None:
     with suppress(PolysemeError):
         if workspace.opening.q:
             workspace.begin(workspace.opening)
-        workspace.describer()
-        workspace.sizes()
+        if not workspace.is_closed:
+            workspace.describer()
+        if not workspace.is_closed:
+            workspace.sizes()
 
 
 def _end_when_idle(server: uvicorn.Server, app: _LastAsked, seconds: float) -> None:

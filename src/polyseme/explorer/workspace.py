@@ -51,6 +51,8 @@ class Workspace:
     """Folder for what the user judges: a folder in it for each word and degree of fineness."""
     opening: View = field(default_factory=View)
     """What the first page offers."""
+    is_closed: bool = False
+    """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
     _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
     _gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))
@@ -106,6 +108,13 @@ class Workspace:
     def begin(self, view: View) -> None:
         """Find a word and begin to group it, before a page asks for it."""
         self.word(view).senses(Fineness(view.finer, view.layer))
+
+    def close(self) -> None:
+        """Stop all work."""
+        self.is_closed = True
+        with self._lock:
+            for word in self._words.values():
+                word.stop()
 
     def remember(self, view: View, num_uses: int) -> None:
         """Put a search into the history."""
