@@ -196,7 +196,8 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     canvas.scroll_into_view_if_needed()
     place = here.page.evaluate(
         """() => { const map = document.querySelector('#map').map;
-        for (let x = 0; x < map.canvas.clientWidth; x += 4) for (let y = 0; y < map.canvas.clientHeight; y += 4)
+        for (let x = 0; x < map.canvas.clientWidth; x += 4)
+        for (let y = 0; y < map.canvas.clientHeight; y += 4)
           if (map.nearest(x, y) >= 0) return [x, y]; }"""
     )
     canvas.hover(position={"x": place[0], "y": place[1]})
