@@ -21,9 +21,14 @@ SEEDS = [
     "hx-get=/stop", "<div hx-get=/ hx-trigger=load>", "<style>*{display:none}</style>",
     "<meta http-equiv=refresh>",
 ]  # fmt: skip
-ALLOWED_TAGS = set(
-    "html head meta title link script body a header svg circle form input button label nav span h1 h2 h3 main div p section table caption colgroup col tbody thead tr td th details summary select option datalist noscript canvas aside progress dl dt dd kbd ul li mark b rect line ol small i".split()
-)
+ALLOWED_TAGS = {
+    "html", "head", "meta", "title", "link", "script", "body", "a", "header", "svg", "circle",
+    "form", "input", "button", "label", "nav", "span", "h1", "h2", "h3", "main", "div", "p",
+    "section", "table", "caption", "colgroup", "col", "tbody", "thead", "tr", "td", "th",
+    "details", "summary", "select", "option", "datalist", "noscript", "canvas", "aside",
+    "progress", "dl", "dt", "dd", "kbd", "ul", "li", "mark", "b", "rect", "line", "ol", "small",
+    "i",
+}  # fmt: skip
 
 
 def hostile(number: int) -> list[str]:
