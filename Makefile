@@ -15,7 +15,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/tasks/embeddings tests/embedding
 
-.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants docs lock wheels clean
+.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +72,9 @@ wheels:  ## into dist/: with the kernel for this machine, pure, the sources, and
 	POLYSEME_PURE=1 $(BIN)/python -m build --no-isolation --wheel --outdir dist
 	for package in $(dir $(wildcard packages/*/pyproject.toml)); do \
 		$(BIN)/python -m build --no-isolation --wheel --outdir dist $$package || exit 1; done
+
+screenshots:  ## docs/images/explorer-*.png, by Chromium; needs the demo texts and models
+	$(BIN)/python docs/make_screenshots.py
 
 docs:  ## the site, in site/
 	$(BIN)/python docs/make_site.py

@@ -34,7 +34,8 @@ def explored(corpus: Explored, tmp_path: Path) -> Explored:
 def groups(explored: Explored) -> Senses:
     reading = explored.desk.reading(VIEW)
     assert reading.edited is not None
-    return reading.edited
+    found: Senses = reading.edited
+    return found
 
 
 def judge(explored: Explored, **form: str | list[str]) -> str:

@@ -10,7 +10,7 @@ from command_line import polyseme
 from embedding.making import tiny
 from pretraining.making import rule_corpus
 
-from meanings.making import make_corpus
+from meanings.making import Document, make_corpus
 from polyseme.errors import InputError
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.model_comparison import (
@@ -67,7 +67,9 @@ def test_one_vector_a_word_cannot_tell_hidden_words_apart() -> None:
 
 def test_hidden_words_are_content_words_of_the_corpus(tmp_path: Path) -> None:
     # 60 words of 20 uses among 30,000 others: neither too rare nor too frequent.
-    texts = [(f"filler{n} the of and in . " * 4 + f"w{n % 60} here", {}) for n in range(1200)]
+    texts: list[Document] = [
+        (f"filler{n} the of and in . " * 4 + f"w{n % 60} here", {}) for n in range(1200)
+    ]
     corpus = make_corpus(tmp_path, texts)
     pairs = hidden_pairs(corpus)
     assert 1 <= len(pairs) <= 20

@@ -149,7 +149,8 @@ def compare_models(
     pairs = hidden_pairs(corpus)
     asked = find_uses(corpus, word) if word is not None else None
     treebank = list(tagged_sentences(tagged, _SENTENCES)) if tagged is not None else []
-    found, unigram = [], {}
+    found: list[ComparedModel] = []
+    unigram: Mapping[str, float] = {}
     for preset in presets:
         progress.log(f"{preset}: {PRESETS[preset].about}")
         given = {"folder": corpus.folder, "out": out / preset, "preset": preset}

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from embedding.bulk_cases import make_case
 
+from polyseme.commands import prepare
+from polyseme.config import build
 from polyseme.errors import InputError
 from polyseme.tasks.families.choice import Choice, ChoiceConfig, Choices, PredictedChoice
 from polyseme.tasks.next_sentence import write_choices
@@ -66,3 +68,28 @@ def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:
     corpus = make_case(tmp_path / "made").corpus.folder
     with pytest.raises(InputError, match="pairs of sentences"):
         write_choices(corpus, tmp_path / "choices")
+
+
+def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -> None:
+    texts = []
+    for number in range(80):
+        name = f"document{number}.txt"
+        lines = [f"Text {number} line {line} goes on here." for line in range(4)]
+        (tmp_path / name).write_text(" ".join(lines), encoding="utf-8")
+        texts.append(str(tmp_path / name))
+    corpus = {"language": "en", "held_out": 0.0}
+    values = {"inputs": texts, "out": tmp_path / "c", "executor": {"workers": 1}, "corpus": corpus}
+    prepare.run(build(prepare.PrepareConfig, values))
+    counts = write_choices(tmp_path / "c", tmp_path / "choices", number=40)
+    assert counts["train"] == 40
+    documents: dict[str, set[str]] = {}
+    for name in counts:
+        lines = (tmp_path / "choices" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+        for row in map(json.loads, lines):
+            right = row["choices"][row["label"]]
+            assert len({tuple(each) for each in row["choices"]}) == 4
+            assert right[1] == row["text"][1]  # the same document
+            assert int(right[3]) == int(row["text"][3]) + 1  # the next line
+            documents.setdefault(name, set()).add(right[1])
+    assert not documents["train"] & (documents["dev"] | documents["test"])
+    assert not documents["dev"] & documents["test"]
