@@ -75,9 +75,10 @@ def test_commands_are_listed_in_working_order_under_headings(
         elif line.startswith("│ ") and line[2] not in " -":
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
-    order = "prepare inspect plan pretrain evaluate score embed vectors"
-    meanings = "uses senses change substitutes"
-    assert listed == [*order.split(), *meanings.split(), "train", "predict", "compare", "convert"]
+    models = "prepare inspect plan pretrain evaluate score generate compare-models embed vectors"
+    meanings = "uses senses edit label change substitutes nearest same index demo explore"
+    others = "train predict compare push pull models doctor convert"
+    assert listed == f"{models} {meanings} {others}".split()
 
 
 def test_every_file_of_a_command_is_listed() -> None:

@@ -32,6 +32,10 @@ COMMANDS = {
     "evaluate": ("{trained}", "15 examples"),
     "score": ("{model} 'word1 word2 .'", "word2"),
     "generate": ("{model} word1 --samples 2 --max-words 5", "word1 word"),
+    "compare-models": (
+        "{corpus} --presets word2vec,elmo-teaching --minutes 0.01 --out {out}",
+        "Models after equal time",
+    ),
     "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
     "vectors info": ("{vectors} --verify", "as they were written"),
     "uses": ("word1 --in {corpus} --lines 2", "2 of "),

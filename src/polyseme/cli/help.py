@@ -14,7 +14,7 @@ from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
 from polyseme.cli.terminal import PlainConsole
-from polyseme.cli.verbs import PANELS
+from polyseme.cli.verbs import all_verbs
 from polyseme.printable import PrintableText
 from polyseme.tables import on_one_line
 
@@ -41,7 +41,7 @@ class HelpfulGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which a user meets them; Typer puts those with sub-commands last."""
-        order = [verb for verbs in PANELS.values() for verb in verbs]
+        order = [verb.name for verbs in all_verbs().values() for verb in verbs]
         names: list[str] = super().list_commands(ctx)
         return sorted(names, key=lambda name: order.index(name) if name in order else -1)
 

@@ -1,4 +1,4 @@
-"""Train several kinds of model on your text, the same minutes each, and see what each has learned.
+r"""Train several kinds of model on your text, the same minutes each, and see what each has learned.
 
 For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by how well
 they tell hidden words apart, by parts of speech (with a tagged text) and by the uses they find
@@ -8,7 +8,7 @@ Examples:
 
   polyseme compare-models corpus/en --minutes 10 --out models/compared
 
-  polyseme compare-models corpus/en --presets word2vec,elmo-mini --minutes 5 \\
+  polyseme compare-models corpus/en --presets word2vec,elmo-mini --minutes 5 \
       --word bank --tagged treebank.conllu --out models/compared
 """
 
