@@ -99,13 +99,7 @@ function press(button) {
 function savePng() {
   map.pointAt(-1);
   map.drawNow();
-  const copy = document.createElement("canvas");
-  Object.assign(copy, {width: map.canvas.width, height: map.canvas.height});
-  const context = copy.getContext("2d");
-  context.fillStyle = getComputedStyle(document.body).backgroundColor;
-  context.fillRect(0, 0, copy.width, copy.height);
-  context.drawImage(map.canvas, 0, 0);
-  copy.toBlob((blob) => {
+  map.canvas.toBlob((blob) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
     link.download = `${document.querySelector("#map").dataset.name}-map.png`;

@@ -11,7 +11,7 @@
 const RADIUS = 3.2; // of a point, in CSS pixels
 const NEAR = 12; // how far a pointer may be from what it points at
 const CELLS = 64; // the grid in which points are looked up, each way
-const GREY_ALPHA = 0.22;
+const LIT_ALPHA = 0.78, GREY_ALPHA = 0.22;
 
 export class UseMap {
   constructor(canvas, {onPoint = () => {}, onChoose = () => {}} = {}) {
@@ -51,6 +51,9 @@ export class UseMap {
   setLit(lit) {
     this.isLit = new Uint8Array(this.number).fill(lit === null ? 1 : 0);
     for (const index of lit ?? []) this.isLit[index] = 1;
+    const [under, above] = [0, 1].map((value) => this.order.filter((index) => this.isLit[index] === value));
+    this.numGrey = under.length;
+    this.sequence = Uint32Array.from([...under, ...above]); // what is not lit lies below
     this.draw();
   }
 
@@ -120,15 +123,16 @@ export class UseMap {
     if (!width || !height) return;
     if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, {width, height});
     const image = this.context.createImageData(width, height);
+    const pixels = new Int32Array(image.data.buffer);
+    const [red, green, blue] = paperBehind(this.canvas);
+    pixels.fill((255 << 24) | (blue << 16) | (green << 8) | red);
     const radius = RADIUS * ratio * (this.number > 10000 ? 0.6 : 1) * Math.min(1.8, Math.sqrt(this.zoom));
-    const stamp = makeStamp(radius);
+    const stamp = makeStamp(radius, width);
     const {scale, dx, dy} = this.#transform(ratio);
-    for (const lit of [0, 1]) {
-      for (const index of this.order) {
-        if (this.isLit[index] !== lit) continue;
-        const rgb = lit ? this.colours[this.colour[index]] ?? this.colours[0] : this.colours[0];
-        put(image, stamp, this.x[index] * scale + dx, this.y[index] * -scale + dy, rgb, lit ? 0.78 : GREY_ALPHA);
-      }
+    for (let number = 0; number < this.number; number++) {
+      const index = this.sequence[number], isGrey = number < this.numGrey;
+      const colour = isGrey ? this.colours[0] : this.colours[this.colour[index]] ?? this.colours[0];
+      put(pixels, width, height, stamp, this.x[index] * scale + dx, this.y[index] * -scale + dy, colour, isGrey);
     }
     this.context.putImageData(image, 0, 0);
     if (this.marked !== null) this.#ring(this.marked, radius + 4 * ratio, ratio);
@@ -298,34 +302,39 @@ function shuffled(number) {
   return order;
 }
 
-/** A disc as how much of each pixel it covers. */
-function makeStamp(radius) {
-  const half = Math.ceil(radius), side = 2 * half + 1;
-  const cover = new Float32Array(side * side);
-  for (let row = 0; row < side; row++) {
-    for (let column = 0; column < side; column++) {
-      const distance = Math.hypot(row - half, column - half);
-      cover[row * side + column] = Math.max(0, Math.min(1, radius + 0.5 - distance));
+/** A disc: its pixels, each with how much of what lies below it hides, of 256. */
+function makeStamp(radius, width) {
+  const half = Math.ceil(radius), offsets = [], lit = [], grey = [];
+  for (let row = -half; row <= half; row++) {
+    for (let column = -half; column <= half; column++) {
+      const covered = Math.max(0, Math.min(1, radius + 0.5 - Math.hypot(row, column)));
+      if (covered < 0.05) continue;
+      offsets.push(row * width + column);
+      lit.push(Math.round(256 * LIT_ALPHA * covered));
+      grey.push(Math.round(256 * GREY_ALPHA * covered));
     }
   }
-  return {half, side, cover};
+  return {half, offsets: Int32Array.from(offsets), lit: Int32Array.from(lit), grey: Int32Array.from(grey)};
 }
 
-/** Lay a disc of a colour over an image. */
-function put(image, {half, side, cover}, x, y, [red, green, blue], alpha) {
-  const {width, height, data} = image;
-  const left = Math.round(x) - half, top = Math.round(y) - half;
-  if (left >= width || top >= height || left + side <= 0 || top + side <= 0) return;
-  for (let row = Math.max(0, -top); row < side && top + row < height; row++) {
-    for (let column = Math.max(0, -left); column < side && left + column < width; column++) {
-      const above = cover[row * side + column] * alpha;
-      if (!above) continue;
-      const place = 4 * ((top + row) * width + left + column);
-      const below = data[place + 3] / 255 * (1 - above), total = above + below;
-      data[place] = (red * above + data[place] * below) / total;
-      data[place + 1] = (green * above + data[place + 1] * below) / total;
-      data[place + 2] = (blue * above + data[place + 2] * below) / total;
-      data[place + 3] = total * 255;
-    }
+/** Lay a disc of a colour over an image: a number for each pixel, red in its lowest byte. */
+function put(pixels, width, height, stamp, x, y, colour, isGrey) {
+  const half = stamp.half, left = (x + 0.5) | 0, top = (y + 0.5) | 0;
+  if (left < half || top < half || left + half >= width || top + half >= height) return;
+  const offsets = stamp.offsets, hides = isGrey ? stamp.grey : stamp.lit, middle = top * width + left;
+  const red = colour[0], green = colour[1], blue = colour[2];
+  for (let part = 0; part < offsets.length; part++) {
+    const place = middle + offsets[part], above = hides[part], below = pixels[place];
+    const r = below & 255, g = (below >> 8) & 255, b = (below >> 16) & 255;
+    pixels[place] = -16777216 | ((b + (((blue - b) * above) >> 8)) << 16) | ((g + (((green - g) * above) >> 8)) << 8) | (r + (((red - r) * above) >> 8));
   }
+}
+
+/** The colour behind an element: its own, or that of the first around it that has one. */
+function paperBehind(element) {
+  for (let at = element; at; at = at.parentElement) {
+    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [];
+    if (parts.length === 3 || parts[3] > 0) return parts.slice(0, 3);
+  }
+  return [255, 255, 255];
 }
