@@ -107,5 +107,5 @@ def test_extras_are_those_of_the_project() -> None:
     found = doctor.read_extras(lines)
     assert found.keys() == {"", *project["optional-dependencies"]}
     assert "pyarrow" in found[""]
-    assert {"torch", "safetensors", "networkx"} <= set(found["senses"])
+    assert {"torch", "safetensors", "scikit-learn"} <= set(found["senses"])
     assert found["xlsx"] == ["openpyxl"]

@@ -26,7 +26,7 @@ def test_json_lines_are_printed_on_request(case: TaskCase) -> None:
     shown = polyseme(
         "predict", case.folder / "names", "--file", "x", "--out", "y", "--json", code=2
     )
-    assert "leave out --json" in " ".join(shown.stderr.split())
+    assert "Leave out --json" in " ".join(shown.stderr.split())
 
 
 def test_every_line_of_a_file_is_labelled_or_told(case: TaskCase, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_an_empty_folder_and_one_of_other_things_are_called_so(tmp_path: Path) -
     [
         ("checkpoints", "a training run that was stopped"),
         ("seed-1", "a training run that was stopped"),
-        ("receipts", "a run of prepare or embed that was stopped"),
+        ("receipts", "a run of prepare, embed or index that was stopped"),
     ],
 )
 def test_a_stopped_run_is_called_one(tmp_path: Path, name: str, what: str) -> None:

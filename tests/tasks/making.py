@@ -44,6 +44,7 @@ _WINDOWS = {"window": 4, "overlap": 2}
 _DEEP = {"num_layers": 2, **_CONTEXT}
 _SPANS = {"max_width": 3, "per_word": 1.0, "dim": 48}
 _DECODER = {"dim": 32, "dropout": 0.1, "max_length": 14, "beam": 2}
+_SLOWER = {"choice": 0.003, "question_answering": 0.0015}
 TASKS: dict[str, dict[str, Any]] = {
     "names, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "tagging"}},
     "names, frozen": {
@@ -132,8 +133,8 @@ def config_of(name: str, models: dict[str, Path], cache: Path, **training: Any) 
     # The files are read nowhere: examples are made below.
     data = {"train": "train", "reader": {"kind": "columns"}}
     run = {"device": "cpu", "batch": 4, "epochs": 2, "learning_rate": 0.01, **training}
-    if values["network"]["kind"] == "choice":  # at 0.01 the guard against spikes stops it
-        run["learning_rate"] = 0.003
+    # At 0.01 the guard against spikes stops these.
+    run["learning_rate"] = _SLOWER.get(values["network"]["kind"], run["learning_rate"])
     return build(TaskConfig, {**values, "data": data, "training": run})
 
 
