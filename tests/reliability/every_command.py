@@ -61,6 +61,16 @@ def commands(folder: Path) -> list[list[str]]:
         ("senses", "and", "--in", corpus, "--index", folder / "index", "--groups", 2),
         ("nearest", "The old *cat* purrs .", "--in", corpus, "--model", model),
         ("same", "The old *cat* purrs .", "The *cat* is old .", "--model", model),
+        (
+            *("edit", "and", "--in", corpus, "--model", model, "--groups", 2),
+            *("--edits", folder / "edits.jsonl", "--rename", 1, "--name", "first"),
+        ),
+        (
+            *("compare-models", corpus, "--presets", "elmo-teaching", "--minutes", 0.01),
+            *("--out", folder / "models"),
+        ),
+        ("models",),
+        ("doctor",),
         ("convert", "import", folder / "old", folder / "elmo", "--language", "en"),
         ("train", case.task, "--out", task, *quick),
         ("evaluate", task),
