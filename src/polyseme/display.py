@@ -30,10 +30,10 @@ def describe_layers(num_layers: int, dim: int) -> str:
 
 def html_table(title: str, rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
     """A table below its title. Numbers are set to the right."""
-    head = "".join(f"<th>{_text(cell)}</th>" for cell in header)
+    head = "".join(f"<th>{html_text(cell)}</th>" for cell in header)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     top = f"<thead><tr>{head}</tr></thead>" if header else ""
-    return f"<div><b>{_text(title)}</b><table>{top}<tbody>{body}</tbody></table></div>"
+    return f"<div><b>{html_text(title)}</b><table>{top}<tbody>{body}</tbody></table></div>"
 
 
 def html_words(words: Iterable[tuple[str, str, str]]) -> str:
@@ -42,8 +42,8 @@ def html_words(words: Iterable[tuple[str, str, str]]) -> str:
     for word, note, colour in words:
         assert colour == "" or colour.isalpha(), colour
         style = f' style="background:{colour}"' if colour else ""
-        below = f"<sub>{_text(note)}</sub>" if note else ""
-        parts.append(f"<span{style}>{_text(word)}{below}</span>")
+        below = f"<sub>{html_text(note)}</sub>" if note else ""
+        parts.append(f"<span{style}>{html_text(word)}{below}</span>")
     return f"<div>{' '.join(parts)}</div>"
 
 
@@ -55,8 +55,9 @@ def html_spans(words: Sequence[str], spans: Iterable[tuple[int, int, str, str]])
         assert colour.isalpha(), colour
         # From the shortest on: what opens is put outside of it, and what closes, too.
         opens[start] = f'<span style="background:{colour}">[{opens[start]}'
-        closes[stop] += f"]<sub>{_text(note)}</sub></span>"
-    marked = (opens[place] + _text(word) + closes[place + 1] for place, word in enumerate(words))
+        closes[stop] += f"]<sub>{html_text(note)}</sub></span>"
+    shown = map(html_text, words)
+    marked = (opens[place] + word + closes[place + 1] for place, word in enumerate(shown))
     return f"<div>{' '.join(marked)}</div>"
 
 
@@ -65,8 +66,9 @@ def _cell(value: object) -> str:
         return f'<td style="text-align:right">{value:,}</td>'
     if isinstance(value, float):
         return f'<td style="text-align:right">{value:,.2f}</td>'
-    return f'<td style="text-align:left">{_text(value)}</td>'
+    return f'<td style="text-align:left">{html_text(value)}</td>'
 
 
-def _text(value: object) -> str:
+def html_text(value: object) -> str:
+    """Anything as text and nothing else: all that HTML would obey is escaped."""
     return escape(printable(str(value)), quote=True)

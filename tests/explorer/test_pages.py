@@ -117,7 +117,7 @@ def test_frequencies_are_per_million_and_lead_to_their_lines(explored: Explored)
 def test_layers_lead_from_form_to_meaning(explored: Explored) -> None:
     explored.wait_for_groups(layer=0)
     page = explored.get("/word?q=bank&layer=0")
-    assert bands(page) == 1  # all 84 are spelt alike
+    assert bands(page) == 1  # all 84 have one form
     explored.wait_for_groups(layer=1)
     assert bands(explored.get("/word?q=bank&layer=1")) >= 1
 

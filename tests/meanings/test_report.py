@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from meanings.test_named_groups import bank_uses, describer, senses
+from polyseme.display import html_text
 from polyseme.meanings.edited_groups import group_ref
 from polyseme.meanings.edits import RenameEdit
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.report import page as pages
 from polyseme.meanings.report.change_page import change_page
-from polyseme.meanings.report.page import text, write_page
+from polyseme.meanings.report.page import write_page
 from polyseme.meanings.report.senses_page import MORE_LINES, TYPICAL_LINES, senses_page
 from polyseme.meanings.sides import compare_sides
 from polyseme.meanings.uses import Uses
@@ -142,8 +143,8 @@ def test_a_page_of_two_sides_shows_lines_and_shares_of_both(describer: UseDescri
 
 
 def test_text_is_escaped_once() -> None:
-    assert text("a & b < c") == "a &amp; b &lt; c"
-    assert text("x\u202ey") == "x\\u202ey"
+    assert html_text("a & b < c") == "a &amp; b &lt; c"
+    assert html_text("x\u202ey") == "x\\u202ey"
 
 
 def test_a_page_is_written_whole(tmp_path: Path, html: str) -> None:

@@ -62,7 +62,7 @@ class CompareModelsResult:
 def run(config: CompareModelsConfig, progress: Progress | None = None) -> CompareModelsResult:
     """Train and measure each, write the report."""
     from polyseme.meanings.model_comparison import compare_models
-    from polyseme.storage.files import write_text
+    from polyseme.meanings.report.page import write_page
     from polyseme.text.corpus import Corpus
 
     found = compare_models(
@@ -74,7 +74,7 @@ def run(config: CompareModelsConfig, progress: Progress | None = None) -> Compar
         tagged=config.tagged,
         progress=progress,
     )
-    write_text(config.out / REPORT, found.to_html())
+    write_page(config.out / REPORT, found.to_html())
     return CompareModelsResult(found, config)
 
 

@@ -110,7 +110,7 @@ def _corpus(texts: Path, folder: Path, language: str, progress: Progress) -> "Co
     from polyseme.storage.folders import holds
     from polyseme.text.corpus import Corpus
 
-    # Named after the texts: those of a later version are prepared anew, and notes stay.
+    # Named after the texts: those of a later version are prepared again, and notes stay.
     place = folder / f"corpus-{sha256_of(texts)[:10]}"
     if holds(place, "corpus"):
         return Corpus.open(place)

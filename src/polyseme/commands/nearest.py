@@ -70,12 +70,10 @@ class NearestResult:
 def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
     """Describe the use, hold it against all others."""
     from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.marked_use import read_marked
     from polyseme.meanings.nearest import nearest_to
     from polyseme.meanings.query import Query
-    from polyseme.meanings.sources import UseSource, load_describer
-    from polyseme.meanings.use_index import open_for
+    from polyseme.meanings.sources import UseSource, find_in_index, load_describer
     from polyseme.meanings.uses import find_uses
     from polyseme.text.corpus import Corpus
 
@@ -84,15 +82,13 @@ def run(config: NearestConfig, progress: Progress | None = None) -> NearestResul
         check_format(config.out)
     corpus, find = Corpus.open(config.find.in_), config.find
     describer = load_describer(config.model, corpus)
-    assert isinstance(describer, UseDescriber)
     use = read_marked(describer.embedder, config.text, find.word or "")
     named = find.word or find.forms or find.regex
     query = find.query if named else Query.of(use.form, case_sensitive=find.case_sensitive)
     if config.index is None:
         source = UseSource(find_uses(corpus, query, where=find.where), describer)
     else:
-        indexed = open_for(config.index, corpus, config.model).find(corpus, query, where=find.where)
-        source = UseSource(indexed.uses, indexed, tuple(indexed.notes))
+        source = find_in_index(config.index, corpus, query, where=find.where, model=config.model)
     found = nearest_to(
         use,
         describer,

@@ -153,7 +153,7 @@ def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
 
 
 def _by_form(uses: Uses) -> Grouping:
-    """Layer 0 has seen no context: uses spelt alike have one vector, and are a group.
+    """Layer 0 has seen no context: uses of one form have one vector, and are a group.
 
     Each form stands alone, as far from one as from another.
     """

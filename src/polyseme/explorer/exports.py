@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 
 from starlette.background import BackgroundTask
@@ -11,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from polyseme import __version__
+from polyseme.display import html_text
 from polyseme.errors import InputError
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED, Fineness
@@ -106,7 +106,7 @@ def _write_map(desk: Desk, view: View, path: Path) -> None:
     drawn = [*_legend(reading), *points]
     height = _SIDE + 24 * len(reading.bands) + 20
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIDE} {height}">'
-    title = f"<title>{escape(printable(view.q))}</title>"
+    title = f"<title>{html_text(view.q)}</title>"
     path.write_text("\n".join([head, title, *drawn, "</svg>\n"]), encoding="utf-8")
 
 
@@ -115,7 +115,7 @@ def _legend(reading: Reading) -> list[str]:
     found = []
     for row, band in enumerate(reading.bands):
         y = _SIDE + 24 * row + 10
-        name = escape(printable(f"{len(band.uses):,}  {band.name}"[:110]))
+        name = html_text(f"{len(band.uses):,}  {band.name}"[:110])
         found += [
             f'<circle cx="24" cy="{y}" r="6" fill="{COLOURS[band.colour]}"/>',
             f'<text x="40" y="{y + 5}" font-family="sans-serif" font-size="14">{name}</text>',

@@ -45,15 +45,27 @@ def find_described(
     if index is not None:
         if layer is not None:
             raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
-        from polyseme.meanings.use_index import open_for
-
-        found = open_for(index, corpus, model).find(corpus, query, where=where)
-        return UseSource(found.uses, found, tuple(found.notes))
+        return find_in_index(index, corpus, query, where=where, model=model)
     if model is None:
         raise ConfigError(
             "Name the model that describes the uses (--model), or an index (--index)."
         )
     return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
+
+
+def find_in_index(
+    index: Path,
+    corpus: Corpus,
+    query: Query,
+    *,
+    where: Sequence[str | Comparison] = (),
+    model: str | None = None,
+) -> UseSource:
+    """The uses of a word that an index has."""
+    from polyseme.meanings.use_index import open_for
+
+    found = open_for(index, corpus, model).find(corpus, query, where=where)
+    return UseSource(found.uses, found, tuple(found.notes))
 
 
 def load_describer(model: str, corpus: Corpus, layer: int | None = None) -> "UseDescriber":

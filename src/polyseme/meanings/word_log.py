@@ -59,7 +59,7 @@ class WordLog:
                 self.found[str(entry["word"])] = _CHANGE.validate_python(entry["found"])
         except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
             raise InputError(
-                f"{self.path} was to be gone on with, and is damaged. Remove it to begin anew."
+                f"{self.path} was to be gone on with, and is damaged. Remove it to start again."
             ) from error
         if asked != self._asked:
             differ = sorted(k for k in {*asked, *self._asked} if asked.get(k) != self._asked.get(k))

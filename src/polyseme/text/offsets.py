@@ -36,7 +36,7 @@ def original_offsets(original: str, normalized: str, normalize: Callable[[str], 
 
 
 def _letters(text: str) -> Iterator[str]:
-    """Each character with the marks that stand on it."""
+    """Each character with its combining marks."""
     begin = 0
     for place in range(1, len(text) + 1):
         if place == len(text) or not unicodedata.combining(text[place]):

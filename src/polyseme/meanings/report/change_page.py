@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from polyseme.display import html_text
 from polyseme.meanings.layout import lay_out
 from polyseme.meanings.named_groups import NamedGroup
 from polyseme.meanings.report.page import (
@@ -13,7 +14,6 @@ from polyseme.meanings.report.page import (
     kwic,
     metadata_columns,
     page,
-    text,
 )
 from polyseme.meanings.report.senses_page import (
     ABOUT_MAP,
@@ -21,6 +21,7 @@ from polyseme.meanings.report.senses_page import (
     group_header,
     settings_section,
     short_name,
+    word_of,
 )
 from polyseme.meanings.shares import GroupShares, Share
 from polyseme.meanings.sides import WordChange
@@ -47,11 +48,11 @@ def change_page(
     drawn = draw_map(places, labels, senses.uses, names, is_before=is_before)
     caption = f"Rings: {sides[0]}. Discs: {sides[1]}. {ABOUT_MAP}"
     shares = {int(each.group): each for each in found.change.groups}
-    word = " / ".join(senses.uses.query.forms) if senses.uses.query else senses.uses[0].form
+    word = word_of(senses)
     body = [
         *_top(found, word, sides),
         '<section class="overview">',
-        f'<figure class="map">{drawn}<figcaption>{text(caption)}</figcaption></figure>',
+        f'<figure class="map">{drawn}<figcaption>{html_text(caption)}</figcaption></figure>',
         f"<div><h3>Share of each group</h3>{_legend(senses.groups, shares, sides)}",
         f'<h3 class="next">Measures</h3>{facts_table(found.change.facts())}</div>',
         "</section>",
@@ -77,12 +78,12 @@ def caveat(found: WordChange) -> str:
 
 
 def _top(found: WordChange, word: str, sides: tuple[str, str]) -> Iterator[str]:
-    yield f"<header><h1>{text(word)}</h1>"
-    yield f'<p class="sub"><b>{text(sides[0])}</b> against <b>{text(sides[1])}</b></p>'
-    yield f'<p class="verdict">{text(verdict(found))}</p>'
-    yield f'<p class="note">{text(caveat(found))}</p>'
+    yield f"<header><h1>{html_text(word)}</h1>"
+    yield f'<p class="sub"><b>{html_text(sides[0])}</b> against <b>{html_text(sides[1])}</b></p>'
+    yield f'<p class="verdict">{html_text(verdict(found))}</p>'
+    yield f'<p class="note">{html_text(caveat(found))}</p>'
     for note in found.senses.notes:
-        yield f'<p class="note warn">{text(note)}</p>'
+        yield f'<p class="note warn">{html_text(note)}</p>'
     yield "</header>"
 
 
@@ -93,8 +94,8 @@ def _legend(
     for group in groups:
         each = shares[group.number]
         bars = "".join(
-            f"<span>{text(name)}</span>{_bar(share, kind)}<span>{share.share:.0%} · {share.count:,}"
-            "</span>"
+            f"<span>{html_text(name)}</span>{_bar(share, kind)}"
+            f"<span>{share.share:.0%} · {share.count:,}</span>"
             for name, share, kind in (
                 (sides[0], each.before, "before"),
                 (sides[1], each.after, "after"),
@@ -102,8 +103,8 @@ def _legend(
         )
         rows.append(
             f'<li><a class="{colour(group.number - 1)}" href="#group-{group.number}">'
-            f'<span class="id">{text(group.id)}</span>'
-            f'<span class="name">{text(short_name(group))}</span>{_movement(each)}'
+            f'<span class="id">{html_text(group.id)}</span>'
+            f'<span class="name">{html_text(short_name(group))}</span>{_movement(each)}'
             f'<span class="sides">{bars}</span></a></li>'
         )
     return f'<ul class="legend">{"".join(rows)}</ul>'
@@ -129,7 +130,7 @@ def _section(
     blocks = []
     for name, mine in zip(sides, (ordered[is_before], ordered[~is_before]), strict=True):
         lines = kwic(senses.uses.select(np.asarray(mine[:LINES])), columns, number)
-        told = f"{text(name)} · {len(mine):,} use{'s' * (len(mine) != 1)}"
+        told = f"{html_text(name)} · {len(mine):,} use{'s' * (len(mine) != 1)}"
         blocks.append(f'<div class="period"><h3>{told}</h3>{lines}</div>')
     figures = f"{each.before.share:.0%} → {each.after.share:.0%}"
     return (

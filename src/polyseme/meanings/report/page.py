@@ -1,12 +1,11 @@
 """What every page is made of: text that is only text, lines, a map, the frame around them.
 
-Words, names and metadata come from users' files. All of them pass through `text`, which escapes
-whatever HTML would obey and shows control characters; the page forbids scripts and anything that
-is not in it (Content-Security-Policy), so a mistake here could still run nothing.
+Words, names and metadata come from users' files. All of them pass through `html_text`, which
+escapes whatever HTML would obey and shows control characters; the page forbids scripts and anything
+that is not in it (Content-Security-Policy), so a mistake here could still run nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme import __version__
+from polyseme.display import html_text
 from polyseme.meanings.concordance import line_of
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.meanings.uses import Use, Uses
-from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, write_text
 
 NUM_COLOURS = 10
@@ -30,11 +29,6 @@ _MAP = 600  # height and width of a map in its own units
 _EDGE = 18
 
 
-def text(value: object) -> str:
-    """Anything as text and nothing else."""
-    return escape(printable(str(value)), quote=True)
-
-
 def colour(number: int) -> str:
     """The class that gives a group its colour; beyond the tenth all are grey."""
     return f"g{number}" if number < NUM_COLOURS else "gx"
@@ -44,11 +38,11 @@ def page(title: str, body: Iterable[str], *, language: str) -> str:
     """A whole document."""
     style = files(__package__).joinpath("style.css").read_text("utf-8")
     return (
-        f'<!doctype html>\n<html lang="{text(language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{html_text(language)}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="generator" content="Polyseme {text(__version__)}">\n'
-        f"<title>{text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<meta name="generator" content="Polyseme {html_text(__version__)}">\n'
+        f"<title>{html_text(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n</html>\n"
     )
@@ -72,10 +66,10 @@ def _line(use: Use, columns: Sequence[str]) -> str:
     values = [known.get(name) or "" for name in columns]
     told = " · ".join(value for value in values if value)
     return (
-        f'<div><span class="l"><bdi>{text(line.left[-_SIDE:])}</bdi></span>'
-        f'<span class="k">{text(line.keyword)}</span>'
-        f'<span class="r"><bdi>{text(line.right[:_SIDE])}</bdi></span>'
-        f'<span class="m" title="{text(use.document)}">{text(told)}</span></div>\n'
+        f'<div><span class="l"><bdi>{html_text(line.left[-_SIDE:])}</bdi></span>'
+        f'<span class="k">{html_text(line.keyword)}</span>'
+        f'<span class="r"><bdi>{html_text(line.right[:_SIDE])}</bdi></span>'
+        f'<span class="m" title="{html_text(use.document)}">{html_text(told)}</span></div>\n'
     )
 
 
@@ -110,12 +104,12 @@ def draw_map(
         x, y = at[number].tolist()
         points.append(
             f'<circle class="{colour(labels[number])}{ring}" cx="{x:g}" cy="{y:g}" r="{radius}">'
-            f"<title>{text(names[labels[number]])}: {text(told)}</title></circle>"
+            f"<title>{html_text(names[labels[number]])}: {html_text(told)}</title></circle>"
         )
     texts = []
     for group in sorted(set(labels)):
         x, y = np.median(at[np.array(labels) == group], axis=0).tolist()
-        texts.append(f'<text x="{x:g}" y="{y:g}">{text(names[group])}</text>')
+        texts.append(f'<text x="{x:g}" y="{y:g}">{html_text(names[group])}</text>')
     return (
         f'<svg viewBox="0 0 {_MAP} {_MAP}" role="img" aria-label="Map of uses">'
         f"{''.join(points)}{''.join(texts)}</svg>"
@@ -124,5 +118,7 @@ def draw_map(
 
 def facts_table(facts: Iterable[tuple[str, object]]) -> str:
     """Names and values, one below the other."""
-    rows = "".join(f"<tr><th>{text(name)}</th><td>{text(value)}</td></tr>" for name, value in facts)
+    rows = "".join(
+        f"<tr><th>{html_text(name)}</th><td>{html_text(value)}</td></tr>" for name, value in facts
+    )
     return f"<table><tbody>{rows}</tbody></table>"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from polyseme.display import html_text
 from polyseme.meanings.layout import lay_out
 from polyseme.meanings.named_groups import NamedGroup, Senses
 from polyseme.meanings.report.page import (
@@ -12,7 +13,6 @@ from polyseme.meanings.report.page import (
     kwic,
     metadata_columns,
     page,
-    text,
 )
 
 TYPICAL_LINES = 10
@@ -35,7 +35,7 @@ def senses_page(
     senses: Senses, settings: Sequence[tuple[str, object]], *, language: str = "en", seed: int = 1
 ) -> str:
     """One HTML document. `settings`: what the reader needs to make the same page again."""
-    word = _word(senses)
+    word = word_of(senses)
     places = lay_out(senses.grouping.vectors, seed)
     labels = [number - 1 for number in senses.labels]
     names = {group.number - 1: group.id for group in senses.groups}
@@ -52,35 +52,37 @@ def senses_page(
     return page(f"{word}: groups of uses", body, language=language)
 
 
-def _word(senses: Senses) -> str:
+def word_of(senses: Senses) -> str:
+    """What the page is about: the forms that were looked for."""
     query = senses.uses.query
     return " / ".join(query.forms) if query else senses.uses[0].form
 
 
 def _top(senses: Senses, word: str) -> Iterator[str]:
     documents = len(set(senses.uses.metadata("document")))
-    yield f"<header><h1>{text(word)}</h1>"
+    yield f"<header><h1>{html_text(word)}</h1>"
     yield (
         f'<p class="sub"><b>{len(senses.uses):,}</b> uses in <b>{documents:,}</b> '
         f"document{'s' * (documents != 1)}, in <b>{len(senses.groups)}</b> groups</p>"
     )
     for note in senses.notes:
-        yield f'<p class="note warn">{text(note)}</p>'
-    yield f'<p class="note">{text(CAVEAT)}</p></header>'
+        yield f'<p class="note warn">{html_text(note)}</p>'
+    yield f'<p class="note">{html_text(CAVEAT)}</p></header>'
 
 
 def _caption(number: int) -> str:
     sample = (
         f" A sample of {MAX_POINTS:,} of {number:,} uses is drawn." if number > MAX_POINTS else ""
     )
-    return text(ABOUT_MAP + sample)
+    return html_text(ABOUT_MAP + sample)
 
 
 def _legend(groups: Sequence[NamedGroup]) -> str:
     rows = [
         f'<li><a class="{colour(group.number - 1)}" href="#group-{group.number}">'
-        f'<span class="id">{text(group.id)}</span><span class="name">{text(short_name(group))}'
-        f'</span><span class="share">{group.share:.0%} · {group.size:,}</span>'
+        f'<span class="id">{html_text(group.id)}</span>'
+        f'<span class="name">{html_text(short_name(group))}</span>'
+        f'<span class="share">{group.share:.0%} · {group.size:,}</span>'
         f'<span class="bar"><i style="width:{100 * group.share:.1f}%"></i></span>{_near(group)}</a>'
         for group in groups
     ]
@@ -89,7 +91,7 @@ def _legend(groups: Sequence[NamedGroup]) -> str:
 
 def _near(group: NamedGroup) -> str:
     return (
-        f'<span class="near">near {text(", ".join(group.collocates[:6]))}</span>'
+        f'<span class="near">near {html_text(", ".join(group.collocates[:6]))}</span>'
         if group.collocates
         else ""
     )
@@ -114,10 +116,12 @@ def group_header(group: NamedGroup, figures: str) -> str:
         if words
     ]
     words = "".join(
-        f'<p class="words">{name}: <b>{text(" · ".join(words))}</b></p>' for name, words in parts
+        f'<p class="words">{name}: <b>{html_text(" · ".join(words))}</b></p>'
+        for name, words in parts
     )
     return (
-        f'<header><span class="id">{text(group.id)}</span><h2>{text(short_name(group))}</h2>'
+        f'<header><span class="id">{html_text(group.id)}</span>'
+        f"<h2>{html_text(short_name(group))}</h2>"
         f'<span class="figures">{figures}</span>{words}</header>'
     )
 
@@ -145,7 +149,7 @@ def _section(senses: Senses, group: NamedGroup) -> str:
 def settings_section(settings: Sequence[tuple[str, object]], caveat: str) -> str:
     """How the page was made, and how it is to be read."""
     return (
-        f'<section class="settings"><div><h3>How to read it</h3><p>{text(caveat)}</p>'
+        f'<section class="settings"><div><h3>How to read it</h3><p>{html_text(caveat)}</p>'
         "<p>Stability is how much of a group comes together again when four fifths of the uses are "
         "grouped again: 1 is all of it.</p>"
         f"</div><div><h3>How it was made</h3>{facts_table(settings)}</div></section>"

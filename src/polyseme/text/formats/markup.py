@@ -132,7 +132,7 @@ def read_html(piece: Piece, config: CorpusConfig) -> ReadItems:
 
 
 def _decoded(piece: Piece, config: CorpusConfig) -> Iterator[tuple[str, str]]:
-    """The page as text, with its encoding: the mark's, the one it names, or the stated one."""
+    """The page as text, with its encoding: by byte order mark, by what it names, or as stated."""
     decoder = None
     encoding = config.encoding
     for block in read_blocks(piece.source, piece.start, piece.stop):
