@@ -1,0 +1,89 @@
+"""How long `polyseme demo` takes from the command to groups on the page, and the server's memory.
+
+    python benchmarks/demo.py [en|zh]
+
+Cold: nothing is prepared yet. Warm: the second start, the texts prepared by the first. Then other
+words are searched for, and the time is taken until their first lines, and until their groups, are
+on the page. Chromium and the server share the machine, as they do for a user.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-3d-apis"]
+WORDS = {"en": ["bank", "play", "spring", "train"], "zh": ["道", "打", "行", "走"]}
+LINES, GROUPS = ".line", ".band"
+
+
+@contextmanager
+def demo(language: str, cache: str) -> Iterator[tuple[str, int]]:
+    """A running demo: the address it prints and the number of its process."""
+    command = ["polyseme", "demo", "--language", language, "--no-browser", "--cache", cache]
+    server = subprocess.Popen(
+        [*command, "--idle", "10"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert server.stdout is not None
+    try:
+        for line in server.stdout:
+            if address := re.search(r"http://127\.0\.0\.1\S+", line):
+                yield address[0], server.pid
+                break
+        else:
+            raise SystemExit("the demo ended without an address")
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def memory(pid: int) -> int:
+    """Most megabytes the process has held so far."""
+    [line] = [
+        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in line
+    ]
+    return int(line.split()[1]) // 1024
+
+
+def measure(language: str) -> dict[str, Any]:
+    """Seconds since the command, or since the search; megabytes."""
+    from playwright.sync_api import Page, sync_playwright
+
+    def seen(page: Page, address: str, since: float) -> dict[str, float]:
+        page.goto(address)
+        page.wait_for_selector(LINES, timeout=120_000)
+        lines = time.perf_counter() - since
+        page.wait_for_selector(GROUPS, timeout=120_000)
+        return {"first_lines": lines, "groups": time.perf_counter() - since}
+
+    found: dict[str, Any] = {"cores": os.cpu_count()}
+    with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        for start in ["cold", "warm"]:
+            page = browser.new_page()
+            began = time.perf_counter()
+            with demo(language, cache) as (address, pid):
+                printed = time.perf_counter() - began
+                found[start] = {"address": printed, **seen(page, address, began)}
+                if start == "warm":
+                    at = urlsplit(address)
+                    for word in WORDS[language]:
+                        search = f"{at.scheme}://{at.netloc}/word?q={quote(word)}"
+                        found[word] = seen(page, search, time.perf_counter())
+                found[start]["server_mb"] = memory(pid)
+            page.close()
+        browser.close()
+    return found
+
+
+if __name__ == "__main__":
+    figures = measure(sys.argv[1] if len(sys.argv) > 1 else "en")
+    print(json.dumps(figures, indent=2, ensure_ascii=False))
