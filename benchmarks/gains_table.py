@@ -39,6 +39,7 @@ TITLES = {
     "sst": "SST-5, sentiment",
     "snli": "SNLI, entailment",
     "coreference": "LitBank, coreference",
+    "next_sentence": "Novels, the next sentence of four",
     "resume": "Resume, Chinese names",
     "weibo": "Weibo, Chinese names in posts",
     "chnsenticorp": "ChnSentiCorp, Chinese sentiment",
