@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from embedding.bulk_cases import make_case
 
-from polyseme.commands import prepare
-from polyseme.config import build
-from polyseme.errors import InputError
+from polyseme.errors import InputError, StorageError
 from polyseme.tasks.families.choice import Choice, ChoiceConfig, Choices, PredictedChoice
 from polyseme.tasks.next_sentence import write_choices
 from polyseme.tasks.texts import TextReader
+from tasks.cases import prepare_documents
 from tasks.readers.making import load, reader
 
 
@@ -71,16 +70,8 @@ def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:
 
 
 def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -> None:
-    texts = []
-    for number in range(80):
-        name = f"document{number}.txt"
-        lines = [f"Text {number} line {line} goes on here." for line in range(4)]
-        (tmp_path / name).write_text(" ".join(lines), encoding="utf-8")
-        texts.append(str(tmp_path / name))
-    corpus = {"language": "en", "held_out": 0.0}
-    values = {"inputs": texts, "out": tmp_path / "c", "executor": {"workers": 1}, "corpus": corpus}
-    prepare.run(build(prepare.PrepareConfig, values))
-    counts = write_choices(tmp_path / "c", tmp_path / "choices", number=40)
+    corpus = prepare_documents(tmp_path / "made", 80)
+    counts = write_choices(corpus, tmp_path / "choices", number=40)
     assert counts["train"] == 40
     documents: dict[str, set[str]] = {}
     for name in counts:
@@ -91,5 +82,22 @@ def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -
             assert right[1] == row["text"][1]  # the same document
             assert int(right[3]) == int(row["text"][3]) + 1  # the next line
             documents.setdefault(name, set()).add(right[1])
+        assert len(lines) == counts[name]
     assert not documents["train"] & (documents["dev"] | documents["test"])
     assert not documents["dev"] & documents["test"]
+    with pytest.raises(StorageError, match=r"has a train\.jsonl already"):
+        write_choices(corpus, tmp_path / "choices", number=40)
+
+
+def test_the_same_seed_draws_the_same_and_no_choice_is_there_twice(tmp_path: Path) -> None:
+    # Every document has the same line after its first: it would be right, and wrong, at once.
+    line = "The same words are in every text here."
+    corpus = prepare_documents(tmp_path / "made", 60, after={1: line})
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_choices(corpus, tmp_path / folder, number=30, seed=seed)
+    texts = [(tmp_path / f / "train.jsonl").read_text(encoding="utf-8") for f in ("a", "b", "c")]
+    assert texts[0] == texts[1] != texts[2]
+    rows = [json.loads(text) for text in texts[0].splitlines()]
+    assert any(row["choices"][row["label"]] == line.replace(".", " .").split() for row in rows)
+    for row in rows:
+        assert len({tuple(each) for each in row["choices"]}) == 4

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from torch import Tensor
 
 from polyseme.config import Settings
@@ -118,10 +118,9 @@ class PredictedChoice:
         return html_words(shown)
 
     def __rich__(self) -> RenderableType:
-        text = PrintableText(self.text)
-        for place, (choice, share) in enumerate(self._ranked()):
-            text.append(f"\n  {share}  {choice}", style="" if place else "bold cyan")
-        return text
+        best, *others = (f"  {share}  {choice}" for choice, share in self._ranked())
+        shown = PrintableText(self.text), PrintableText(best, "bold cyan")
+        return Group(*shown, *map(PrintableText, others))
 
     def _ranked(self) -> list[tuple[str, str]]:
         return [(self.choices[n], f"{self.probabilities[n]:.2f}") for n in self.ranking]
