@@ -9,8 +9,10 @@ import pytest
 from embedding.bulk_cases import make_case
 
 from polyseme.errors import InputError, StorageError
+from polyseme.tasks.data import read_split
 from polyseme.tasks.families.choice import Choice, ChoiceConfig, Choices, PredictedChoice
 from polyseme.tasks.next_sentence import write_choices
+from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.texts import TextReader
 from tasks.cases import prepare_documents
 from tasks.readers.making import load, reader
@@ -61,6 +63,17 @@ def test_what_is_no_choice_is_counted(tmp_path: Path, change: dict[str, Any], re
     examples, stats = load(tmp_path, data, reader("choices"))
     assert len(examples) == 1
     assert stats.reasons == {reason: 1}
+
+
+def test_what_is_too_long_to_be_compared_is_counted_and_not_learned_from(tmp_path: Path) -> None:
+    rows = [{"text": "t", "choices": ["x", "y"], "label": 0} for _ in range(3)]
+    rows[1]["choices"] = ["x", "word " * 200_000]  # a megabyte
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    reader = TextReader(Path("en"))
+    examples, stats = read_split(path, ChoicesConfig(), ChoiceConfig(), text_reader=reader)
+    assert [each.sentences for each in examples] == [(("t",), ("x",), ("y",))] * 2
+    assert stats.reasons == {"too-long": 1}
 
 
 def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:

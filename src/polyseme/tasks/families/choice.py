@@ -52,8 +52,8 @@ class Choices:
 
     def with_words(self, reader: TextReader, /) -> Self:
         """All texts as words."""
-        choices = tuple(words_of(each, reader) for each in self.choices)
-        return replace(self, text=words_of(self.text, reader), choices=choices)
+        text, *choices = (words_of(each, reader, _LONGEST) for each in (self.text, *self.choices))
+        return replace(self, text=text, choices=tuple(choices))
 
     @property
     def sentences(self) -> tuple[WordTuple, ...]:
