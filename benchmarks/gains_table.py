@@ -69,8 +69,8 @@ def main() -> None:
     told = {name: _read(arguments.gains / f"{name}-{arguments.on}.json") for name in TITLES}
     found = {name: values for name, values in told.items() if values}
     print(
-        "| task | measure | seeds | learned from | static | + model | errors | p | layers 0, 1, 2 | "
-        "ELMo 2018 |"
+        "| task | measure | seeds | learned from | static | + model | errors | p "
+        "| layers 0, 1, 2 | ELMo 2018 |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---|---|")
     for name, values in found.items():
