@@ -30,6 +30,7 @@ PAGES = [  # those that take longest first
     "docs/zh/first-corpus.md",
     "docs/how-to/answer-questions.md",
     "docs/zh/answer-questions.md",
+    "docs/how-to/choose-a-continuation.md",
     "docs/how-to/segment-chinese.md",
     "docs/zh/segment-chinese.md",
     "docs/how-to/prepare-chinese.md",
@@ -56,6 +57,7 @@ NEEDED = {
     "docs/how-to/use-commands-in-a-pipe.md": "en-mini",
     "docs/how-to/answer-questions.md": "en-mini",
     "docs/zh/answer-questions.md": "zh-mini",
+    "docs/how-to/choose-a-continuation.md": "en-mini",
     "docs/how-to/segment-chinese.md": "zh-mini",
     "docs/zh/segment-chinese.md": "zh-mini",
 }

@@ -33,6 +33,7 @@ from polyseme.tasks.families.family import (
 from polyseme.tasks.families.layers import check_finite
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels
 from polyseme.tasks.texts import TextReader, WordTuple
+from polyseme.text.normalization import UnfitTextError
 
 MAX_LABELS = 65_536
 """Labels of texts."""
@@ -93,9 +94,13 @@ def _check_number(labels: Collection[str], most: int) -> None:
         )
 
 
-def words_of(text: Text, reader: TextReader) -> WordTuple:
-    """A text as words; what is words already stays as it is."""
-    return reader.split(text) if isinstance(text, str) else text
+def words_of(text: Text, reader: TextReader, longest: int | None = None) -> WordTuple:
+    """A text as words; what is words already stays as it is. One of more than `longest` words is
+    unfit, and counted as such."""
+    words = reader.split(text) if isinstance(text, str) else text
+    if longest is not None and len(words) > longest:
+        raise UnfitTextError("too-long")
+    return words
 
 
 @dataclass(frozen=True, repr=False)
