@@ -347,7 +347,7 @@ def uses(
 def vocabulary_change(
     corpus: "Folder",
     *,
-    model: "Folder | None" = None,
+    model: "Folder",
     before: "str | Sequence[str]",
     after: "str | Sequence[str]",
     words: "Folder | Sequence[str] | None" = None,

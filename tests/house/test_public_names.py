@@ -21,11 +21,11 @@ from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
-    "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "generate": (
         "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
-    "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
     "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
