@@ -78,8 +78,10 @@ CLASSES: dict[type, set[str]] = {
         *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
     },
     PredictedChoice: {"as_json", "choices", "probabilities", "ranking", "text"},
-    PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
-    PredictedLabel: {"as_json", "label", "texts"},
+    PredictedTags: {
+        *("as_json", "labels", "marks_spans", "probabilities", "segments", "target_index", "words"),
+    },
+    PredictedLabel: {"as_json", "label", "probabilities", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
     },

@@ -15,7 +15,6 @@ Examples:
   polyseme predict tasks/ner --file letters.txt --out letters.jsonl --probabilities
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
@@ -105,8 +104,7 @@ def _predict(task: "Task", config: PredictConfig) -> "list[Predicted]":
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
     if result.as_json:
-        lines = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
-        return Group(*map(on_one_line, lines))
+        return JsonLines(each.as_json() for each in result.found)
     shown: list[RenderableType] = [*result.found]
     if result.stats is not None:
         shown += [result.stats.summary(), *result.stats.faults]
