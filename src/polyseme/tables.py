@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.console import ConsoleOptions, Group, RenderResult
 from rich.table import Table
 
 from polyseme.printable import PrintableText, json_line
@@ -30,6 +30,6 @@ class JsonLines:
         """A line for each value."""
         return (on_one_line(json_line(value)) for value in self.values)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: object, options: ConsoleOptions) -> RenderResult:
         del console, options
         yield from self.lines()

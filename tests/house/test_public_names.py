@@ -47,7 +47,7 @@ FUNCTIONS = {
 METHODS = {
     "Corpus.open": "(folder)",
     "Task.load": "(folder, *, model=None)",
-    "Task.predict": "(self, texts)",
+    "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {

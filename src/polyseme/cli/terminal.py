@@ -52,8 +52,8 @@ class PlainConsole(Console):
             for each in renderable.renderables:
                 self.print_whole(each)
         elif isinstance(renderable, JsonLines):
-            for line in renderable.lines():  # of any number, and none is kept
-                self.print(Group(line), crop=False)
+            for each in renderable.lines():  # of any number, and none is kept
+                self.print(Group(each), crop=False)
         elif isinstance(renderable, str):
             for line in _wrapped(printable(renderable), self.width):
                 self.print(line, highlight=False, soft_wrap=True)
