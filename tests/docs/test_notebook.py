@@ -11,13 +11,18 @@ from nbclient import NotebookClient
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "from-ngrams-to-bert.ipynb"
 
 
+# It starts a kernel, which loads torch: on a busy machine that alone takes long.
+pytestmark = pytest.mark.timeout(900)
+
+
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """All cells with code, after they were run; one that fails is an error here."""
     folder = tmp_path_factory.mktemp("notebook")
     small = {
-        "NOTEBOOK_MINUTES": "0.01",
-        "NOTEBOOK_EVERY": "100",
+        "NOTEBOOK_MINUTES": "0.001",
+        "NOTEBOOK_EVERY": "5000",
+        "NOTEBOOK_PRESETS": "word2vec bert-mini",
         "NOTEBOOK_FOLDER": str(folder),
         "IPYTHONDIR": str(folder / "ipython"),
         "MPLCONFIGDIR": str(folder / "matplotlib"),
@@ -41,7 +46,7 @@ def test_a_word_has_one_vector_without_context_and_groups_with_it(cells: list[An
     alike = re.findall(r"\d\.\d*", shown(cells, "bank_vectors(word2vec"))
     assert {float(value) for value in alike} == {1.0}
     assert "in 2 groups" in shown(cells, "polyseme.senses(")
-    for preset in ("word2vec", "elmo-mini", "gpt-mini", "bert-mini"):
+    for preset in ("word2vec", "bert-mini"):
         assert preset in shown(cells, "compare_models(", "text/html")
 
 
