@@ -59,7 +59,7 @@ def test_a_corpus_becomes_a_dataset_with_a_card(
     assert str(done.repository) == "datasets/someone/texts"
     assert hub.private == {"datasets/someone/texts"}
     card = hub.files("datasets/someone/texts")["README.md"].decode()
-    assert DatasetCard(card).data.language == ["en"]
+    assert DatasetCard(card).data.to_dict()["language"] == ["en"]
     pull("datasets/someone/texts", tmp_path / "back")
     listed = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["files"]
     assert set(content(tmp_path / "back")) == {*listed, "manifest.json"}
@@ -113,8 +113,9 @@ def test_a_licence_is_told_as_the_hub_names_it(
     stated: str, identifier: str | None, name: str | None
 ) -> None:
     manifest = {"metadata": {"licence": stated, "corpus": {"language": "zh-TW"}}}
-    data = ModelCard(model_card("# A model\n", manifest)).data
-    assert (data.license, data.license_name, data.language) == (identifier, name, ["zh"])
+    data = ModelCard(model_card("# A model\n", manifest)).data.to_dict()
+    assert data["language"] == ["zh"]
+    assert (data.get("license"), data.get("license_name")) == (identifier, name)
     # A card with a head of its own stays as it is.
     assert model_card("---\nlicense: mit\n---\n# A model\n", manifest).count("license") == 1
 
