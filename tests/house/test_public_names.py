@@ -21,11 +21,11 @@ from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
-    "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "generate": (
         "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
-    "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
     "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
@@ -40,7 +40,7 @@ FUNCTIONS = {
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
-        "(corpus, *, model, before, after, words=None, progress=False, **settings)"
+        "(corpus, *, model=None, before, after, words=None, progress=False, **settings)"
     ),
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
