@@ -33,6 +33,8 @@ PAGES = [  # those that take longest first
     "docs/how-to/choose-a-continuation.md",
     "docs/how-to/segment-chinese.md",
     "docs/zh/segment-chinese.md",
+    "docs/zh/train-a-task.md",
+    "docs/zh/find-uses-of-a-word.md",
     "docs/how-to/prepare-chinese.md",
     "docs/how-to/prepare-a-folder-of-files.md",
     "docs/zh/prepare-a-folder-of-files.md",
@@ -60,6 +62,7 @@ NEEDED = {
     "docs/how-to/choose-a-continuation.md": "en-mini",
     "docs/how-to/segment-chinese.md": "zh-mini",
     "docs/zh/segment-chinese.md": "zh-mini",
+    "docs/zh/train-a-task.md": "zh-mini",
 }
 # Their taggers are trained eight times. No line that is compared tells for how long.
 LONG, SHORT = "> epochs = 15\n", "> epochs = 2\n"

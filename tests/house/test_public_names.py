@@ -40,14 +40,14 @@ FUNCTIONS = {
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
-        "(corpus, *, model, before, after, words=None, progress=False, **settings)"
+        "(corpus, *, model=None, before, after, words=None, progress=False, **settings)"
     ),
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
     "Corpus.open": "(folder)",
     "Task.load": "(folder, *, model=None)",
-    "Task.predict": "(self, texts)",
+    "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
@@ -78,8 +78,10 @@ CLASSES: dict[type, set[str]] = {
         *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
     },
     PredictedChoice: {"as_json", "choices", "probabilities", "ranking", "text"},
-    PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
-    PredictedLabel: {"as_json", "label", "texts"},
+    PredictedTags: {
+        *("as_json", "labels", "marks_spans", "probabilities", "segments", "target_index", "words"),
+    },
+    PredictedLabel: {"as_json", "label", "probabilities", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
     },

@@ -172,6 +172,7 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
 
     example_types: ClassVar = (Choices,)
     measures: ClassVar = ("accuracy", "mrr")
+    probabilities: ClassVar = "always"
     config: ChoiceConfig
 
     @property
