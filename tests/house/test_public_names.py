@@ -40,7 +40,7 @@ FUNCTIONS = {
     "substitutes": "(text, *, model, word='', number=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
-        "(corpus, *, model=None, before, after, words=None, progress=False, **settings)"
+        "(corpus, *, model, before, after, words=None, progress=False, **settings)"
     ),
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
