@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from chromium import LONG, complaints_of, launch, needs_chromium
 from meanings.test_named_groups import MODEL
-from required import needs
 
 from polyseme.explorer.app import make_app
 from polyseme.explorer.server import _listen
@@ -24,15 +24,9 @@ from polyseme.explorer.workspace import Workspace
 
 from .making import TOKEN, make_bank_corpus
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
-LONG = 60_000  # milliseconds that any step may take on a busy machine
-pytestmark = [needs(CHROMIUM.exists(), "chromium, at /usr/bin/chromium"), pytest.mark.timeout(600)]
+pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +65,8 @@ class Visit:
 
     def __post_init__(self) -> None:
         self.page.set_default_timeout(LONG)
-        self.page.on("console", self._on_console)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.complaints = complaints_of(self.page)
         self.page.context.on("request", self._on_request)
-
-    def _on_console(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
 
     def _on_request(self, request: Any) -> None:
         if request.url.startswith("http") and not request.url.startswith(self.address):
@@ -125,7 +114,7 @@ def close(visited: Visit) -> None:
 )
 def walked(request: pytest.FixtureRequest, playwright: Any, address: str) -> Iterator[Any]:
     width, language, flags = request.param
-    browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
+    browser = launch(playwright, *flags)
     yield lambda: visit(browser, address, width), language
     browser.close()
 
