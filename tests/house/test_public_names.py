@@ -59,7 +59,17 @@ CLASSES: dict[type, set[str]] = {
     Score: {"as_json", "parts", "total", "words"},
     GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
-        *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        *(
+            "features",
+            "grouping",
+            "groups",
+            "labels",
+            "lines",
+            "map",
+            "notes",
+            "num_found",
+            "table",
+        ),
         "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
         *("edited", "labels_by_hand", "log_message", "problems", "words"),

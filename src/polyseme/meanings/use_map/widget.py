@@ -10,7 +10,7 @@ with the widget: it asks no server and no network for anything.
 """
 
 import operator
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import anywidget
@@ -30,17 +30,17 @@ from polyseme.meanings.use_map.points import (
 from polyseme.meanings.uses import Uses
 from polyseme.printable import printable
 
-_FOLDER = Path(__file__).parent
+
+def _own(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 class UseMapWidget(anywidget.AnyWidget):
     """The uses of a word as points. `selection` has the numbers of those that are chosen."""
 
     # One module of two files: what a notebook loads cannot import a file beside it.
-    _esm = "\n".join(
-        (_FOLDER / name).read_text(encoding="utf-8") for name in ("map.js", "widget.js")
-    )
-    _css = (_FOLDER / "widget.css").read_text(encoding="utf-8")
+    _esm = _own("map.js") + "\n" + _own("widget.js")
+    _css = _own("widget.css")
 
     points: Any = traitlets.Dict(read_only=True).tag(sync=True)
     """`x`, `y` and the number of the `group` of each use, from 0."""
