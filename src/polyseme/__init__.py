@@ -190,7 +190,7 @@ def change(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
     before: "str | Sequence[str]",
     after: "str | Sequence[str]",
     progress: bool = False,
@@ -199,7 +199,8 @@ def change(
     """Whether a word changed between two sets of texts, and which of its meanings moved.
 
     `before` and `after` are conditions on metadata: "year<1860". `settings` are those of
-    `polyseme change`: `forms=("trains",)`, `shuffle="uses"`.
+    `polyseme change`: `forms=("trains",)`, `shuffle="uses"`, or `index="index/novels"` in the place
+    of `model`.
     """
     from polyseme.calling import call, sides
     from polyseme.commands.change import ChangeConfig, run
@@ -215,16 +216,17 @@ def label(
     corpus: "Folder",
     word: str | None = None,
     *,
-    model: "Folder",
     labels: "Folder",
+    model: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "LabelledUses":
     """Label every use of a word after the labels that a user gave to some of them.
 
     `labels`: a table of uses with a column `label`, or a log of edits. `settings` are those of
-    `polyseme label`: `forms=("banks",)`, `next=20`, `at_random=True`. `labelled.learned` has the
-    confidences, `labelled.lines_to_label()` the uses to look at next.
+    `polyseme label`: `forms=("banks",)`, `next=20`, `at_random=True`, or `index="index/en"` in the
+    place of `model`. `labelled.learned` has the confidences, `labelled.lines_to_label()` the uses
+    to look at next.
     """
     from polyseme.calling import call
     from polyseme.commands.label import LabelConfig, run
@@ -345,7 +347,7 @@ def uses(
 def vocabulary_change(
     corpus: "Folder",
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
     before: "str | Sequence[str]",
     after: "str | Sequence[str]",
     words: "Folder | Sequence[str] | None" = None,

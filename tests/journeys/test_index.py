@@ -1,5 +1,6 @@
 """An index through the command line: made, read by senses and nearest, refused when it is stale."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -45,6 +46,31 @@ def test_senses_by_an_index_are_those_by_the_model(folder: Path) -> None:
     )
     assert len(found.uses) == 42
     assert found.notes == ["42 uses are few: below 150, groups are often chance."]
+
+
+def test_change_by_an_index_is_that_by_the_model(folder: Path) -> None:
+    words = ("change", "bank", "--in", folder / "corpus", "--json")
+    sides = ("--before", "year<1900", "--after", "year>=1900")
+    quick = json.loads(polyseme(*words, *sides, "--index", folder / "index").stdout)
+    slow = json.loads(polyseme(*words, *sides, "--model", MODEL).stdout)
+    assert quick["change"]["apd"] == pytest.approx(slow["change"]["apd"], abs=1e-3)  # float16
+    assert quick["change"]["p_value"] == slow["change"]["p_value"] < 0.01
+
+
+def test_labels_are_learned_by_an_index(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    polyseme("uses", "bank", "--in", folder / "corpus", "--out", table)
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8-sig").splitlines()))
+    senses = [{"1850": "river", "1950": "money"}[row["year"]] for row in rows]
+    for row, sense in zip(rows[::4], senses[::4], strict=True):
+        row["label"] = sense
+    with table.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    found = polyseme_api.label(folder / "corpus", "bank", index=folder / "index", labels=table)
+    right = [own == sense for own, sense in zip(found.learned.labels, senses, strict=True)]
+    assert sum(right) >= 80
 
 
 def test_the_same_command_again_finds_it_done(folder: Path) -> None:
@@ -99,6 +125,10 @@ def test_same_tells_how_alike_two_uses_are() -> None:
         (("senses", "bank", "--in", "{corpus}"), "--model", 2),
         (("senses", "lake", "--in", "{corpus}", "--index", "{index}"), "made for other words", 66),
         (("senses", "bank", "--in", "{corpus}", "--index", "{corpus}"), "holds a corpus", 65),
+        (("change", "--all", "--in", "{corpus}", "--index", "{index}", "--before", "year<1900",
+          "--after", "year>=1900"), "--index is for one word", 2),
+        (("change", "bank", "--in", "{corpus}", "--before", "year<1900", "--after", "year>=1900"),
+         "--model", 2),
         (("index", "{model}", "{corpus}", "--words", "bnak", "--out", "{new}"), "'bnak'", 66),
         (("nearest", "no mark", "--in", "{corpus}", "--model", "{model}"), "asterisks", 66),
         (("nearest", "a *bank*", "--in", "{corpus}", "--model", "{model}",

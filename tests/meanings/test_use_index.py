@@ -223,16 +223,18 @@ def test_content_words_are_neither_rare_nor_everywhere(made: Made, tmp_path: Pat
         make_index(made[1], corpus, tmp_path / "j", index={"min_uses": 4_000})
 
 
-def test_no_bit_of_an_index_can_change_unnoticed(made: Made, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mutants", [80, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_no_bit_of_an_index_can_change_unnoticed(made: Made, tmp_path: Path, mutants: int) -> None:
     corpus, _, folder = made
     good = UseIndex.open(folder).find(corpus, "word1")
     expected = good.describe(good.uses)
     shutil.copytree(folder, tmp_path / "i")
     choose = random.Random(1)
     refused = 0
-    for file in sorted((tmp_path / "i" / "data").iterdir()):
+    files = sorted((tmp_path / "i" / "data").iterdir())
+    for file in files:
         whole = file.read_bytes()
-        for turn in range(12):
+        for turn in range(1 + mutants // len(files)):
             at = choose.randrange(len(whole))
             changed = bytes([whole[at] ^ (1 << choose.randrange(8))])
             file.write_bytes(whole[:at] + changed + whole[at + 1 :] if turn else whole[:at])
@@ -252,7 +254,7 @@ def test_no_bit_of_an_index_can_change_unnoticed(made: Made, tmp_path: Path) -> 
         with pytest.raises(UseIndexError):
             UseIndex.open(tmp_path / "i")
         file.write_bytes(whole)
-    assert refused > 40
+    assert refused > mutants // 2
 
 
 WRONG: list[Any] = [None, -1, 0, 10**12, "x", [], {}, True, 1.5]

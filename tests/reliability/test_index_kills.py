@@ -5,8 +5,12 @@ Readers, meanwhile, see the old index or the new one, never a mixture.
 
 import multiprocessing
 import os
+import random
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +31,8 @@ from polyseme.errors import PolysemeError
 from polyseme.meanings import index_build
 from polyseme.meanings.use_index import UseIndex
 from polyseme.text.corpus import Corpus
-from reliability.killing import driver_dies, local_worker_dies, started
+from reliability.killing import Blow, driver_dies, local_worker_dies, started
+from reliability.mortal_cluster import RayCluster, three_nodes
 
 pytestmark = needs(hasattr(os, "fork"), "signals of a POSIX system")
 WORDS = [f"word{number}" for number in range(40)]
@@ -62,22 +67,76 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
     return Quiet(Path(tmp_path_factory.mktemp("quiet")), 6)
 
 
-def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(tmp_path: Path) -> None:
-    quiet = Quiet(tmp_path, 60)  # in many parts, so that a blow finds some undone
-    out = tmp_path / "again"
+def command_of(quiet: Quiet, out: Path, *more: str) -> list[str]:
     command = [sys.executable, "-m", "polyseme", "index", str(quiet.model), str(quiet.corpus)]
-    command += ["--out", str(out), "--workers", "2", "--words", ",".join(WORDS)]
-    blows = [(1, local_worker_dies), (3, driver_dies)]
-    with (tmp_path / "said").open("wb") as said, started(
-        command, said=said, folder=tmp_path
-    ) as driver:  # fmt: skip
+    return [*command, "--out", str(out), "--words", ",".join(WORDS), *more]
+
+
+def strike(command: list[str], out: Path, blows: list[tuple[int, Blow]]) -> int:
+    """Run it; each blow falls when so many parts are done. Says how the driver ended."""
+    with tempfile.TemporaryFile() as said, started(command, said=said, folder=out.parent) as driver:
         while blows and driver.poll() is None:
             if len(list((out / "receipts").glob("*.json"))) >= blows[0][0]:
                 blows.pop(0)[1](driver.pid)
             time.sleep(0.002)
-        assert driver.wait() == -signal.SIGKILL
+        return driver.wait()
+
+
+def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(tmp_path: Path) -> None:
+    quiet = Quiet(tmp_path, 60)  # in many parts, so that a blow finds some undone
+    out = tmp_path / "again"
+    blows = [(1, local_worker_dies), (3, driver_dies)]
+    assert strike(command_of(quiet, out, "--workers", "2"), out, blows) == -signal.SIGKILL
     assert not (out / "manifest.json").exists()
     make(quiet, out, WORDS)
+    assert hashes(out) == quiet.reference
+
+
+@pytest.mark.slow
+def test_killed_at_two_hundred_moments_it_is_never_half_an_index(tmp_path: Path) -> None:
+    quiet = Quiet(tmp_path, 60)
+    out, choose = tmp_path / "again", random.Random(1)
+    command, finished, killed = command_of(quiet, out, "--workers", "1"), 0, 0
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    whole = time.monotonic() - began
+    while killed < 200:
+        if (out / "manifest.json").exists():
+            assert hashes(out).items() >= quiet.reference.items()
+            shutil.rmtree(out)
+        with tempfile.TemporaryFile() as said, started(
+            command, said=said, folder=tmp_path
+        ) as driver:  # fmt: skip
+            try:
+                finished += driver.wait(timeout=choose.uniform(0.2, 1.0) * whole) == 0
+            except subprocess.TimeoutExpired:
+                driver_dies(driver.pid)
+                killed += 1
+        if (out / "manifest.json").exists():
+            is_whole(out, quiet.reference)
+    make(quiet, out, WORDS)
+    assert hashes(out) == quiet.reference
+    assert finished > 5  # what was done before a death is not done again
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[RayCluster]:
+    with three_nodes(monkeypatch) as nodes:
+        yield nodes
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_an_index_made_on_ray_is_the_same_whoever_is_killed(
+    tmp_path: Path, cluster: RayCluster
+) -> None:
+    quiet = Quiet(tmp_path, 60)
+    out = tmp_path / "on-ray"
+    command = command_of(quiet, out, "--backend", "ray", "--ray-address", cluster.address)
+    blows = [(1, cluster.worker_dies), (3, cluster.node_dies), (5, driver_dies)]
+    assert strike(command, out, blows) == -signal.SIGKILL
+    assert blows == []
+    assert strike(command, out, []) == 0
     assert hashes(out) == quiet.reference
 
 
@@ -180,34 +239,43 @@ def test_killed_at_a_step_of_the_end_it_is_the_old_or_the_new_one(
     assert hashes(out) == quiet.reference
 
 
-def _read_again_and_again(corpus: Path, out: Path, stop: Any, answers: Any) -> None:
+def _read_again_and_again(corpus: Path, out: Path, stop: Any, answers: Any, least: int) -> None:
     """In a process of its own: open, look up a word that both indexes have, tell what was seen."""
     opened, looks, faults = Corpus.open(corpus), 0, []
     seen: set[int] = set()
     answers.put("begun")
-    while not stop.is_set() or looks < 20:
+    while not stop.is_set() or looks < least:
         try:
             found = UseIndex.open(out).find(opened, "word33")
             seen.add(len(found.describe(found.uses)))
         except PolysemeError as error:
             faults.append(str(error))
         looks += 1
+        if looks == least:
+            answers.put("enough")
     answers.put((looks, faults, sorted(seen)))
 
 
-def test_two_readers_never_meet_half_of_what_a_writer_does(tmp_path: Path, quiet: Quiet) -> None:
+@pytest.mark.parametrize("looks", [20, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_two_readers_never_meet_half_of_what_a_writer_does(
+    tmp_path: Path, quiet: Quiet, looks: int
+) -> None:
     out = tmp_path / "index"
     make(quiet, out, FEWER)
     context = multiprocessing.get_context("spawn")
     stop, answers = context.Event(), context.Queue()
-    given = (quiet.corpus, out, stop, answers)
+    given = (quiet.corpus, out, stop, answers, looks)
     readers = [context.Process(target=_read_again_and_again, args=given) for _ in range(2)]
     for reader in readers:
         reader.start()
     try:
         assert [answers.get(timeout=200) for _ in readers] == ["begun"] * 2
-        for turn in range(4):
+        turn = enough = 0
+        while turn < 4 or enough < len(readers):
             make(quiet, out, FEWER if turn % 2 else WORDS, max_uses=(5_000, 5)[turn % 2])
+            turn += 1
+            enough += sum(1 for _ in range(answers.qsize()) if answers.get() == "enough")
+        make(quiet, out, FEWER, max_uses=5)
     finally:
         stop.set()
     told = [answers.get(timeout=200) for _ in readers]
@@ -220,4 +288,4 @@ def test_two_readers_never_meet_half_of_what_a_writer_does(tmp_path: Path, quiet
     assert small < whole
     assert all(faults == [] for _, faults, _ in told)
     assert all(set(seen) <= {whole, small} for _, _, seen in told)
-    assert all(looks >= 20 for looks, _, _ in told)
+    assert all(own >= looks for own, _, _ in told)

@@ -16,13 +16,16 @@ Examples:
 
   polyseme change bank --in corpus/en --model models/en-mini --before genre=news --after genre=law
 
+  polyseme change train --in corpus/novels --index index/novels \\
+      --before "year<1860" --after "year>=1900"
+
   polyseme change --all --in corpus/novels --model models/en-mini \\
       --before "year<1860" --after "year>=1900" --out changes.csv
 """
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
@@ -55,8 +58,10 @@ class ChangeConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str
+    model: str | None = None
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Of one word: read the uses from this index (`polyseme index`) instead of embedding them."""
     before: tuple[str, ...]
     """What the metadata of one side meet: year<1860."""
     after: tuple[str, ...]
@@ -130,7 +135,7 @@ def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) 
 
     if config.report is None or not isinstance(found, WordChange):
         return
-    made = how_it_was_made("change", config.find, config.model)
+    made = how_it_was_made("change", config.find, config.model or f"that of {config.index}")
     sides = zip(("before", "after"), _sides(config), strict=True)
     settings = [*made, *sides, ("shuffled", found.change.unit), ("seed", config.seed)]
     language = language_of(config.find)
@@ -149,6 +154,10 @@ def _check(config: ChangeConfig) -> None:
     is_one = bool(config.find.word or config.find.forms or config.find.regex)
     if is_one and (config.all_ or config.words):
         raise ConfigError("Name a word, or ask for --all or --words, not both.")
+    if not is_one and config.index is not None:
+        raise ConfigError("--index is for one word. Leave it out, and name --model.")
+    if not is_one and config.model is None:
+        raise ConfigError("Name the model that describes the uses (--model).")
     if config.out is not None:
         if is_one:
             raise ConfigError("--out is for --all and --words.")
@@ -166,19 +175,25 @@ def _compare_one(
     progress: Progress,
 ) -> "WordChange":
     from polyseme.meanings.sides import compare_sides
-    from polyseme.meanings.sources import load_describer
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sources import find_described
 
-    uses = find_uses(corpus, config.find.query, where=conditions.where)
-    return compare_sides(
-        uses,
-        uses.matching(conditions.before),
-        uses.matching(conditions.after),
-        load_describer(config.model, corpus),
+    source = find_described(
+        corpus,
+        config.find.query,
+        where=conditions.where,
+        model=config.model,
+        index=config.index,
+    )
+    found = compare_sides(
+        source.uses,
+        source.uses.matching(conditions.before),
+        source.uses.matching(conditions.after),
+        source.describer,
         unit=config.shuffle,
         seed=config.seed,
         progress=progress,
     )
+    return replace(found, senses=replace(found.senses, source_notes=source.notes))
 
 
 def _compare_many(
@@ -192,6 +207,7 @@ def _compare_many(
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.locks import hold_file
 
+    assert config.model is not None  # or it was refused
     question = _question(config, conditions)
     describer = load_describer(config.model, corpus)
     words = _read_words(config.words) if isinstance(config.words, Path) else config.words

@@ -9,7 +9,7 @@ Examples:
 
   polyseme label bank --in corpus/en --model models/en-mini --labels mine.csv --out labelled.csv
 
-  polyseme label bank --in corpus/en --model models/en-mini --labels bank.edits.jsonl --next 20
+  polyseme label bank --in corpus/en --index index/en --labels bank.edits.jsonl --next 20
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,10 @@ class LabelConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str
+    model: str | None = None
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Read the uses from this index (`polyseme index`) instead of embedding them."""
     labels: Path
     """Your labels: a table as `polyseme uses --out` writes it, with a column `label`; or a log of
     edits (.jsonl) that labels uses."""
@@ -59,24 +61,30 @@ class LabelResult:
 
     found: "LabelledUses"
     config: LabelConfig
+    notes: tuple[str, ...] = ()
+    """What a reader should know of where the uses come from."""
 
 
 def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.export import check_format, write_uses
     from polyseme.meanings.labelled_uses import label_uses, read_labels
-    from polyseme.meanings.sources import load_describer
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sources import find_described
     from polyseme.text.corpus import Corpus
 
     if config.out is not None:
         check_format(config.out)
-    corpus = Corpus.open(config.find.in_)
-    uses = find_uses(corpus, config.find.query, where=config.find.where)
+    source = find_described(
+        Corpus.open(config.find.in_),
+        config.find.query,
+        where=config.find.where,
+        model=config.model,
+        index=config.index,
+    )
     found = label_uses(
-        uses,
-        read_labels(config.labels, uses),
-        load_describer(config.model, corpus),
+        source.uses,
+        read_labels(config.labels, source.uses),
+        source.describer,
         num_next=config.next,
         at_random=config.at_random,
         seed=config.seed,
@@ -84,13 +92,14 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     )
     if config.out is not None:
         write_uses(found.table(), config.out)
-    return LabelResult(found, config)
+    return LabelResult(found, config, source.notes)
 
 
 def show(result: LabelResult) -> RenderableType:
     """How many uses have each label, and the lines to look at next."""
     found, config = result.found, result.config
     parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]
+    parts += [PrintableText(note, "yellow") for note in result.notes]
     if found.next:
         parts += [on_one_line("Look at these lines next:"), UseLines(found.uses.select(found.next))]
     if config.out is not None:

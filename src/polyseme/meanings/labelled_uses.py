@@ -22,10 +22,9 @@ from polyseme.meanings.edit_log import read_edits
 from polyseme.meanings.edited_groups import use_ids
 from polyseme.meanings.edits import UseGroup, replay
 from polyseme.meanings.export import Cell, UseTable, guarded, to_pandas, write_uses
-from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import join_views
 from polyseme.meanings.labels import LearnedLabels, labels_when_left_out, learn_labels
-from polyseme.meanings.use_features import Floats
+from polyseme.meanings.use_features import Describer, Floats
 from polyseme.meanings.uses import Use, Uses
 from polyseme.progress import NullProgress, Progress
 
@@ -92,7 +91,7 @@ class LabelledUses:
 def label_uses(
     uses: Uses,
     labels: Mapping[int, str],
-    describer: UseDescriber,
+    describer: Describer,
     *,
     num_next: int = 10,
     at_random: bool = False,

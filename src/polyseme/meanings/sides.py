@@ -15,10 +15,10 @@ import numpy.typing as npt
 from polyseme.display import summary
 from polyseme.errors import InputError
 from polyseme.meanings.change import Change, Side, Unit, measure_change
-from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import MIN_USES
 from polyseme.meanings.named_groups import Senses, find_senses
 from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.use_features import Describer
 from polyseme.meanings.uses import Uses
 from polyseme.progress import Progress
 
@@ -54,7 +54,7 @@ def compare_sides(
     uses: Uses,
     before: Numbers,
     after: Numbers,
-    describer: UseDescriber,
+    describer: Describer,
     *,
     unit: Unit | None = None,
     seed: int = 1,
