@@ -116,10 +116,12 @@ def map_places(request: Request) -> Response:
     desk = Desk.of(request)
     reading = desk.reading(desk.view(request), is_begun=False)
     view = reading.view
-    places = reading.word.places(Fineness(view.finer, view.layer))
+    how = Fineness(view.finer, view.layer)
+    places = reading.word.places(how)
     if places is None or reading.edited is None:
-        job = reading.word.job
-        return JSONResponse({"state": "waiting" if job and job.is_open else "none"})
+        jobs = (reading.word.job, reading.word.drawing(how))
+        is_open = any(job and job.is_open for job in jobs)
+        return JSONResponse({"state": "waiting" if is_open else "none"})
     x, y = scaled(places)
     colours = [reading.band_of[number].colour for number in range(len(x))]
     return JSONResponse(

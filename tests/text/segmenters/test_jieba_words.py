@@ -82,7 +82,7 @@ def test_any_text_has_the_words_of_jieba(jieba: Any, text: str) -> None:
 
 def test_chance_does_not_decide_between_words_that_are_as_likely() -> None:
     """By hand: of two paths as likely, jieba takes the longer first word, and S before E."""
-    model = (
+    model: Any = (
         dict.fromkeys("BMES", -1.0),
         {"B": {"E": -1.0, "M": -1.0}, "M": {"E": -1.0, "M": -1.0},
          "E": {"B": -1.0, "S": -1.0}, "S": {"B": -1.0, "S": -1.0}},
