@@ -8,6 +8,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,21 +30,28 @@ AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
 pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the explorer listens, with its token."""
-    folder = Path(tmp_path_factory.mktemp("browser"))
-    workspace = Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")
+@contextmanager
+def serving(workspace: Workspace) -> Iterator[str]:
+    """An explorer that listens: its address, without the token."""
     listening = _listen(0)
     port = listening.getsockname()[1]
     app = make_app(workspace, token=TOKEN, port=port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(timeout=60)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=60)
     assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = Path(tmp_path_factory.mktemp("browser"))
+    with serving(Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
