@@ -131,6 +131,11 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
+  // Enter in a field means the button beside it.
+  if (event.key === "Enter" && event.target.matches(".judge input:not([type=checkbox])")) {
+    event.preventDefault();
+    event.target.closest("span").querySelector("button").click();
+  }
   const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea, canvas");
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
   if (event.key === "/") {
