@@ -3,15 +3,17 @@
     in   `UseFeatures` (N rows), and how fine the groups shall be
     out  `Grouping`: the group of each use, and how stable each group is
 
-Three views of a use are joined: its context, its substitutes and its bag, each centred and of
-length one. The nearest neighbours of every use make a graph, and groups are its communities
-(Louvain; Blondel et al., 2008). How many there are follows from `resolution`; no number of senses
-is a fact that could be read off the text, which is why they are called groups.
+There are three views of a use: its context, its substitutes and its bag, each centred and of length
+one. The nearest neighbours of every use make a graph in each view, and the graphs are added up: two
+uses hold together the more, the more views find them near. Groups are its communities (Louvain;
+Blondel et al., 2008). How many there are follows from `resolution`; no number of senses is a fact
+that could be read off the text, which is why they are called groups.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +27,21 @@ MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""
 MAX_GRAPH = 2_000
 """Uses in the graph, sampled by seed; the others join the group whose mean is nearest."""
-RESOLUTION = 0.3
+RESOLUTION = 0.45
 STEP = 2.0
 """What one step finer multiplies the resolution by, and one step coarser divides it by."""
-_NEIGHBOURS = 30
+_NEIGHBOURS, _SHARE = 30, 0.1
+"""Nearest neighbours of a use in each view, at most; and, of few uses, as a share of them: with
+more, all uses would hang together."""
 _SVD_DIM = 50
 _POWER_ITERATIONS = 4
 _STARTS = 3  # groupings of a graph, of which the best is taken
 _REPEATS, _PART = 4, 0.8
 """How often part of the uses are grouped again, to see which groups return."""
 _MOST_STEPS = 12  # in the search for a number of groups
+
+
+Views: TypeAlias = Sequence[Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +92,18 @@ def group_uses(
 
 
 def _group(features: UseFeatures, resolution: float, num_groups: int | None, seed: int) -> Grouping:
-    vectors = join_views(features, seed=seed)
+    views = _views(features, seed)
+    vectors = _joined(views)
     random = np.random.default_rng(seed)
     chosen = _sample(len(vectors), random)
-    graph = vectors[chosen]
+    graph = [view[chosen] for view in views]
     if num_groups is None:
         found = communities(graph, resolution, seed, starts=_STARTS)
     else:
         found, resolution = _so_many(graph, num_groups, seed)
     is_fixed = num_groups is not None
     stability = _stability(graph, found, resolution, random, is_fixed=is_fixed)
-    labels = nearest_group(vectors, group_means(graph, found, int(found.max()) + 1))
+    labels = nearest_group(vectors, group_means(vectors[chosen], found, int(found.max()) + 1))
     labels[chosen] = found
     labels, order = by_size(labels)
     return Grouping(labels, tuple(stability[group] for group in order), vectors, resolution)
@@ -103,9 +111,18 @@ def _group(features: UseFeatures, resolution: float, num_groups: int | None, see
 
 def join_views(features: UseFeatures, *, seed: int = 1) -> Floats:
     """(N, D) of length one: context, substitutes and bag side by side, each with equal weight."""
+    return _joined(_views(features, seed))
+
+
+def _views(features: UseFeatures, seed: int) -> Views:
+    """(N, D) each, rows of length one; or of zeros, where a view tells nothing of a use."""
     views = [centred(features.context), centred(features.bag)]
     if features.substitutes is not None:
         views.append(_substitute_view(features.substitutes, seed))
+    return views
+
+
+def _joined(views: Views) -> Floats:
     return unit_length(np.concatenate(views, axis=1))
 
 
@@ -164,36 +181,41 @@ def _components(matrix: Any, dim: int, random: np.random.Generator) -> Floats:
     return components
 
 
-def communities(vectors: Floats, resolution: float, seed: int, *, starts: int = 1) -> Labels:
+def communities(views: Views, resolution: float, seed: int, *, starts: int = 1) -> Labels:
     """(N,) the community of each row in the graph of nearest neighbours; the best of some tries."""
-    graph = _neighbour_graph(vectors)
+    graph = sum(_neighbour_graph(view) for view in views)
     seeds = np.random.SeedSequence(seed).generate_state(starts).tolist()
     tries = [louvain_communities(graph, resolution=resolution, seed=each) for each in seeds]
     return by_size(max(tries, key=lambda found: modularity(graph, found, resolution)))[0]
 
 
 def _neighbour_graph(vectors: Floats) -> Any:
-    """Sparse (N, N): the cosine to each of the nearest neighbours, either of which will do."""
+    """Sparse (N, N): 1 where one is among the nearest neighbours of the other.
+
+    Not their cosines: those of one view are larger than those of another, and would outweigh them.
+    """
     from scipy.sparse import csr_matrix
 
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1)
-    k = min(_NEIGHBOURS, len(vectors) - 1)
-    nearest = np.argpartition(-similar, k - 1, axis=1)[:, :k]
+    k = max(1, min(_NEIGHBOURS, int(_SHARE * len(vectors))))
+    nearest = np.argpartition(-similar, k - 1, axis=1)[:, :k].ravel()
     rows = np.repeat(np.arange(len(vectors)), k)
-    weights = np.maximum(similar[rows, nearest.ravel()], 0)
-    graph = csr_matrix((weights, (rows, nearest.ravel())), shape=similar.shape)
+    is_alike = similar[rows, nearest] > 0  # which no row of zeros is to any other
+    edges = (np.ones(int(is_alike.sum()), np.float32), (rows[is_alike], nearest[is_alike]))
+    graph = csr_matrix(edges, shape=similar.shape)
     return graph.maximum(graph.T)
 
 
-def _so_many(vectors: Floats, number: int, seed: int) -> tuple[Labels, float]:
+def _so_many(views: Views, number: int, seed: int) -> tuple[Labels, float]:
     """Exactly so many groups: finer until there are enough, then the most similar ones merged."""
     resolution = RESOLUTION
     for _ in range(_MOST_STEPS):
-        labels = communities(vectors, resolution, seed, starts=_STARTS)
+        labels = communities(views, resolution, seed, starts=_STARTS)
         if labels.max() + 1 >= number:
             break
         resolution *= STEP
+    vectors = _joined(views)
     while labels.max() + 1 > number:
         labels = _merge_nearest(vectors, labels)
     if labels.max() + 1 < number:
@@ -218,7 +240,7 @@ def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
 
 
 def _stability(
-    vectors: Floats,
+    views: Views,
     labels: Labels,
     resolution: float,
     random: np.random.Generator,
@@ -232,10 +254,11 @@ def _stability(
     number = int(labels.max()) + 1
     found = np.zeros((_REPEATS, number))
     for repeat in range(_REPEATS):
-        chosen = random.permutation(len(vectors))[: max(2, int(_PART * len(vectors)))]
-        again = communities(vectors[chosen], resolution, seed=repeat)
+        chosen = random.permutation(len(labels))[: max(2, int(_PART * len(labels)))]
+        part = [view[chosen] for view in views]
+        again = communities(part, resolution, seed=repeat)
         while is_fixed and again.max() + 1 > number:
-            again = _merge_nearest(vectors[chosen], again)
+            again = _merge_nearest(_joined(part), again)
         others = int(again.max()) + 1
         pairs = labels[chosen] * others + again
         overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
