@@ -73,11 +73,12 @@ def measure_many(language: str) -> dict[str, Any]:
             at = urlsplit(address)
             for word in MANY[language].split():
                 page.goto(f"{at.scheme}://{at.netloc}/word?q={quote(word)}")
-                page.wait_for_selector(f"{GROUPS}, .note")
+                page.wait_for_selector(f"{GROUPS}, .note, .problem")  # or too few uses, or none
                 if page.query_selector(GROUPS):
                     page.wait_for_selector("#map.ready")
                 time.sleep(0.5)
                 found[word] = memory(pid, "VmRSS")
+                print(word, found[word], file=sys.stderr)
             found["most"] = memory(pid)
         browser.close()
     return found

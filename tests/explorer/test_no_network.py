@@ -58,10 +58,11 @@ def walk(folder: Path) -> dict[str, object]:
     """In the namespace: serve, search, read, and say what was asked for."""
     from urllib.parse import urlsplit
 
+    from meanings.test_named_groups import MODEL
     from playwright.sync_api import sync_playwright
 
     from explorer.making import TOKEN, make_bank_corpus
-    from explorer.test_browser import MODEL, serving
+    from explorer.test_browser import serving
     from polyseme.explorer.workspace import Workspace
 
     asked: list[str] = []
@@ -87,7 +88,7 @@ def walk(folder: Path) -> dict[str, object]:
     return {
         "groups": groups,
         "points": points,
-        "hosts": sorted({part.hostname for part in parts}),
+        "hosts": sorted({part.hostname or "" for part in parts}),
         "files": sorted({Path(part.path).name for part in parts}),
         "failed": failed,
         "complaints": complaints,
