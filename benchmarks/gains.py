@@ -90,6 +90,7 @@ def _tell(
         "task": name,
         "on": arguments.on,
         "measure": config.measured_by,
+        "examples": frozen.metadata[0]["examples"],
         "static": static.values,
         "frozen": frozen.values,
         "error_reduction": gone,

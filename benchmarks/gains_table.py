@@ -39,6 +39,7 @@ TITLES = {
     "sst": "SST-5, sentiment",
     "snli": "SNLI, entailment",
     "coreference": "LitBank, coreference",
+    "next_sentence": "Novels, the next sentence of four",
     "resume": "Resume, Chinese names",
     "weibo": "Weibo, Chinese names in posts",
     "chnsenticorp": "ChnSentiCorp, Chinese sentiment",
@@ -67,8 +68,11 @@ def main() -> None:
     arguments = parser.parse_args()
     told = {name: _read(arguments.gains / f"{name}-{arguments.on}.json") for name in TITLES}
     found = {name: values for name, values in told.items() if values}
-    print("| task | measure | seeds | static | + model | errors | p | layers 0, 1, 2 | ELMo 2018 |")
-    print("|---|---|---:|---:|---:|---:|---:|---|---|")
+    print(
+        "| task | measure | seeds | learned from | static | + model | errors | p "
+        "| layers 0, 1, 2 | ELMo 2018 |"
+    )
+    print("|---|---|---:|---:|---:|---:|---:|---:|---|---|")
     for name, values in found.items():
         print(_row(name, values))
     if arguments.picture:
@@ -86,6 +90,7 @@ def _row(name: str, told: dict[str, Any]) -> str:
         TITLES[name],
         told["measure"],
         str(len(told["frozen"])),
+        f"{told['examples']:,}" if "examples" in told else "",
         str(MeanStd.of(told["static"])),
         str(MeanStd.of(told["frozen"])),
         _fewer(told["error_reduction"]),

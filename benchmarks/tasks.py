@@ -96,6 +96,15 @@ TASKS: dict[str, LabelledSet] = {
         training={"batch": 1, "epochs": 12, "patience": 4},
         documents="coref/conll/*.conll",
     ),
+    "next_sentence": LabelledSet(
+        "eltec-next-sentence",
+        "train.jsonl",
+        "test.jsonl",
+        {"kind": "choices"},
+        {"kind": "choice", "context": {"dim": 128, "dropout": 0.3}},
+        dev="dev.jsonl",
+        training={"epochs": 8},
+    ),
     "weibo": LabelledSet(
         "zh-ner-weibo",
         "weiboNER_2nd_conll.train",

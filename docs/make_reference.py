@@ -17,6 +17,7 @@ import annotated_types
 from pydantic.fields import FieldInfo
 
 from polyseme.commands.change import ChangeConfig
+from polyseme.commands.choices import ChoiceSetConfig
 from polyseme.commands.compare import CompareConfig
 from polyseme.commands.convert.export import ExportConfig
 from polyseme.commands.convert.import_ import ImportConfig
@@ -76,10 +77,14 @@ from polyseme.tasks.embeddings.word_embedding import (
     WordEmbeddingConfig,
 )
 from polyseme.tasks.families import NetworkConfig
+from polyseme.tasks.families.antecedents import SpansConfig
+from polyseme.tasks.families.coreference import WindowsConfig
+from polyseme.tasks.families.decoder import DecoderConfig
 from polyseme.tasks.families.layers import ContextConfig
 from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import ColumnsConfig
 from polyseme.tasks.readers.conllu import ConlluConfig
+from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
 from polyseme.tasks.readers.labelled import LabelledConfig
 from polyseme.tasks.readers.propbank import PropbankConfig
 from polyseme.tasks.readers.segmented import SegmentedConfig
@@ -212,6 +217,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
     ("polyseme predict", "", PredictConfig, "Top level of the file."),
     ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
+    ("polyseme choices", "", ChoiceSetConfig, "Top level of the file."),
     ("polyseme convert import", "", ImportConfig, "Top level of the file."),
     ("polyseme convert export", "", ExportConfig, "Top level of the file."),
     ("A task", "", TaskConfig, "Top level of a task's file, which train and compare read."),
@@ -227,6 +233,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
             ("trees", TreesConfig),
             ("segmented text", SegmentedConfig),
             ("senses", SenseLabelsConfig),
+            ("coreference", CoreferenceColumnsConfig),
             ("squad", SquadConfig),
             ("choices", ChoicesConfig),
         )
@@ -286,6 +293,19 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
         "network.context.",
         ContextConfig,
         "The table `[network.context]`, of networks that have one.",
+    ),
+    ("Spans", "network.spans.", SpansConfig, "The table `[network.spans]`, of coreference."),
+    (
+        "Windows of a long text",
+        "network.windows.",
+        WindowsConfig,
+        "The table `[network.windows]`, of coreference.",
+    ),
+    (
+        "The decoder",
+        "network.decoder.",
+        DecoderConfig,
+        "The table `[network.decoder]`, of seq2seq.",
     ),
     ("Task: training", "training.", TaskTrainingConfig, "The table `[training]` of a task."),
 ]

@@ -89,7 +89,8 @@ def prepare(
     """Turn texts into a corpus. `result.corpus` is the finished one; a run that stopped goes on.
 
     `inputs`: files, folders or globs. `settings` are those of `polyseme prepare`: `held_out=0.05`,
-    `segmenter="whitespace"`, `workers=2`. With `progress`, bars are shown on standard error.
+    `segmenter="whitespace"`, `workers=2`. With `progress`, bars are shown on standard error,
+    and in a notebook below the cell.
     """
     from polyseme.calling import call
     from polyseme.commands.prepare import PrepareConfig, run
@@ -347,7 +348,7 @@ def uses(
 def vocabulary_change(
     corpus: "Folder",
     *,
-    model: "Folder | None" = None,
+    model: "Folder",
     before: "str | Sequence[str]",
     after: "str | Sequence[str]",
     words: "Folder | Sequence[str] | None" = None,

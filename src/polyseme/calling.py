@@ -28,9 +28,10 @@ def call(
         config = build_flat(kind, plain)
         if not progress:
             return run(config)
+        from polyseme.cli.notebook import NotebookProgress, is_notebook
         from polyseme.cli.terminal import RichProgress
 
-        with RichProgress() as bars:
+        with NotebookProgress() if is_notebook() else RichProgress() as bars:
             return run(config, bars)
 
 

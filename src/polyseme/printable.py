@@ -5,6 +5,7 @@ direction of writing. Raw, they would forge messages or hide what is there. Ever
 printed is made of what comes from here; `terminal.py` sees to it.
 """
 
+import json
 import re
 from typing import Any
 
@@ -22,6 +23,13 @@ _UNPRINTABLE = re.compile(
 def printable(text: str) -> str:
     """`text` on one line, each control character in it as Python would write it: `\\x1b`."""
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def json_line(value: Any) -> str:
+    """A value as JSON on one line, its control characters escaped as JSON does: `\\u00ad`."""
+    # All of them stand inside strings, where an escape means the character.
+    text = json.dumps(value, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 class PrintableText(Text):

@@ -30,8 +30,11 @@ PAGES = [  # those that take longest first
     "docs/zh/first-corpus.md",
     "docs/how-to/answer-questions.md",
     "docs/zh/answer-questions.md",
+    "docs/how-to/choose-a-continuation.md",
     "docs/how-to/segment-chinese.md",
     "docs/zh/segment-chinese.md",
+    "docs/zh/train-a-task.md",
+    "docs/zh/find-uses-of-a-word.md",
     "docs/how-to/prepare-chinese.md",
     "docs/how-to/prepare-a-folder-of-files.md",
     "docs/zh/prepare-a-folder-of-files.md",
@@ -56,8 +59,10 @@ NEEDED = {
     "docs/how-to/use-commands-in-a-pipe.md": "en-mini",
     "docs/how-to/answer-questions.md": "en-mini",
     "docs/zh/answer-questions.md": "zh-mini",
+    "docs/how-to/choose-a-continuation.md": "en-mini",
     "docs/how-to/segment-chinese.md": "zh-mini",
     "docs/zh/segment-chinese.md": "zh-mini",
+    "docs/zh/train-a-task.md": "zh-mini",
 }
 # Their taggers are trained eight times. No line that is compared tells for how long.
 LONG, SHORT = "> epochs = 15\n", "> epochs = 2\n"

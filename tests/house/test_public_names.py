@@ -21,11 +21,11 @@ from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
-    "change": "(corpus, word=None, *, model, before, after, progress=False, **settings)",
+    "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "generate": (
         "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
-    "label": "(corpus, word=None, *, model, labels, progress=False, **settings)",
+    "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
     "index": "(model, corpus, out, *, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
@@ -47,7 +47,7 @@ FUNCTIONS = {
 METHODS = {
     "Corpus.open": "(folder)",
     "Task.load": "(folder, *, model=None)",
-    "Task.predict": "(self, texts)",
+    "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
@@ -88,8 +88,10 @@ CLASSES: dict[type, set[str]] = {
         *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
     },
     PredictedChoice: {"as_json", "choices", "probabilities", "ranking", "text"},
-    PredictedTags: {"as_json", "labels", "marks_spans", "segments", "target_index", "words"},
-    PredictedLabel: {"as_json", "label", "texts"},
+    PredictedTags: {
+        *("as_json", "labels", "marks_spans", "probabilities", "segments", "target_index", "words"),
+    },
+    PredictedLabel: {"as_json", "label", "probabilities", "texts"},
     EmbeddedSentence: {
         *("ends", "index", "sentence_vector", "starts", "truncation", "vectors", "words"),
     },

@@ -13,7 +13,7 @@ from command_line import polyseme, polyseme_process
 from legacy.published import GOLDEN, SETS
 from legacy.sandboxed import needs_sandbox
 from storage.hub_server import local_hub
-from tasks.cases import make_task
+from tasks.cases import make_task, prepare_documents
 
 from polyseme.cli.verbs import all_verbs
 
@@ -64,6 +64,7 @@ COMMANDS = {
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
+    "choices": ("{documents} --number 16 --out {out}", "train.jsonl: 16 examples"),
     "push": ("{model} someone/tiny", "someone/tiny now has"),
     "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
     "models": ("", "en-mini"),
@@ -86,6 +87,7 @@ class Made:
     vectors: Path
     elmo: Path
     labels: Path
+    documents: Path
     weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
 
 
@@ -102,6 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         vectors=folder / "vectors",
         elmo=folder / "elmo",
         labels=folder / "labels.csv",
+        documents=prepare_documents(folder / "documents", 60),
     )
     polyseme("uses", *shlex.split(NUMBERED), "--in", made.corpus, "--out", made.labels)
     header, first, *_ = made.labels.read_text(encoding="utf-8-sig").splitlines()

@@ -1,5 +1,6 @@
 """Installed models by name, through the command line; and what `doctor` finds."""
 
+import json
 import shutil
 import tomllib
 from importlib.metadata import PackageNotFoundError
@@ -52,7 +53,7 @@ def test_a_damaged_model_is_listed_as_such(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "models" / "en-mini" / "manifest.json").write_text("[]", encoding="utf-8")
     monkeypatch.setattr(installed, "__file__", str(tmp_path / "src" / "polyseme" / "s" / "i.py"))
     assert "damaged" in polyseme("models").stdout
-    assert "Wrong: model en-mini." in polyseme("doctor").stdout
+    assert "Wrong: model en-mini." in polyseme("doctor", code=1).stdout
 
 
 def test_a_name_works_where_a_folder_does(tmp_path: Path) -> None:
@@ -83,8 +84,18 @@ def test_doctor_names_a_missing_extra_and_its_command(monkeypatch: pytest.Monkey
 
 def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golden, "largest_difference", lambda _: 0.5)
-    printed = flat(polyseme("doctor").stdout)
+    printed = flat(polyseme("doctor", code=1).stdout)
     assert "Wrong: model en-mini, model zh-mini." in printed
+    rows = [json.loads(row) for row in polyseme("doctor", "--json", code=1).stdout.splitlines()]
+    wrong = [row["what"] for row in rows if row["state"] == "wrong"]
+    assert wrong == ["model en-mini", "model zh-mini"]
+
+
+def test_models_come_as_json() -> None:
+    rows = [json.loads(line) for line in polyseme("models", "--json").stdout.splitlines()]
+    assert [row["name"] for row in rows][:2] == ["en-mini", "zh-mini"]
+    assert rows[0]["language"] == "en"
+    assert rows[0]["num_bytes"] == sum(p.stat().st_size for p in Path(rows[0]["folder"]).iterdir())
 
 
 @pytest.mark.usefixtures("right_vectors")

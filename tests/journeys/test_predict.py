@@ -29,6 +29,20 @@ def test_json_lines_are_printed_on_request(case: TaskCase) -> None:
     assert "Leave out --json" in " ".join(shown.stderr.split())
 
 
+def test_probabilities_are_told_on_request_in_every_form(case: TaskCase, tmp_path: Path) -> None:
+    names, asked = case.folder / "names", ("word1 word10", "--probabilities")
+    [line] = polyseme("predict", names, *asked, "--json").stdout.splitlines()
+    told = json.loads(line)
+    assert told["labels"] == ["O", "B-NAME"]
+    assert len(told["probabilities"]) == 2
+    shown = polyseme("predict", names, *asked).stdout
+    assert f"word10/B-NAME {told['probabilities'][1]:.2f}" in shown
+    texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
+    texts.write_text("word1 word10\n", encoding="utf-8")
+    polyseme("predict", names, "--file", texts, "--out", out, "--probabilities")
+    assert json.loads(out.read_text(encoding="utf-8")) == told
+
+
 def test_every_line_of_a_file_is_labelled_or_told(case: TaskCase, tmp_path: Path) -> None:
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_bytes(b"word1 word10 word3\n\nword4\n\xff\xff\n")

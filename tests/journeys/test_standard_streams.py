@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from command_line import polyseme
 from tasks.cases import TaskCase, make_task
@@ -78,6 +79,55 @@ def test_what_was_measured_comes_as_json(case: TaskCase) -> None:
     [model] = rows(polyseme("evaluate", case.model, corpus, "--json", "--order", "2").stdout)
     assert model["parts"]["forward"]["perplexity"] > 1
     assert model["parts"]["backward"]["ngram_perplexity"] > 1
+
+
+def test_every_use_is_a_line_of_json(tmp_path: Path) -> None:
+    """With a soft hyphen and a mark of direction in the text, which a terminal shows as escapes."""
+    text = "The bank\u00ad\u202e is far. He has a bank. A bank!\n"
+    (tmp_path / "texts.txt").write_text(text, encoding="utf-8")
+    corpus = tmp_path / "corpus"
+    polyseme("prepare", tmp_path / "texts.txt", "--language", "en", "--out", corpus)
+    printed = polyseme("uses", "--regex", "bank.*", "--in", corpus, "--json", "--lines", "1").stdout
+    assert printed.isascii()
+    found = rows(printed)
+    assert [each["text"] for each in found] == [
+        use.text for use in package.uses(corpus, regex="bank.*")
+    ]
+    assert "\u202e" in found[0]["text"]
+    assert [each["text"][each["begin"] : each["end"]] for each in found][1:] == ["bank", "bank"]
+    told = polyseme("uses", "bank", "--in", corpus, "--json", "--by", "document", code=2).stderr
+    assert "leave out one" in told
+    [looked] = rows(polyseme("inspect", corpus, "--json", "--verify").stdout)
+    assert (looked["words"], looked["sentences"]) == (
+        package.Corpus.open(corpus).read_stats["words"],
+        3,
+    )
+    assert looked["notes"]
+
+
+def test_texts_of_standard_input_are_embedded(
+    case: TaskCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    texts = b"word1 word2 .\nword3 .\n"
+    given = ("embed", case.model, "-", "--layers", "top", "--out", tmp_path / "piped")
+    piped(monkeypatch, texts, *given)
+    (tmp_path / "texts.txt").write_bytes(texts)
+    from_file = ("embed", case.model, tmp_path / "texts.txt", "--layers", "top")
+    polyseme(*from_file, "--out", tmp_path / "filed")
+    [one], [other] = (
+        rows(polyseme("vectors", "info", tmp_path / name, "--json").stdout)
+        for name in ("piped", "filed")
+    )
+    assert one["counts"] == other["counts"]
+    assert one["counts"]["vectors"] == 5
+    first, second = (
+        pyarrow.parquet.read_table(tmp_path / name / "vectors") for name in ("piped", "filed")
+    )
+    vectors = one["columns"][0]
+    assert first["word"].to_pylist() == ["word1", "word2", ".", "word3", "."]
+    assert first[vectors].equals(second[vectors])
+    # Again: what is there is kept.
+    assert "were there from before" in piped(monkeypatch, texts, *given)
 
 
 def test_a_json_option_that_would_do_nothing_is_refused(case: TaskCase, tmp_path: Path) -> None:

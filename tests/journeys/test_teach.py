@@ -40,6 +40,8 @@ def test_from_a_table_with_labels_to_every_use_labelled(corpus: Path, tmp_path: 
         rows = list(csv.DictReader(file))
     right = sum((row["predicted"] == "shore") == (row["year"] == "1850") for row in rows)
     assert right > 78
+    printed = polyseme(*ask, "--labels", mine, "--next", "3", "--json").stdout.splitlines()
+    assert [json.loads(line)["predicted"] for line in printed] == [row["predicted"] for row in rows]
     found = polyseme_api.label(corpus, "bank", model=MODEL, labels=out, next=3)
     assert list(found.learned.labels) == [row["predicted"] for row in rows]
     assert len(found.learned.given) == 20

@@ -10,7 +10,7 @@ from pathlib import Path
 import h5py
 from legacy.bilm_files import OPTIONS, arrays_for
 from pretraining.making import rule_text
-from tasks.cases import make_task
+from tasks.cases import make_task, prepare_documents
 
 from polyseme.cli.app import main
 
@@ -32,6 +32,7 @@ def commands(folder: Path) -> list[list[str]]:
     """The words after `polyseme`, in an order in which each finds what it needs."""
     folder.mkdir(parents=True)
     case = make_task(folder)
+    documents = prepare_documents(folder / "documents", 60)
     write_old_weights(folder / "old")
     (folder / "text.txt").write_text(rule_text(), encoding="utf-8")
     corpus, model, task = folder / "corpus", folder / "model", folder / "names"
@@ -76,6 +77,7 @@ def commands(folder: Path) -> list[list[str]]:
         ("evaluate", task),
         ("predict", task, "word1 word10"),
         ("compare", case.task, "--out", folder / "compared", *quick),
+        ("choices", documents, "--number", 16, "--out", folder / "choices"),
     ]
     return [[str(word) for word in line] for line in lines]
 

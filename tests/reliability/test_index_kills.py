@@ -85,7 +85,7 @@ def strike(command: list[str], out: Path, blows: list[tuple[int, Blow]]) -> int:
 def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(tmp_path: Path) -> None:
     quiet = Quiet(tmp_path, 60)  # in many parts, so that a blow finds some undone
     out = tmp_path / "again"
-    blows = [(1, local_worker_dies), (3, driver_dies)]
+    blows: list[tuple[int, Blow]] = [(1, local_worker_dies), (3, driver_dies)]
     assert strike(command_of(quiet, out, "--workers", "2"), out, blows) == -signal.SIGKILL
     assert not (out / "manifest.json").exists()
     make(quiet, out, WORDS)

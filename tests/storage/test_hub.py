@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import DatasetCard, ModelCard
 from pretraining.making import rule_corpus, tiny_model
 
 from polyseme.errors import HubError, StorageError
 from polyseme.storage.files import canonical_json, describe_file
 from polyseme.storage.hub import Repository, pull, push
+from polyseme.storage.hub_card import model_card
 from storage.hub_server import LARGE, Hub, local_hub
 
 NAME = "models/someone/tiny"
@@ -57,7 +59,7 @@ def test_a_corpus_becomes_a_dataset_with_a_card(
     assert str(done.repository) == "datasets/someone/texts"
     assert hub.private == {"datasets/someone/texts"}
     card = hub.files("datasets/someone/texts")["README.md"].decode()
-    assert "language: [en]" in card
+    assert DatasetCard(card).data.to_dict()["language"] == ["en"]
     pull("datasets/someone/texts", tmp_path / "back")
     listed = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["files"]
     assert set(content(tmp_path / "back")) == {*listed, "manifest.json"}
@@ -76,7 +78,46 @@ def test_only_the_files_of_the_manifest_go_up(
         push(folders[0], "someone/tiny")
     finally:
         stray.unlink()
-    assert set(hub.files(NAME)) == set(content(folders[0]))
+    assert set(hub.files(NAME)) == {*content(folders[0]), "polyseme/README.md"}
+
+
+def test_the_hub_reads_what_a_model_is_and_its_owner_may_edit_the_card(
+    hub: Hub, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    push(folders[0], "someone/tiny")
+    files = hub.files(NAME)
+    told = ModelCard(files["README.md"].decode()).data.to_dict()
+    assert told["library_name"] == "polyseme"
+    assert told["pipeline_tag"] == "feature-extraction"
+    assert "polyseme" in told["tags"]
+    assert files["README.md"].endswith(files["polyseme/README.md"])
+    files["README.md"] += b"\nAsk me anything.\n"
+    pull("someone/tiny", tmp_path / "back")
+    assert content(tmp_path / "back") == content(folders[0])
+
+
+@pytest.mark.parametrize(
+    ("stated", "identifier", "name"),
+    [
+        ("CC BY-SA 3.0 (English Wikipedia, 2015)", "cc-by-sa-3.0", None),
+        ("Apache-2.0", "apache-2.0", None),
+        (
+            "public domain: ask me\n---\nlicense: mit",
+            "other",
+            "public domain: ask me\n---\nlicense: mit",
+        ),
+        ("", None, None),
+    ],
+)
+def test_a_licence_is_told_as_the_hub_names_it(
+    stated: str, identifier: str | None, name: str | None
+) -> None:
+    manifest = {"metadata": {"licence": stated, "corpus": {"language": "zh-TW"}}}
+    data = ModelCard(model_card("# A model\n", manifest)).data.to_dict()
+    assert data["language"] == ["zh"]
+    assert (data.get("license"), data.get("license_name")) == (identifier, name)
+    # A card with a head of its own stays as it is.
+    assert model_card("---\nlicense: mit\n---\n# A model\n", manifest).count("license") == 1
 
 
 def test_what_the_hub_has_is_not_sent_again(hub: Hub, folders: tuple[Path, Path]) -> None:

@@ -1,9 +1,14 @@
 """A tiny model that reads raw text, and names to be found in files of columns."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from embedding.bulk_cases import make_case
+
+from polyseme.commands import prepare
+from polyseme.config import build
 
 TASK = """
 [data]
@@ -55,3 +60,22 @@ def make_task(folder: Path) -> TaskCase:
     values = {"folder": folder.as_posix(), "model": model.as_posix()}
     task.write_text(TASK.format(**values), encoding="utf-8")
     return TaskCase(task, model, folder)
+
+
+def prepare_documents(folder: Path, number: int, after: Mapping[int, str] | None = None) -> Path:
+    """A corpus of documents of four sentences that say where they stand; `after` has others."""
+    folder.mkdir(parents=True)
+    texts = folder / "texts.jsonl"
+    lines = []
+    for document in range(number):
+        own = {line: f"Text {document} line {line} goes on here." for line in range(4)}
+        lines.append(json.dumps({"text": " ".join((own | dict(after or {})).values())}))
+    texts.write_text("\n".join(lines), encoding="utf-8")
+    values = {
+        "inputs": [str(texts)],
+        "out": folder / "corpus",
+        "executor": {"workers": 1},
+        "corpus": {"language": "en", "held_out": 0.0},
+    }
+    prepare.run(build(prepare.PrepareConfig, values))
+    return folder / "corpus"

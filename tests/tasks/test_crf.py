@@ -72,6 +72,7 @@ def test_sum_best_and_marginals_are_those_of_all_sequences(
     shares = values.softmax(0)
     expected = torch.stack([(shares[:, None] * (ids == k)).sum(0) for k in range(K)], dim=1)
     assert torch.allclose(marginals[0], expected)
+    assert torch.allclose(crf.marginals(emissions, mask)[0], expected)
 
 
 @pytest.mark.parametrize("rules", [None, RULES], ids=["free", "bio"])
@@ -85,6 +86,19 @@ def test_emissions_hundreds_apart_are_summed_as_exactly(rules: Transitions | Non
     many = emissions.expand(len(scores), -1, -1), torch.tensor(list(scores))
     found = crf(*many, mask.expand(len(scores), -1))
     assert torch.allclose(found, values.logsumexp(0) - values, rtol=0, atol=1e-9)
+
+
+def test_a_word_s_label_is_as_probable_as_its_neighbours_make_it() -> None:
+    """B-X or O by the word itself; the next is surely I-X, which only follows B-X."""
+    crf = Crf(K, RULES)
+    emissions = torch.zeros(1, 2, K)
+    emissions[0, 0, [LABELS.index("B-Y"), LABELS.index("I-X"), LABELS.index("I-Y")]] = -50
+    emissions[0, 1, LABELS.index("I-X")] = 50
+    mask = torch.ones(1, 2, dtype=torch.bool)
+    shares = crf.marginals(emissions, mask)[0]
+    assert emissions[0, 0].softmax(-1)[LABELS.index("B-X")].item() == pytest.approx(0.5)
+    assert shares[0, LABELS.index("B-X")].item() == pytest.approx(1)
+    assert shares[0, LABELS.index("I-X")].item() == 0
 
 
 def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
@@ -126,12 +140,14 @@ def test_padding_changes_nothing_whatever_stands_in_it(fill: float) -> None:
         parameter.grad.clone() for parameter in crf.parameters() if parameter.grad is not None
     ]
     best, values = crf.decode(padded, mask)
+    shares = crf.marginals(padded, mask)
     crf.zero_grad()
     for i, length in enumerate(lengths):
         alone = emissions[i : i + 1, :length], mask[i : i + 1, :length]
         loss = crf(alone[0], labels[i : i + 1, :length], alone[1])
         loss.sum().backward()
         assert loss.item() == pytest.approx(losses[i].item(), abs=1e-12)
+        assert torch.allclose(crf.marginals(*alone)[0], shares[i, :length])
         labels_alone, value = crf.decode(*alone)
         assert value.item() == pytest.approx(values[i].item(), abs=1e-12)
         assert best[i].tolist() == labels_alone[0].tolist() + [0] * (6 - length)

@@ -1,5 +1,7 @@
 """What holds for every task, whatever its embeddings."""
 
+import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from polyseme.embedding.embedder import Embedder
-from polyseme.errors import TrainingError
+from polyseme.errors import InputError, TrainingError
 from polyseme.progress import NullProgress
 from polyseme.tasks import train_module as train_module_file
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
+from polyseme.tasks.families.family import Example
 from polyseme.tasks.task import Task
+from polyseme.tasks.texts import TextReader
 from polyseme.tasks.train_module import TaskTraining
 from polyseme.tasks.training import Splits, train_task
 from polyseme.training.optimizer import build_optimizer
@@ -22,6 +26,9 @@ from polyseme.training.settings import TrainingConfig
 from tasks.making import TASKS, config_of, examples_for, task_of
 
 NAMES = list(TASKS)
+ONE_OF_EACH_FAMILY = [  # the first
+    *{told["network"]["kind"]: name for name, told in reversed(TASKS.items())}.values()
+]
 each_task = pytest.mark.parametrize("name", NAMES)
 
 
@@ -57,6 +64,33 @@ def test_what_is_found_for_an_example_does_not_depend_on_its_company(
     for found, example in zip(task.decode(data), data.examples, strict=True):
         [alone] = task.decode(task.data([example]))
         assert is_like(found.as_json(), alone.as_json())
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_FAMILY)
+def test_a_megabyte_is_read_in_bounded_parts_or_refused_and_so_is_nothing(
+    name: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    task, _ = task_of(config_of(name, models, tmp_path), examples_for(name))
+    family, reader = task.family, TextReader(Path("en"))
+    others = {None: ("one", "two"), 1: (), 2: ("one",)}[family.num_texts]
+    megabyte = "water flows on and on. " * ((1 << 20) // 23)
+    found = read_or_refuse(family, (*others, megabyte), reader)
+    if isinstance(found, str):
+        assert re.search(r"words; up to [\d,]+ are labelled at once", found)
+    else:
+        rows = family.prepare(found, task.module.embeddings, use_cache=False).features.lengths
+        assert rows.max() < 5_000
+        assert rows.sum() < 20_000
+    nothing = read_or_refuse(family, (*others, " \n "), reader)
+    assert nothing == [] or "no word" in nothing
+
+
+def read_or_refuse(family: Any, texts: tuple[str, ...], reader: TextReader) -> list[Example] | str:
+    """The first examples of texts, or what is said against them."""
+    try:
+        return list(islice(family.of_texts(texts, reader), 8))
+    except InputError as error:
+        return str(error)
 
 
 @each_task

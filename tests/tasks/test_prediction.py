@@ -1,21 +1,26 @@
 """What people write, as examples for a task."""
 
+import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from embedding.bulk_cases import Case, make_case
 from slack import allowed
 
 from polyseme.config import build
-from polyseme.errors import InputError, ModelError
+from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.progress import NullProgress
 from polyseme.storage import weights
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.family import Example
+from polyseme.tasks.families.labels import LabelNetwork
 from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.prediction import label_file
 from polyseme.tasks.settings import TaskConfig
@@ -62,6 +67,55 @@ def test_each_sentence_of_a_text_is_tagged_and_a_text_is_classified_whole(case: 
     assert found.as_json() == {"texts": list(found.texts), "label": found.label}
 
 
+def test_probabilities_come_with_what_is_found_and_change_nothing_else(case: Case) -> None:
+    texts = ["word1 word2 .", "word3"]
+    tagger = make_task(case, ROLES, {"kind": "tagging"})
+    for found, plain in zip(
+        tagger.predict(texts, probabilities=True), tagger.predict(texts), strict=True
+    ):
+        # One of two labels without a rule between them: the one chosen is the more probable.
+        assert len(found.probabilities) == len(found.words)
+        assert all(0.5 <= share <= 1 for share in found.probabilities)
+        assert replace(found, probabilities=None) == plain
+        assert found.as_json() == {**plain.as_json(), "probabilities": list(found.probabilities)}
+    for examples, kind, names in ((TEXTS, "classification", "ab"), (PAIRS, "pairs", "os")):
+        task = make_task(case, examples, {"kind": kind})
+        [found] = task.predict([" ".join(texts)] if kind != "pairs" else texts, probabilities=True)
+        assert sorted(name[0] for name in found.probabilities) == sorted(names)
+        assert sum(found.probabilities.values()) == pytest.approx(1)
+        assert next(iter(found.probabilities)) == found.label
+
+
+def test_probabilities_are_those_of_the_scores_and_the_same_alone(case: Case) -> None:
+    classifier = make_task(case, TEXTS, {"kind": "classification"})
+    network = classifier.module.network
+    assert isinstance(network, LabelNetwork)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(3)
+    texts = ["word1 word2", "word3 word4 word5", "word6"]
+    together = classifier.predict(texts, probabilities=True)
+    for found, example in zip(together, classifier.examples_of(texts), strict=True):
+        data = classifier.data([example])
+        alone = classifier.decode(data, probabilities=True)[0].as_json()["probabilities"]
+        batch = data.batch(np.array([0]))
+        inputs = classifier.module.embeddings(batch.features)
+        scores = network.scores(inputs, batch)[0].tolist()
+        top = max(scores)
+        expected = [math.exp(score - top) for score in scores]
+        for name, share in zip(("a", "b"), expected, strict=True):
+            assert found.probabilities[name] == pytest.approx(share / sum(expected), abs=1e-6)
+            assert alone[name] == pytest.approx(found.probabilities[name], abs=1e-5)
+
+
+def test_a_task_without_probabilities_says_so(case: Case) -> None:
+    writer = make_task(
+        case, [Translated(("word1",), ("word2",))], {"kind": "seq2seq", "decoder": {"dim": 4}}
+    )
+    with pytest.raises(ConfigError, match=r"'seq2seq' has no probabilities.*Tagging"):
+        writer.predict("word1", probabilities=True)
+
+
 @pytest.mark.parametrize("text", ["word1 *word2* word3", "word1 * word2 * word3"])
 def test_the_marked_word_is_found_and_the_marks_are_gone(case: Case, text: str) -> None:
     roles = make_task(case, ROLES, {"kind": "tagging", "has_target": True})
@@ -88,12 +142,10 @@ def test_a_pair_may_be_given_as_such_to_a_task_on_pairs_only(case: Case) -> None
 
 
 def test_a_line_without_a_tab_is_counted(case: Case, tmp_path: Path) -> None:
-    from polyseme.progress import NullProgress
-
     pairs = make_task(case, PAIRS, {"kind": "pairs"})
     texts, out = tmp_path / "texts.txt", tmp_path / "labels.jsonl"
     texts.write_text("word1\tword2\nword3\n", encoding="utf-8")
-    stats = label_file(pairs, texts, out, NullProgress())
+    stats = label_file(pairs, texts, out, progress=NullProgress())
     assert (stats.read, stats.kept, stats.rejected) == (2, 1, 1)
     assert len(out.read_text(encoding="utf-8").splitlines()) == 1
 
@@ -143,7 +195,8 @@ def test_a_text_that_is_too_long_is_rejected_and_counted(
     tab = "\tword1" if kind == "pairs" else ""
     lines = [f"word1{tab}", f"{line_of(size)}{tab}", f"word2{tab}"]
     (tmp_path / "texts").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    stats = label_file(labeller, tmp_path / "texts", tmp_path / "out.jsonl", NullProgress())
+    out = tmp_path / "out.jsonl"
+    stats = label_file(labeller, tmp_path / "texts", out, progress=NullProgress())
     assert (stats.read, stats.kept, stats.rejected) == (3, 2, 1)
     assert "labelled at once" in stats.faults[0]
 

@@ -1,18 +1,21 @@
 """From examples to a finished folder, once."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from polyseme.errors import ModelError
+from polyseme.config import build, overlay
+from polyseme.errors import ModelError, TrainingError
 from polyseme.progress import NullProgress
 from polyseme.storage.files import sha256_of
 from polyseme.tasks.report import write_report
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
 from polyseme.tasks.task import Task
 from polyseme.tasks.training import Splits, train_task
+from polyseme.training.guard import LossSpikeGuard
 from tasks.making import config_of, examples_for
 
 NAME = "names, frozen"
@@ -71,6 +74,30 @@ def test_development_data_is_measured_as_often_as_asked_and_at_the_end(
     lines = (tmp_path / "task" / "run.jsonl").read_text(encoding="utf-8").splitlines()
     told = [json.loads(line) for line in lines]
     assert [line["step"] for line in told if "measures" in line] == steps
+
+
+def test_a_task_stopped_by_a_spike_goes_on_as_the_message_says(
+    config: TaskConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+
+    def fault(guard: LossSpikeGuard, loss: float, norm: float) -> str | None:
+        del guard, loss, norm
+        steps.append(1)
+        return "the loss spiked" if len(steps) in (4, 5) else None
+
+    monkeypatch.setattr(LossSpikeGuard, "_fault", fault)
+    folder = tmp_path / "task"
+    with pytest.raises(TrainingError, match="before step 4: the loss spiked") as stopped:
+        train_task(config, splits(), folder, seed=1, progress=NullProgress())
+    told = str(stopped.value)
+    [assignment] = re.findall(r"--set (\S+)", told)
+    [lowered] = re.findall(r"a lower training\.(\w+)", told)
+    assert lowered in TaskTrainingConfig.model_fields
+    changed = build(TaskConfig, overlay(config.model_dump(), assignment))
+    task = train_task(changed, splits(), folder, seed=1, progress=NullProgress())
+    assert len(steps) == 4 + 7  # ten steps in all, of which one was skipped and three not repeated
+    assert task.metadata["epochs"] == 2
 
 
 def test_a_task_refuses_another_model_than_its_own(folder: Path, models: dict[str, Path]) -> None:

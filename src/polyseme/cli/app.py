@@ -156,5 +156,7 @@ def _command(verb: Verb) -> Callable[..., None]:
         with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
             result = module.run(config, bars)
         bars.console.print_whole(module.show(result))
+        if hasattr(module, "exit_code"):  # what was found may be bad news for a script
+            raise typer.Exit(module.exit_code(result))
 
     return command_for(kind, do)

@@ -18,6 +18,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from polyseme.printable import PrintableText, printable
+from polyseme.tables import JsonLines
 
 
 class PlainConsole(Console):
@@ -50,6 +51,9 @@ class PlainConsole(Console):
         if isinstance(renderable, Group):
             for each in renderable.renderables:
                 self.print_whole(each)
+        elif isinstance(renderable, JsonLines):
+            for each in renderable.lines():  # of any number, and none is kept
+                self.print(Group(each), crop=False)
         elif isinstance(renderable, str):
             for line in _wrapped(printable(renderable), self.width):
                 self.print(line, highlight=False, soft_wrap=True)

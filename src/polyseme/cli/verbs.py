@@ -30,7 +30,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "index": (),
     },
     "Explorer": {"demo": (), "explore": ()},
-    "Tasks": {"train": (), "predict": (), "compare": ()},
+    "Tasks": {"train": (), "predict": (), "compare": (), "choices": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},

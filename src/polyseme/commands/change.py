@@ -23,7 +23,6 @@ Examples:
       --before "year<1860" --after "year>=1900" --out changes.csv
 """
 
-import json
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,7 +40,7 @@ from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.query import Comparison
@@ -261,7 +260,7 @@ def show(result: ChangeResult) -> RenderableType:
 
     found, config = result.found, result.config
     if config.json_:
-        return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
+        return JsonLines([found.to_json()])
     shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
     return Group(*shown, PrintableText(f"Took {duration(result.seconds)}."))
 

@@ -12,7 +12,6 @@ Examples:
       --word bank --tagged treebank.conllu --out models/compared
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.model_comparison import ModelComparison
@@ -82,7 +81,7 @@ def show(result: CompareModelsResult) -> RenderableType:
     """The table, the uses, and how to read both."""
     found, config = result.found, result.config
     if config.json_:
-        return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
+        return JsonLines([found.to_json()])
     table = Table()
     for number, name in enumerate(found.header):
         table.add_column(name, justify="right" if 0 < number < 4 else "left", overflow="fold")

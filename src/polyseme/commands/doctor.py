@@ -1,5 +1,6 @@
 """Say what is installed, what is missing and how to get it, and whether vectors come out right.
 
+The exit code is 1 if something that is installed is broken, and 0 if things are merely missing.
 Looks at Python, at the packages behind each extra, at the compiled kernel and the device; then
 computes a vector of each installed model and compares it with what it must be. Changes nothing.
 
@@ -12,7 +13,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Literal
 
@@ -26,6 +27,7 @@ from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import MODELS, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
+from polyseme.tables import JsonLines
 
 State = Literal["ok", "missing", "wrong"]
 _STYLES = {"ok": "green", "missing": "yellow", "wrong": "bold red"}
@@ -36,6 +38,9 @@ _NO_TORCH = "not looked at: PyTorch is missing"
 
 class DoctorConfig(Settings):
     """Nothing need be said."""
+
+    json_: bool = False
+    """Print a JSON object a line instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -49,34 +54,52 @@ class Finding:
     """A command, if there is something to do."""
 
 
-def run(config: DoctorConfig, progress: Progress | None = None) -> list[Finding]:
+@dataclass(frozen=True)
+class DoctorResult:
+    """All that was looked at."""
+
+    findings: list[Finding]
+    as_json: bool
+
+    @property
+    def wrong(self) -> list[str]:
+        """What is installed, and broken."""
+        return [finding.what for finding in self.findings if finding.state == "wrong"]
+
+
+def exit_code(result: DoctorResult) -> int:
+    """For scripts: 1 if something is broken."""
+    return 1 if result.wrong else 0
+
+
+def run(config: DoctorConfig, progress: Progress | None = None) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
-    del config
     progress = progress or NullProgress()
     progress.start("Looking", 3)
     findings = [_program()]
     for number, look in enumerate((_packages, _machine, _models), start=1):
         findings += look()
         progress.update(number)
-    return findings
+    return DoctorResult(findings, config.json_)
 
 
-def show(result: list[Finding]) -> RenderableType:
+def show(result: DoctorResult) -> RenderableType:
     """A row each, then the commands."""
+    if result.as_json:
+        return JsonLines(map(asdict, result.findings))
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in result:
+    for finding in result.findings:
         state = PrintableText(finding.state, _STYLES[finding.state])
         table.add_row(finding.what, state, finding.found)
     remedies = [
         PrintableText(f"{finding.what}: {finding.remedy}", no_wrap=True, overflow="ignore")
-        for finding in result
+        for finding in result.findings
         if finding.remedy
     ]
-    wrong = [finding.what for finding in result if finding.state == "wrong"]
-    last = f"Wrong: {', '.join(wrong)}." if wrong else "Nothing is wrong."
+    last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "Nothing is wrong."
     return Group(table, *(["If you need what is missing:"] if remedies else []), *remedies, last)
 
 

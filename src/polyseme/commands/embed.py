@@ -12,6 +12,8 @@ Examples:
 
   polyseme embed hf:models/bert corpus/en --layers top --out vectors/en-bert
 
+  grep -h bank letters/*.txt | polyseme embed models/en - --out vectors/bank
+
   polyseme embed models/en letters.txt --layers average --pca 64 \
       --out vectors/letters
 """
@@ -46,6 +48,7 @@ from polyseme.storage.files import (
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
+from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.embedding.bulk import EmbedPart
@@ -53,6 +56,8 @@ if TYPE_CHECKING:
 
 PREPARED = "corpus"
 """Folder, inside the output, for texts that were not a corpus yet."""
+GIVEN = "standard-input.txt"
+"""File, inside the output, for texts that came through standard input."""
 
 
 class EmbedConfig(Settings):
@@ -61,7 +66,8 @@ class EmbedConfig(Settings):
     model: Path
     """The model folder; hf:FOLDER for an encoder of Hugging Face."""
     inputs: tuple[str, ...]
-    """A corpus folder; or files, folders or globs of texts."""
+    """A corpus folder; or files, folders or globs of texts. - reads texts from standard input, one
+    a line, and keeps them in the output."""
     out: Path
     """Folder to write the vectors to."""
     vectors: VectorsConfig = VectorsConfig()
@@ -165,7 +171,7 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
         refusal="was made with other settings: {}. Choose another --out, or add --replace to "
         "make them again.",
         may_differ=config.replace,
-        besides=frozenset({PREPARED}),
+        besides=frozenset({PREPARED, GIVEN}),
     )
 
 
@@ -191,13 +197,22 @@ def _prepared(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress)
             "corpus (polyseme prepare) and embed that."
         )
     texts = prepare.PrepareConfig(
-        inputs=config.inputs,
+        inputs=_named(config),
         out=own_folder(config.out / PREPARED),
         corpus=embedder.preparation.settings.model_copy(update={"held_out": 0.0}),
         executor=config.executor,
         replace=config.replace,
     )
     return prepare.run(texts, progress).corpus
+
+
+def _named(config: EmbedConfig) -> tuple[str, ...]:
+    """Where the texts lie. Those of standard input are kept in a file: a run may have to go on."""
+    if STANDARD_INPUT not in config.inputs:
+        return config.inputs
+    given = config.out / GIVEN
+    write_text(given, "\n".join(texts_of([STANDARD_INPUT])) + "\n")
+    return tuple(str(given) if each == STANDARD_INPUT else each for each in config.inputs)
 
 
 def _fit_pca(

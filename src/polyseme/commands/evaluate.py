@@ -17,7 +17,6 @@ Examples:
   polyseme evaluate tasks/ner data/other-newspaper.conll
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import scratch_folder
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, on_one_line, titled
 from polyseme.text.corpus import Corpus
 from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
 
@@ -123,7 +122,7 @@ def show(result: EvaluateResult) -> RenderableType:
     found = result.found
     if result.as_json:
         told = _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
-        return on_one_line(json.dumps(told, ensure_ascii=False))
+        return JsonLines([told])
     return _show_model(found) if isinstance(found, Evaluated) else _show_task(found)
 
 

@@ -11,7 +11,6 @@ Examples:
   cat beginnings.txt | polyseme generate models/en-mini - --json
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from polyseme.config import Settings
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateRes
 def show(result: GenerateResult) -> RenderableType:
     """A text a line, what was given in bold."""
     if result.as_json:
-        lines = [json.dumps(text.as_json(), ensure_ascii=False) for text in result.texts]
-        return Group(*map(on_one_line, lines))
+        return JsonLines(text.as_json() for text in result.texts)
     return Group(*map(_shown, result.texts))
 
 

@@ -9,8 +9,9 @@ Examples:
   polyseme inspect corpus/en --verify
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from rich.columns import Columns
@@ -20,6 +21,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import CorpusError
 from polyseme.progress import NullProgress, Progress
+from polyseme.tables import JsonLines
 from polyseme.text.corpus import Corpus
 from polyseme.text.read_stats import list_reasons
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
@@ -36,6 +38,8 @@ class InspectConfig(Settings):
     """Also draw the figures to this PNG, PDF or SVG file (extra [plot])."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""
+    json_: bool = False
+    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class InspectResult:
     coverage: list[Coverage]
     frequent: list[Frequent]
     notes: list[str]
+    as_json: bool = False
 
 
 def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
@@ -69,6 +74,7 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
         coverage(corpus.vocabulary, corpus.read_stats["words"]),
         most_frequent(corpus.vocabulary, config.top),
         notes,
+        config.json_,
     )
     if config.plot is not None:
         from polyseme.text.plots import plot_corpus
@@ -80,8 +86,23 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
 
 def show(result: InspectResult) -> RenderableType:
     """All tables, the narrow ones side by side where the terminal is wide enough."""
+    if result.as_json:
+        return JsonLines([_object(result)])
     tables = [_summary(result), _lengths(result), _coverage(result), _frequent(result)]
     return Group(Columns(tables, padding=(0, 3)), *result.notes)
+
+
+def _object(result: InspectResult) -> dict[str, Any]:
+    """The tables as values."""
+    corpus = result.corpus
+    return {
+        "language": corpus.config.language,
+        "segmenter": dict(corpus.preparation.segmenter),
+        **corpus.read_stats,
+        "coverage": [asdict(row) for row in result.coverage],
+        "frequent": [asdict(row) for row in result.frequent],
+        "notes": result.notes,
+    }
 
 
 def _summary(result: InspectResult) -> Table:

@@ -25,7 +25,7 @@ from polyseme.config import Settings
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.labelled_uses import LabelledUses
@@ -53,6 +53,8 @@ class LabelConfig(Settings):
     """Of samples."""
     out: Path | None = None
     """Write every use with its label and how sure that is: .csv, .tsv or .xlsx."""
+    json_: bool = False
+    """Print every use with its label instead, a JSON object a line."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,10 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
 def show(result: LabelResult) -> RenderableType:
     """How many uses have each label, and the lines to look at next."""
     found, config = result.found, result.config
+    if config.json_:
+        from polyseme.meanings.export import objects
+
+        return JsonLines(objects(found.table()))
     parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]
     parts += [PrintableText(note, "yellow") for note in result.notes]
     if found.next:

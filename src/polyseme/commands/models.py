@@ -19,11 +19,14 @@ from polyseme.limits import read_json
 from polyseme.progress import Progress
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import MODELS, InstalledData, list_data, pip_command
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 
 class ModelsConfig(Settings):
     """Nothing need be said."""
+
+    json_: bool = False
+    """Print a JSON object a line instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -35,26 +38,50 @@ class InstalledModel:
     perplexity: str = ""
     """In each direction, on held-out text."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        data = self.data
+        return {
+            "name": data.name,
+            "about": data.about,
+            "folder": None if data.folder is None else str(data.folder),
+            "num_bytes": data.num_bytes,
+            "language": self.language,
+            "perplexity": self.perplexity,
+            "install": pip_command(data.name),
+        }
 
-def run(config: ModelsConfig, progress: Progress | None = None) -> list[InstalledModel]:
+
+@dataclass(frozen=True)
+class ModelsResult:
+    """What is published, here or not."""
+
+    rows: list[InstalledModel]
+    as_json: bool
+
+
+def run(config: ModelsConfig, progress: Progress | None = None) -> ModelsResult:
     """Look for what is published; weights are not read."""
-    del config, progress
-    return [_look_at(data) for data in list_data()]
+    del progress
+    return ModelsResult([_look_at(data) for data in list_data()], config.json_)
 
 
-def show(result: list[InstalledModel]) -> RenderableType:
+def show(result: ModelsResult) -> RenderableType:
     """A table of what is here, and a command a line for the rest."""
+    rows = result.rows
+    if result.as_json:
+        return JsonLines(row.to_json() for row in rows)
     table = Table()
     for name in ("name", "what it is", "language", "size", "perplexity"):
         table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))
-    for row in result:
+    for row in rows:
         size = decimal(row.data.num_bytes) if row.data.folder else "not installed"
         table.add_row(row.data.name, row.data.about, row.language, size, row.perplexity)
-    missing = [row.data.name for row in result if row.data.folder is None]
+    missing = [row.data.name for row in rows if row.data.folder is None]
     lines: list[RenderableType] = [
         on_one_line(f"Get {name}: {pip_command(name)}") for name in missing
     ]
-    here = [row.data.name for row in result if row.data.folder and row.data.name in MODELS]
+    here = [row.data.name for row in rows if row.data.folder and row.data.name in MODELS]
     if here:
         lines.append(on_one_line(f'Next: polyseme score {here[0]} "She plays the piano."'))
     return Group(table, *lines)

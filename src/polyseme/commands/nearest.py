@@ -13,7 +13,6 @@ Examples:
       --model models/en-mini --index index/en --number 20
 """
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from polyseme.config import Settings
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.nearest import Nearest
@@ -107,7 +106,7 @@ def show(result: NearestResult) -> RenderableType:
     """The uses, then the static neighbours."""
     found, config = result.found, result.config
     if config.json_:
-        return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
+        return JsonLines([found.to_json()])
     parts: list[RenderableType] = [
         PrintableText(f"The nearest of {found.num_searched:,} uses, the most alike first:"),
         UseLines(found.uses),

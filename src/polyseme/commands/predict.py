@@ -12,10 +12,9 @@ Examples:
 
   cat letters.txt | polyseme predict tasks/ner - --json
 
-  polyseme predict tasks/ner --file letters.txt --out letters.jsonl
+  polyseme predict tasks/ner --file letters.txt --out letters.jsonl --probabilities
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
@@ -49,6 +48,9 @@ class PredictConfig(Settings):
     """JSON lines to write to, one for each sentence; required with a file."""
     json_: bool = False
     """Print a JSON object a line instead of colours."""
+    probabilities: bool = False
+    """Also tell how probable it is: each word's label, or all labels of a text. Coreference and
+    sequence to sequence cannot; choice and question answering always do."""
     model_: Path | None = None
     """Where the model that the task was trained with lies now, if it is not found by itself."""
 
@@ -77,30 +79,32 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
 
     task = Task.load(config.task, model=config.model_)
     if config.file is None:
-        found = _predict(task, config.inputs)
+        found = _predict(task, config)
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
                 write(found, config.out)
         return PredictResult(found, None, config.out, config.json_)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
-        stats = label_file(task, config.file, config.out, progress)
+        stats = label_file(
+            task, config.file, config.out, progress=progress, probabilities=config.probabilities
+        )
     return PredictResult([], stats, config.out)
 
 
-def _predict(task: "Task", inputs: tuple[str, ...]) -> "list[Predicted]":
+def _predict(task: "Task", config: PredictConfig) -> "list[Predicted]":
     """Texts as they were given; a line of standard input is an example."""
-    if STANDARD_INPUT not in inputs:
-        return task.predict(inputs)
-    lines = texts_of(inputs)
-    return list(task.label(example for line in lines for example in task.examples_of_line(line)))
+    if STANDARD_INPUT not in config.inputs:
+        return task.predict(config.inputs, probabilities=config.probabilities)
+    lines = texts_of(config.inputs)
+    examples = (example for line in lines for example in task.examples_of_line(line))
+    return list(task.label(examples, probabilities=config.probabilities))
 
 
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
     if result.as_json:
-        lines = [json.dumps(each.as_json(), ensure_ascii=False) for each in result.found]
-        return Group(*map(on_one_line, lines))
+        return JsonLines(each.as_json() for each in result.found)
     shown: list[RenderableType] = [*result.found]
     if result.stats is not None:
         shown += [result.stats.summary(), *result.stats.faults]

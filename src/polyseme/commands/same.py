@@ -12,7 +12,6 @@ Examples:
       --pairs wic.jsonl
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +22,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines
 
 if TYPE_CHECKING:
     from polyseme.meanings.same import SameMeaning
@@ -86,7 +85,7 @@ def show(result: SameResult) -> RenderableType:
     """The similarity, and what the judged pairs say."""
     found = result.found
     if result.config.json_:
-        return on_one_line(json.dumps(found.to_json(), ensure_ascii=False))
+        return JsonLines([found.to_json()])
     views = ", ".join(f"{name} {value:.2f}" for name, value in found.views.items())
     parts: list[RenderableType] = [PrintableText(f"Similarity {found.similarity:.2f} ({views}).")]
     if found.probability is None:

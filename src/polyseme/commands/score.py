@@ -12,7 +12,6 @@ Examples:
   cat sentences.txt | polyseme score models/en - --json
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
 def show(result: ScoreResult) -> RenderableType:
     """Each sentence, likeliest first, with its words coloured by how expected they were."""
     if result.as_json:
-        lines = [json.dumps(score.as_json(), ensure_ascii=False) for score in result.scores]
-        return Group(*map(on_one_line, lines))
+        return JsonLines(score.as_json() for score in result.scores)
     ranked = sorted(result.scores, key=lambda score: -score.total)
     return Group(*map(_table, ranked), _LEGEND)
 

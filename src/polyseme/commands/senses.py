@@ -19,7 +19,6 @@ Examples:
   polyseme senses bank --in corpus/en --model models/en-mini --edits bank.jsonl --out bank.conllu
 """
 
-import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.named_groups import Senses
@@ -177,7 +176,7 @@ def show(result: SensesResult) -> RenderableType:
     """The groups, then lines of each."""
     senses, config = result.senses, result.config
     if config.json_:
-        return on_one_line(json.dumps(senses.to_json(), ensure_ascii=False))
+        return JsonLines([senses.to_json()])
     parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)

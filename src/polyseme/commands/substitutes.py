@@ -10,7 +10,6 @@ Examples:
   polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --number 20
 """
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,7 +20,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
+from polyseme.tables import JsonLines, titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ def run(config: SubstitutesConfig, progress: Progress | None = None) -> Substitu
 def show(result: SubstitutesResult) -> RenderableType:
     """A table for each sentence."""
     if result.as_json:
-        lines = [json.dumps(each.to_json(), ensure_ascii=False) for each in result.found]
-        return Group(*map(on_one_line, lines))
+        return JsonLines(each.to_json() for each in result.found)
     return Group(*map(_table, result.found))
 
 

@@ -12,6 +12,8 @@ Examples:
   polyseme uses "river bank" --in corpus/en --where "year<1860" --where "author!=Dickens"
 
   polyseme uses --regex "bank(s|er|ers)?" --in corpus/en --by year --out bank.csv
+
+  polyseme uses bank --in corpus/en --json | head -3
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.frequencies import Frequency
@@ -57,6 +59,8 @@ class UsesConfig(Settings):
     """How many lines to show."""
     out: Path | None = None
     """Also write all uses, or the sample, with all metadata to this .csv, .tsv or .xlsx file."""
+    json_: bool = False
+    """Print all uses, or the sample, instead, a JSON object a line, with all metadata."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class UsesResult:
     """For each value of the column; empty unless asked for."""
     dispersion: float | None
     out: Path | None
+    as_json: bool = False
 
 
 def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
@@ -90,6 +95,8 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
         check_format(config.out)
     corpus = Corpus.open(config.find.in_)
     found = find_uses(corpus, query, where=where)
+    if config.by and config.json_:
+        raise ConfigError("--by counts uses and --json prints each of them: leave out one.")
     if config.by not in (None, *found.columns):
         columns = ", ".join(found.columns)
         raise ConfigError(f"Cannot count by {config.by!r}. Columns of this corpus: {columns}.")
@@ -99,7 +106,14 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     if config.out is not None:
         write_uses(UseTable(chosen), config.out)
     return UsesResult(
-        chosen, len(found), config.lines, config.by or "", counted, evenness, config.out
+        chosen,
+        len(found),
+        config.lines,
+        column=config.by or "",
+        frequencies=counted,
+        dispersion=evenness,
+        out=config.out,
+        as_json=config.json_,
     )
 
 
@@ -116,6 +130,10 @@ def _count(
 
 def show(result: UsesResult) -> RenderableType:
     """Lines, then the table of frequencies; every cut is told."""
+    if result.as_json:
+        from polyseme.meanings.export import UseTable, objects
+
+        return JsonLines(objects(UseTable(result.uses)))
     shown = min(result.lines, len(result.uses))
     parts: list[RenderableType] = [UseLines(result.uses[:shown])] if shown else []
     parts.append(PrintableText(_how_many(result, shown)))

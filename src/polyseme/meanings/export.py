@@ -81,6 +81,12 @@ def _row(use: "Use") -> list[Cell]:
     return [left, use.form, right, use.text, *place, *use.metadata.values()]
 
 
+def objects(table: ExportTable) -> Iterator[dict[str, Cell]]:
+    """Each row by the names of its columns, for JSON."""
+    names = table.columns
+    return (dict(zip(names, row, strict=True)) for row in table.rows())
+
+
 def to_pandas(table: ExportTable) -> "pandas.DataFrame":
     """A data frame."""
     try:

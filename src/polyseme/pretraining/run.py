@@ -185,7 +185,8 @@ def _steps_in(
         raise ConfigError("With several processes give --steps or --epochs: `polyseme plan` helps.")
     progress.log("Timing a few steps ...")
     training = resolve_training(config.training, preset, 1000)
-    throughput = measure_throughput(train_module, training)
+    # Of a run of a minute or two, timing must not be the larger part.
+    throughput = measure_throughput(train_module, training, max_seconds=360 * config.hours)
     measuring = time_evaluation(train_module)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
     steps = max(1, int(left / (throughput.seconds + measuring / training.evaluate_every)))

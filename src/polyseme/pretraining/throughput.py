@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import math
 import statistics
 import sys
 import time
@@ -52,9 +53,16 @@ def without_denormals() -> Iterator[None]:
 
 
 def measure_throughput(
-    train_module: Pretraining, config: TrainingConfig, *, steps: int = 12
+    train_module: Pretraining,
+    config: TrainingConfig,
+    *,
+    steps: int = 12,
+    max_seconds: float = math.inf,
 ) -> Throughput:
-    """Time real steps of a copy; the original is as before."""
+    """Time real steps of a copy; the original is as before.
+
+    After `max_seconds` no further step is begun, but for the second, the first to be counted.
+    """
     keep_freed_memory()
     seconds, words = [], []
     with process_group(config) as distributed:
@@ -71,10 +79,13 @@ def measure_throughput(
                 torch.cuda.synchronize()
             seconds.append(time.perf_counter() - began)
             words.append(targets.num_words)
+            if number and sum(seconds) > max_seconds:
+                break
         stream.close()  # type: ignore[attr-defined]
     # Sentences of a batch are of like length, and short ones take longer: the mean over batches
     # is what an epoch is made of, the median would hide the slow ones. Warming up is left out.
-    per_word = sum(seconds[_WARMUP_STEPS:]) / sum(words[_WARMUP_STEPS:])
+    warm = min(_WARMUP_STEPS, len(seconds) - 1)
+    per_word = sum(seconds[warm:]) / sum(words[warm:])
     mean_words = statistics.mean(words)
     return Throughput(per_word * mean_words, mean_words, peak_memory())
 

@@ -6,6 +6,9 @@
 A model becomes a model repository, OWNER/NAME; a corpus a dataset, datasets/OWNER/NAME. This is the
 one place that sends anything to a network, and only when a user asks for it. Who you are is what
 `hf auth login` remembers; another hub is chosen by the variable HF_ENDPOINT.
+
+The Hub's README.md is for its readers: a model's card goes there with a head for the Hub's search,
+and its owner may edit it. The card as the manifest has it lies beside it, and is what `pull` takes.
 """
 
 import contextlib
@@ -17,15 +20,18 @@ from shlex import quote
 from typing import Any
 
 from polyseme.errors import HubError, MissingExtraError, StorageError
-from polyseme.limits import JSON_BYTES, read_json
+from polyseme.limits import JSON_BYTES, read_json, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
 from polyseme.storage.folders import MANIFEST, damaged_files, listed_files
+from polyseme.storage.hub_card import corpus_card, model_card
 
 _NAME = re.compile(r"(datasets/)?((?!datasets/)\w[\w.-]{0,95}/\w[\w.-]{0,95})", re.ASCII)
 _TYPES = {"model": "model", "corpus": "dataset"}
 """What each of our folders is called on the Hub."""
 _CARD = "README.md"
+_OWN_CARD = "polyseme/README.md"
+"""A model's card, byte for byte."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +84,8 @@ def push(
         raise HubError(f"{quote(str(folder))} holds a {kind}, no dataset: push it to {target}.")
     files = manifest["files"]
     _check_files(folder, manifest, progress or NullProgress())
-    operations = [_addition(name, folder / name) for name in (*files, MANIFEST)]
-    if _CARD not in files:
-        operations.append(_addition(_CARD, _corpus_card(target.name, manifest).encode()))
+    operations = [_addition(_on_hub(name), folder / name) for name in (*files, MANIFEST)]
+    operations.append(_addition(_CARD, _card(folder, target.name, manifest).encode()))
     with _faults_explained(target):
         api.create_repo(
             target.name, repo_type=target.repo_type, private=private or None, exist_ok=True
@@ -135,25 +140,27 @@ class _Fetch:
     folder: Path
 
     def __call__(self, name: str) -> Path:
-        return Path(
+        fetched = Path(
             self.api.hf_hub_download(
                 self.repository.name,
-                name,
+                _on_hub(name),
                 repo_type=self.repository.repo_type,
                 revision=self.commit,
                 local_dir=self.folder,
             )
         )
+        return fetched.rename(self.folder / name)
 
     def sizes(self, names: list[str]) -> dict[str, int]:
         """How large the Hub says files are; one it does not have is not among them."""
         told = self.api.get_paths_info(
             self.repository.name,
-            names,
+            [_on_hub(name) for name in names],
             repo_type=self.repository.repo_type,
             revision=self.commit,
         )
-        return {each.path: each.size for each in told if hasattr(each, "size")}
+        sizes = {each.path: each.size for each in told if hasattr(each, "size")}
+        return {name: sizes[_on_hub(name)] for name in names if _on_hub(name) in sizes}
 
 
 def _listed_on_hub(fetch: _Fetch, target: Repository) -> dict[str, dict[str, Any]]:
@@ -207,18 +214,15 @@ def _check_files(folder: Path, manifest: Mapping[str, Any], progress: Progress) 
         )
 
 
-def _corpus_card(name: str, manifest: Mapping[str, Any]) -> str:
-    """The card of a dataset: what the Hub shows of a corpus."""
-    config = manifest.get("preparation", {}).get("settings", {})
-    counts = manifest.get("read_stats", {})
-    language = config.get("language", "")
-    rows = [
-        f"- {counts[key]:,} {key}" for key in ("documents", "sentences", "words") if key in counts
-    ]
-    head = ["---", f"language: [{language}]", "tags: [polyseme]", "---", ""]
-    pull = f"polyseme pull datasets/{name} --out corpus"
-    body = [f"# {name}", "", "A corpus prepared with Polyseme.", "", *rows, "", f"Get it: `{pull}`"]
-    return "\n".join([*head, *body, ""])
+def _card(folder: Path, name: str, manifest: Mapping[str, Any]) -> str:
+    if _CARD not in manifest["files"]:
+        return corpus_card(name, manifest)
+    return model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
+
+
+def _on_hub(name: str) -> str:
+    """Where a file of ours lies in a repository."""
+    return _OWN_CARD if name == _CARD else name
 
 
 def _addition(name: str, content: "Path | bytes") -> Any:

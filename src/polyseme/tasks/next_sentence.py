@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.errors import InputError
+from polyseme.errors import InputError, StorageError
 from polyseme.storage.files import own_folder, scratch_for
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
 
+_NAMES = ("train", "dev", "test")
 _FILES = ("test", "dev", *["train"] * 8)  # by a hash of the document's name
 _SHORTEST, _LONGEST = 4, 128  # words of a sentence that is used
 
@@ -41,8 +42,12 @@ def write_choices(
 ) -> dict[str, int]:
     """Write up to `number` training examples and an eighth as many of each other kind; returns how
     many each file has. Sentences are drawn from all of the corpus, alike for the same seed."""
+    folder = own_folder(Path(out))
+    for name in _NAMES:
+        if (folder / f"{name}.jsonl").exists():
+            raise StorageError(f"{folder} has a {name}.jsonl already. Choose another --out.")
     random = np.random.default_rng(seed)
-    most = {"train": number, "dev": max(choices, number // 8), "test": max(choices, number // 8)}
+    most = {name: number if name == "train" else max(choices, number // 8) for name in _NAMES}
     drawn: dict[str, list[_Pair]] = {name: [] for name in most}
     seen = dict.fromkeys(most, 0)
     for file, pair in _pairs(Corpus.open(corpus)):
@@ -57,10 +62,10 @@ def write_choices(
                 f"{corpus} has {len(pairs)} pairs of sentences for {name}.jsonl; {choices} or more "
                 "are needed. Take a corpus with more documents of several sentences."
             )
-    folder = own_folder(Path(out))
-    for name, pairs in drawn.items():
-        _write(folder / f"{name}.jsonl", pairs, choices, random)
-    return {name: len(pairs) for name, pairs in drawn.items()}
+    return {
+        name: _write(folder / f"{name}.jsonl", pairs, choices, random)
+        for name, pairs in drawn.items()
+    }
 
 
 def _pairs(corpus: Corpus) -> Iterator[tuple[str, _Pair]]:
@@ -82,13 +87,30 @@ def _is_fit(words: list[str]) -> bool:
     return _SHORTEST <= len(words) <= _LONGEST
 
 
-def _write(path: Path, pairs: list[_Pair], choices: int, random: np.random.Generator) -> None:
+def _write(path: Path, pairs: list[_Pair], choices: int, random: np.random.Generator) -> int:
+    written = 0
     with scratch_for(path) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as stream:
         for number, pair in enumerate(pairs):
-            # Others of the list, each once: a step of 1 to N - 1 never leads back to this pair.
-            steps = 1 + random.permutation(len(pairs) - 1)[: choices - 1]
-            shown = [pairs[(number + int(step)) % len(pairs)].after for step in steps]
+            shown = _wrong_choices(pairs, number, choices - 1, random)
+            if len(shown) < choices - 1:
+                continue
             label = int(random.integers(choices))
             shown.insert(label, pair.after)
             told = {"text": pair.before, "choices": shown, "label": label}
             stream.write(json.dumps(told, ensure_ascii=False) + "\n")
+            written += 1
+    return written
+
+
+def _wrong_choices(
+    pairs: list[_Pair], number: int, wanted: int, random: np.random.Generator
+) -> list[list[str]]:
+    """Next sentences of other places, no two of the same words: "Yes, sir." may be right twice."""
+    others = len(pairs) - 1
+    # A step of 1 to N - 1 never leads back to this pair. Twice as many as needed: some are alike.
+    steps = 1 + random.choice(others, min(others, 2 * wanted), replace=False)
+    found = {tuple(pairs[number].after): [""]}
+    for step in steps:
+        after = pairs[(number + int(step)) % len(pairs)].after
+        found.setdefault(tuple(after), after)
+    return list(found.values())[1 : 1 + wanted]

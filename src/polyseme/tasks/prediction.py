@@ -28,11 +28,14 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def label_file(task: Task, path: Path, out: Path, progress: Progress) -> ExampleStats:
+def label_file(
+    task: Task, path: Path, out: Path, *, progress: Progress, probabilities: bool = False
+) -> ExampleStats:
     """Label a file of texts; the result appears whole or not at all."""
     stats = ExampleStats()
     progress.start("Labelling", path.stat().st_size if path.is_file() else 0)
-    write(task.label(_examples_of(task, path, stats, progress)), out)
+    examples = _examples_of(task, path, stats, progress)
+    write(task.label(examples, probabilities=probabilities), out)
     return stats
 
 

@@ -37,6 +37,8 @@ class TaskTrainingConfig(Settings):
     patience: int = Field(8, ge=1)
     """Measurements without improvement after which training stops. The best weights are kept in any
     case."""
+    on_nonfinite: Literal["raise", "skip"] = "raise"
+    """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Numbers used inside the network."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

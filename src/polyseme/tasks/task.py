@@ -69,6 +69,13 @@ class TaskModule(nn.Module):
         """What is found for each example, in numbers."""
         return self.network.decode(self.embeddings(batch.features), batch)
 
+    @torch.no_grad()
+    def decode_probable(self, batch: TaskBatch) -> list[tuple[Any, Any]]:
+        """The same, and how probable it is."""
+        inputs = self.embeddings(batch.features)
+        found = self.network.decode(inputs, batch)
+        return list(zip(found, self.network.probabilities(inputs, batch, found), strict=True))
+
 
 @dataclass(frozen=True)
 class Task:
@@ -107,18 +114,41 @@ class Task:
         """Examples to be labelled."""
         return DataSet(examples, self.family, self.module.embeddings, use_cache=use_cache)
 
-    def decode(self, data: DataSet) -> list[Predicted]:
-        """What is found for each example, in the order of the examples."""
+    def decode(self, data: DataSet, *, probabilities: bool = False) -> list[Predicted]:
+        """What is found for each example, in the order of the examples; if asked, how probable."""
         device = str(next(self.module.parameters()).device)
         was_training = self.module.training
         self.module.eval()
         predicted: list[Any] = [None] * len(data)
+        with_probabilities = probabilities and self._can_be_asked_for_probabilities()
         for chosen in data.in_order(_BATCH):
-            decoded = self.module.decode(data.batch(chosen).to(device))
-            for number, found in zip(chosen, decoded, strict=True):
-                predicted[number] = self.family.predicted(data.examples[number], found)
+            batch = data.batch(chosen).to(device)
+            examples = [data.examples[number] for number in chosen]
+            found = self._found(examples, batch, with_probabilities=with_probabilities)
+            for number, each in zip(chosen, found, strict=True):
+                predicted[number] = each
         self.module.train(was_training)
         return predicted
+
+    def _found(
+        self, examples: Sequence[Example], batch: TaskBatch, *, with_probabilities: bool
+    ) -> Iterator[Predicted]:
+        if not with_probabilities:
+            yield from map(self.family.predicted, examples, self.module.decode(batch))
+            return
+        decoded = self.module.decode_probable(batch)
+        for example, (found, shares) in zip(examples, decoded, strict=True):
+            yield self.family.with_probabilities(self.family.predicted(example, found), shares)
+
+    def _can_be_asked_for_probabilities(self) -> bool:
+        """Not where they are told in any case; an error where there are none."""
+        if self.family.probabilities == "never":
+            raise ConfigError(
+                f"A task of kind {self.config.network.kind!r} has no probabilities to tell. "
+                "Tagging, classification, pairs, sequence pairs, choice and question answering "
+                "have."
+            )
+        return self.family.probabilities == "on request"
 
     @cached_property
     def reader(self) -> TextReader:
@@ -135,19 +165,28 @@ class Task:
         texts = split_line(line, self.family.num_texts)
         return list(self.family.of_texts(texts, self.reader))
 
-    def predict(self, texts: str | Sequence[TextInput]) -> list[Any]:
+    def predict(
+        self, texts: str | Sequence[TextInput], *, probabilities: bool = False
+    ) -> list[Any]:
         """What is found in each sentence of a text, or in each text or pair as a whole.
 
         Which of these, and what is found, the task's family decides; see its `Predicted`. Text is
-        split into words as the model's corpus was.
+        split into words as the model's corpus was. With `probabilities`, that of each word's label,
+        or those of all labels of a text.
         """
         given = [texts] if isinstance(texts, str) else texts
-        return list(self.label(self.examples_of(given)))
+        return list(self.label(self.examples_of(given), probabilities=probabilities))
 
-    def label(self, examples: Iterable[Example]) -> Iterator[Predicted]:
+    def label(
+        self, examples: Iterable[Example], *, probabilities: bool = False
+    ) -> Iterator[Predicted]:
         """What is found for each example, in order and in bounded memory; for each text, where a
         text is several examples."""
-        found = (each for some in _limited(iter(examples)) for each in self.decode(self.data(some)))
+        found = (
+            each
+            for some in _limited(iter(examples))
+            for each in self.decode(self.data(some), probabilities=probabilities)
+        )
         return self.family.join(found)
 
     def evaluate(self, data: DataSet) -> ExampleScores:

@@ -21,8 +21,8 @@ def advise(corpus: Corpus) -> list[str]:
             "--layout lines if each line is one."
         )
         advice.append(
-            f"None of the {counts['documents']:,} documents fell into the held-out part, so "
-            "nothing can be measured on it. Raise --held-out."
+            f"None of the {counts['documents']:,} documents fell into the held-out part. To read "
+            "words none is needed; to train a model and measure it, raise --held-out."
             + (smaller if is_plain and layout not in ("articles", "lines") else "")
         )
     if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:

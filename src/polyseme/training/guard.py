@@ -51,15 +51,16 @@ class LossSpikeGuard:
         if self._policy == "raise":
             raise TrainingError(
                 f"Stopped before step {step:,}: {fault}. The parameters are as they were before "
-                "it, and saved. Run again with on_nonfinite = 'skip' to skip such steps; if there "
-                "are many, start again with a lower learning_rate."
+                "it, and saved. Run again with --set training.on_nonfinite=skip to skip such "
+                "steps; if there are many, start again in another folder with a lower "
+                "training.learning_rate."
             )
         self._consecutive_skips += 1
         if self._consecutive_skips >= _MAX_SKIPS:
             raise TrainingError(
                 f"Stopped at step {step:,}: {_MAX_SKIPS} steps in a row had to be skipped, the "
-                f"last because {fault}. Start again with a lower learning_rate, or look at the "
-                "data."
+                f"last because {fault}. Start again in another folder with a lower "
+                "training.learning_rate, or look at the data."
             )
         return False
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from embedding.bulk_cases import make_case
 
-from polyseme.commands import prepare
-from polyseme.config import build
-from polyseme.errors import InputError
+from polyseme.errors import InputError, StorageError
+from polyseme.tasks.data import read_split
 from polyseme.tasks.families.choice import Choice, ChoiceConfig, Choices, PredictedChoice
 from polyseme.tasks.next_sentence import write_choices
+from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.texts import TextReader
+from tasks.cases import prepare_documents
 from tasks.readers.making import load, reader
 
 
@@ -64,6 +65,17 @@ def test_what_is_no_choice_is_counted(tmp_path: Path, change: dict[str, Any], re
     assert stats.reasons == {reason: 1}
 
 
+def test_what_is_too_long_to_be_compared_is_counted_and_not_learned_from(tmp_path: Path) -> None:
+    rows = [{"text": "t", "choices": ["x", "y"], "label": 0} for _ in range(3)]
+    rows[1]["choices"] = ["x", "word " * 200_000]  # a megabyte
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    reader = TextReader(Path("en"))
+    examples, stats = read_split(path, ChoicesConfig(), ChoiceConfig(), text_reader=reader)
+    assert [each.sentences for each in examples] == [(("t",), ("x",), ("y",))] * 2
+    assert stats.reasons == {"too-long": 1}
+
+
 def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:
     corpus = make_case(tmp_path / "made").corpus.folder
     with pytest.raises(InputError, match="pairs of sentences"):
@@ -71,16 +83,8 @@ def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:
 
 
 def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -> None:
-    texts = []
-    for number in range(80):
-        name = f"document{number}.txt"
-        lines = [f"Text {number} line {line} goes on here." for line in range(4)]
-        (tmp_path / name).write_text(" ".join(lines), encoding="utf-8")
-        texts.append(str(tmp_path / name))
-    corpus = {"language": "en", "held_out": 0.0}
-    values = {"inputs": texts, "out": tmp_path / "c", "executor": {"workers": 1}, "corpus": corpus}
-    prepare.run(build(prepare.PrepareConfig, values))
-    counts = write_choices(tmp_path / "c", tmp_path / "choices", number=40)
+    corpus = prepare_documents(tmp_path / "made", 80)
+    counts = write_choices(corpus, tmp_path / "choices", number=40)
     assert counts["train"] == 40
     documents: dict[str, set[str]] = {}
     for name in counts:
@@ -91,5 +95,22 @@ def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -
             assert right[1] == row["text"][1]  # the same document
             assert int(right[3]) == int(row["text"][3]) + 1  # the next line
             documents.setdefault(name, set()).add(right[1])
+        assert len(lines) == counts[name]
     assert not documents["train"] & (documents["dev"] | documents["test"])
     assert not documents["dev"] & documents["test"]
+    with pytest.raises(StorageError, match=r"has a train\.jsonl already"):
+        write_choices(corpus, tmp_path / "choices", number=40)
+
+
+def test_the_same_seed_draws_the_same_and_no_choice_is_there_twice(tmp_path: Path) -> None:
+    # Every document has the same line after its first: it would be right, and wrong, at once.
+    line = "The same words are in every text here."
+    corpus = prepare_documents(tmp_path / "made", 60, after={1: line})
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        write_choices(corpus, tmp_path / folder, number=30, seed=seed)
+    texts = [(tmp_path / f / "train.jsonl").read_text(encoding="utf-8") for f in ("a", "b", "c")]
+    assert texts[0] == texts[1] != texts[2]
+    rows = [json.loads(text) for text in texts[0].splitlines()]
+    assert any(row["choices"][row["label"]] == line.replace(".", " .").split() for row in rows)
+    for row in rows:
+        assert len({tuple(each) for each in row["choices"]}) == 4

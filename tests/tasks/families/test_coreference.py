@@ -183,10 +183,10 @@ def test_a_long_text_is_read_window_after_window(
     sizes: list[int] = []
     decode = Task.decode
 
-    def counted(self: Task, data: object) -> list[object]:
+    def counted(self: Task, data: object, *, probabilities: bool) -> list[object]:
         examples = data.examples  # type: ignore[attr-defined]
         sizes.append(sum(len(words) for each in examples for words in each.sentences))
-        return decode(self, data)  # type: ignore[arg-type, return-value]
+        return decode(self, data, probabilities=probabilities)  # type: ignore[arg-type, return-value]
 
     monkeypatch.setattr(Task, "decode", counted)
     monkeypatch.setattr("polyseme.tasks.task._WINDOW_WORDS", 100)

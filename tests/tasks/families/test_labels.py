@@ -39,3 +39,18 @@ def test_a_label_of_a_text_is_no_span_whatever_it_looks_like() -> None:
     predicted = [family.predicted(example, 0) for example in examples]
     assert [each.label for each in predicted] == ["I-x", "I-x"]
     assert family.score(examples, predicted).value("accuracy") == 0.5
+
+
+def test_probabilities_are_told_by_name_and_shown_beside_the_label() -> None:
+    examples = [Classified(("a", "b"), "good"), Classified(("c",), "bad")]
+    family = FAMILY.fit(examples)
+    found = family.with_probabilities(family.predicted(examples[0], 1), {1: 0.875, 0: 0.125})
+    assert found.as_json() == {
+        "texts": ["a b"],
+        "label": "good",
+        "probabilities": {"good": 0.875, "bad": 0.125},
+    }
+    assert "good 0.88" in repr(found)
+    assert "0.88" in found._repr_html_()
+    assert str(found.__rich__()) == "good 0.88  a b"
+    assert "probabilities" not in family.predicted(examples[0], 1).as_json()

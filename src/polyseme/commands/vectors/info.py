@@ -18,7 +18,7 @@ from polyseme.config import Settings
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import VectorsError
 from polyseme.progress import Progress
-from polyseme.tables import titled
+from polyseme.tables import JsonLines, titled
 
 
 class VectorsInfoConfig(Settings):
@@ -28,6 +28,8 @@ class VectorsInfoConfig(Settings):
     """The folder of vectors."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class VectorsResult:
 
     vectors: VectorFolder
     notes: list[str]
+    as_json: bool = False
 
 
 def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
@@ -51,11 +54,15 @@ def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsR
                 f"{', '.join(damaged[:5])}. Run the same embed command again: it mends them."
             )
         notes.append(f"All {len(vectors.manifest['files']):,} files are as they were written.")
-    return VectorsResult(vectors, notes)
+    return VectorsResult(vectors, notes, config.json_)
 
 
 def show(result: VectorsResult) -> RenderableType:
     """The table and how to read the files."""
+    if result.as_json:
+        told = {name: v for name, v in result.vectors.manifest.items() if name != "files"}
+        told |= {"num_files": len(result.vectors.files), "num_bytes": result.vectors.num_bytes}
+        return JsonLines([{**told, "notes": result.notes}])
     lines = [*result.notes, f"Model {result.vectors.manifest['model'][:12]} (SHA-256)."]
     if result.vectors.config.format == "parquet":
         path = result.vectors.folder / "vectors" / "*.parquet"

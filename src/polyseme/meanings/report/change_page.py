@@ -74,7 +74,10 @@ def caveat(found: WordChange) -> str:
     """What the test cannot say."""
     if found.change.unit == "documents":
         return "Sides may differ in topic and genre as well: read the lines behind a group."
-    return "Uses were shuffled, not documents, so an author's style may pass for change."
+    return (
+        "Uses were shuffled, not documents, as a side has fewer than five: an author's style may "
+        "pass for change."
+    )
 
 
 def _top(found: WordChange, word: str, sides: tuple[str, str]) -> Iterator[str]:

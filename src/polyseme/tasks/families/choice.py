@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from torch import Tensor
 
 from polyseme.config import Settings
@@ -52,8 +52,8 @@ class Choices:
 
     def with_words(self, reader: TextReader, /) -> Self:
         """All texts as words."""
-        choices = tuple(words_of(each, reader) for each in self.choices)
-        return replace(self, text=words_of(self.text, reader), choices=choices)
+        text, *choices = (words_of(each, reader, _LONGEST) for each in (self.text, *self.choices))
+        return replace(self, text=text, choices=tuple(choices))
 
     @property
     def sentences(self) -> tuple[WordTuple, ...]:
@@ -118,10 +118,9 @@ class PredictedChoice:
         return html_words(shown)
 
     def __rich__(self) -> RenderableType:
-        text = PrintableText(self.text)
-        for place, (choice, share) in enumerate(self._ranked()):
-            text.append(f"\n  {share}  {choice}", style="" if place else "bold cyan")
-        return text
+        best, *others = (f"  {share}  {choice}" for choice, share in self._ranked())
+        shown = PrintableText(self.text), PrintableText(best, "bold cyan")
+        return Group(*shown, *map(PrintableText, others))
 
     def _ranked(self) -> list[tuple[str, str]]:
         return [(self.choices[n], f"{self.probabilities[n]:.2f}") for n in self.ranking]
@@ -173,6 +172,7 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
 
     example_types: ClassVar = (Choices,)
     measures: ClassVar = ("accuracy", "mrr")
+    probabilities: ClassVar = "always"
     config: ChoiceConfig
 
     @property

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -198,6 +198,16 @@ class Network(nn.Module, ABC):
         """What is found for each example, in numbers; refuses scores that are none
         (`layers.check_finite`)."""
 
+    def probabilities(
+        self,
+        inputs: TaskInputs,
+        batch: TaskBatch,
+        found: Sequence[Any],
+    ) -> list[Any]:
+        """How probable what `decode` found is, for each example, in numbers; asked only where the
+        family's `probabilities` are `on request`."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True)
 class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
@@ -207,6 +217,8 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
     """What it learns from."""
     reads_whole_files: ClassVar[bool] = False
     """Whether a file to be predicted is one text, and not one a line."""
+    probabilities: ClassVar[Literal["always", "on request", "never"]] = "never"
+    """Whether what is predicted tells how probable it is. On request where it costs something."""
 
     @property
     @abstractmethod
@@ -260,6 +272,10 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
     @abstractmethod
     def predicted(self, example: ExampleT, found: Any) -> PredictedT:
         """What `Network.decode` found for an example, in the words of the task."""
+
+    def with_probabilities(self, predicted: PredictedT, found: Any) -> PredictedT:  # noqa: ARG002
+        """The same, with what `Network.probabilities` found for it."""
+        return predicted
 
     @abstractmethod
     def score(self, examples: Sequence[ExampleT], predicted: Sequence[PredictedT]) -> ExampleScores:

@@ -33,9 +33,12 @@ from polyseme.tasks.families.family import (
 from polyseme.tasks.families.layers import check_finite
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels
 from polyseme.tasks.texts import TextReader, WordTuple
+from polyseme.text.normalization import UnfitTextError
 
 MAX_LABELS = 65_536
 """Labels of texts."""
+MOST_PROBABLE = 256
+"""Of more labels, only so many are told with their probabilities."""
 COLOURS = ("lightcyan", "lavender", "honeydew", "lemonchiffon", "aliceblue", "mistyrose")
 """Of labels, in HTML."""
 TERMINAL_COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -93,9 +96,13 @@ def _check_number(labels: Collection[str], most: int) -> None:
         )
 
 
-def words_of(text: Text, reader: TextReader) -> WordTuple:
-    """A text as words; what is words already stays as it is."""
-    return reader.split(text) if isinstance(text, str) else text
+def words_of(text: Text, reader: TextReader, longest: int | None = None) -> WordTuple:
+    """A text as words; what is words already stays as it is. One of more than `longest` words is
+    unfit, and counted as such."""
+    words = reader.split(text) if isinstance(text, str) else text
+    if longest is not None and len(words) > longest:
+        raise UnfitTextError("too-long")
+    return words
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,21 +112,31 @@ class PredictedLabel:
     texts: tuple[str, ...]
     """What was given, its words with spaces between them."""
     label: str
+    probabilities: Mapping[str, float] | None = None
+    """Of each label, the most probable first; only if they were asked for."""
 
     def __repr__(self) -> str:
-        return summary("Predicted", self.label, *map(sentence, map(str.split, self.texts)))
+        told = f"{self.label}{self._probability()}"
+        return summary("Predicted", told, *map(sentence, map(str.split, self.texts)))
 
     def _repr_html_(self) -> str:
-        return html_words([(self.label, "", COLOURS[0]), *((t, "", "") for t in self.texts)])
+        shown = (self.label, self._probability().strip(), COLOURS[0])
+        return html_words([shown, *((t, "", "") for t in self.texts)])
 
     def __rich__(self) -> RenderableType:
         text = PrintableText()
-        text.append(f"{self.label}  ", style="bold cyan")
+        text.append(f"{self.label}{self._probability()}  ", style="bold cyan")
         return text.append(" | ".join(self.texts))
+
+    def _probability(self) -> str:
+        return "" if self.probabilities is None else f" {self.probabilities[self.label]:.2f}"
 
     def as_json(self) -> dict[str, Any]:
         """What is written."""
-        return {"texts": list(self.texts), "label": self.label}
+        told: dict[str, Any] = {"texts": list(self.texts), "label": self.label}
+        if self.probabilities is not None:
+            told["probabilities"] = dict(self.probabilities)
+        return told
 
 
 class LabelNetwork(Network):
@@ -141,6 +158,18 @@ class LabelNetwork(Network):
         found: list[int] = scores.argmax(dim=-1).tolist()
         return found
 
+    def probabilities(
+        self,
+        inputs: TaskInputs,
+        batch: TaskBatch,
+        found: Sequence[Any],  # noqa: ARG002 (all labels are told, not only those found)
+    ) -> list[dict[int, float]]:
+        """Of labels by number, the most probable first."""
+        shares = self.scores(inputs, batch).double().softmax(dim=-1)
+        values, numbers = shares.topk(min(MOST_PROBABLE, shares.shape[-1]), dim=-1)
+        pairs = zip(numbers.tolist(), values.tolist(), strict=True)
+        return [dict(zip(*row, strict=True)) for row in pairs]
+
 
 class LabelledExample(Example, Protocol):
     """An example with one label."""
@@ -159,6 +188,7 @@ class LabelFamily(TaskFamily[LabelledT, PredictedLabel], Generic[LabelledT]):
     """One label for each example; what is read and how is the families' own."""
 
     measures: ClassVar[tuple[str, ...]] = LABEL_MEASURES
+    probabilities: ClassVar = "on request"
     labels: Labels = field(default=Labels(), kw_only=True)
 
     def fit(self, examples: Sequence[LabelledT]) -> Self:
@@ -186,6 +216,13 @@ class LabelFamily(TaskFamily[LabelledT, PredictedLabel], Generic[LabelledT]):
     def predicted(self, example: LabelledT, found: int) -> PredictedLabel:
         """The texts and their label."""
         return PredictedLabel(tuple(map(" ".join, example.sentences)), self.labels.names[found])
+
+    def with_probabilities(
+        self, predicted: PredictedLabel, found: Mapping[int, float]
+    ) -> PredictedLabel:
+        """Those of all labels."""
+        named = {self.labels.names[number]: share for number, share in found.items()}
+        return replace(predicted, probabilities=named)
 
     def score(self, examples: Sequence[LabelledT], predicted: Sequence[PredictedLabel]) -> Counts:
         """Counts of labels."""

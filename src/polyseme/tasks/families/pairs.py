@@ -40,7 +40,8 @@ class Paired:
 
     def with_words(self, reader: TextReader, /) -> Self:
         """Both texts as words."""
-        first, second = words_of(self.first, reader), words_of(self.second, reader)
+        first = words_of(self.first, reader, LONGEST_OF_PAIR)
+        second = words_of(self.second, reader, LONGEST_OF_PAIR)
         return replace(self, first=first, second=second)
 
     @property

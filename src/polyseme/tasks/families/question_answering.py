@@ -159,6 +159,7 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
 
     example_types: ClassVar = (Question,)
     measures: ClassVar = ANSWER_MEASURES
+    probabilities: ClassVar = "always"
     config: QuestionAnsweringConfig
 
     @property

@@ -94,6 +94,16 @@ class Tagger(Network):
         lengths = batch.features.lengths.tolist()
         return [row[:length] for row, length in zip(found, lengths, strict=True)]
 
+    def probabilities(
+        self, inputs: TaskInputs, batch: TaskBatch, found: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """p(label) of each word for the labels found, whatever the labels of the other words."""
+        marginals = self.crf.marginals(self.scores(inputs, batch), inputs.mask).cpu()
+        return [
+            marginals[row, torch.arange(len(labels)), list(labels)].tolist()
+            for row, labels in enumerate(found)
+        ]
+
 
 @dataclass(frozen=True, repr=False)
 class PredictedTags:
@@ -103,6 +113,8 @@ class PredictedTags:
     labels: tuple[str, ...]
     marks_spans: bool = False
     target_index: int | None = None
+    probabilities: tuple[float, ...] | None = None
+    """Of each word's label, whatever the labels of the others; only if they were asked for."""
 
     def segments(self) -> list[str] | None:
         """The words that labels without a kind (B, M, E, S) divide all characters into; None where
@@ -119,27 +131,36 @@ class PredictedTags:
         return summary("Predicted", told, sentence(self.words))
 
     def _repr_html_(self) -> str:
-        if segments := self.segments():
+        segments = self.segments() if self.probabilities is None else None
+        if segments:
             return html_words((word, "", COLOURS[n % 2]) for n, word in enumerate(segments))
         kinds = sorted({_kind(label) for label in self.labels})
         return html_words(
             (word, "", "")
             if label == OUTSIDE
-            else (word, label, COLOURS[kinds.index(_kind(label)) % len(COLOURS)])
-            for word, label in self._pairs()
+            else (word, f"{label}{told}", COLOURS[kinds.index(_kind(label)) % len(COLOURS)])
+            for (word, label), told in zip(self._pairs(), self._told(), strict=True)
         )
 
     def __rich__(self) -> RenderableType:
+        if self.probabilities is not None:
+            return self._labels_coloured()
         if segments := self.segments():
             return PrintableText(" ".join(segments))
         return self._spans_coloured() if self.marks_spans else self._labels_coloured()
 
     def _labels_coloured(self) -> PrintableText:
         text = PrintableText()
-        for word, label in self._pairs():
+        for (word, label), told in zip(self._pairs(), self._told(), strict=True):
             text.append(word)
-            text.append(f"/{label} ", style="cyan")
+            text.append(f"/{label}{told} ", style="cyan")
         return text
+
+    def _told(self) -> list[str]:
+        """The probability after each label, or nothing."""
+        if self.probabilities is None:
+            return [""] * len(self.labels)
+        return [f" {probability:.2f}" for probability in self.probabilities]
 
     def _spans_coloured(self) -> PrintableText:
         text = PrintableText()
@@ -166,6 +187,8 @@ class PredictedTags:
         told: dict[str, Any] = {"words": list(self.words), "labels": list(self.labels)}
         if (segments := self.segments()) is not None:
             told["segments"] = segments
+        if self.probabilities is not None:
+            told["probabilities"] = list(self.probabilities)
         return told if self.target_index is None else {**told, "target_index": self.target_index}
 
 
@@ -174,6 +197,7 @@ class Tagging(TaskFamily[Tagged, PredictedTags]):
     """A label for every word."""
 
     example_types: ClassVar = (Tagged,)
+    probabilities: ClassVar = "on request"
     config: TaggingConfig
     labels: Labels = field(default=Labels(), kw_only=True)
 
@@ -231,6 +255,10 @@ class Tagging(TaskFamily[Tagged, PredictedTags]):
         """The words and their labels."""
         labels = self.labels.decode(found)
         return PredictedTags(example.words, labels, self.marks_spans, example.target_index)
+
+    def with_probabilities(self, predicted: PredictedTags, found: Sequence[float]) -> PredictedTags:
+        """That of each word's label."""
+        return replace(predicted, probabilities=tuple(found))
 
     def score(self, examples: Sequence[Tagged], predicted: Sequence[PredictedTags]) -> Counts:
         """Counts of spans, or of words where labels mark none."""

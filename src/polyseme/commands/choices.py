@@ -1,0 +1,72 @@
+"""Make multiple-choice data from a corpus: the true next sentence among four.
+
+Writes train.jsonl, dev.jsonl and test.jsonl for a task of kind `choice`. Wrong choices are next
+sentences of other places. No document is in two of the files.
+
+Examples:
+
+  polyseme choices corpus/en --out choices/en
+
+  polyseme choices corpus/zh --number 10000 --choices 8 --seed 7 --out choices/zh
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+from rich.console import Group, RenderableType
+
+from polyseme.config import Settings
+from polyseme.progress import Progress
+from polyseme.tables import on_one_line
+
+
+class ChoiceSetConfig(Settings):
+    """Of which corpus, how many, and where to."""
+
+    folder: Path
+    """The corpus folder, of documents with several sentences each."""
+    out: Path
+    """Folder to write to."""
+    number: int = Field(default=2_000, ge=8, le=1_000_000)
+    """Training examples; the other two files have an eighth as many each. All are kept in memory
+    while sentences are drawn."""
+    choices: int = Field(default=4, ge=2, le=256)
+    """Sentences to choose from; one of them is right."""
+    seed: int = Field(default=1, ge=0)
+    """Random seed: which sentences are drawn, and their order."""
+
+
+@dataclass(frozen=True)
+class ChoiceSet:
+    """Where it lies, and how many examples each file has."""
+
+    folder: Path
+    counts: dict[str, int]
+
+
+def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
+    """Write the files."""
+    from polyseme.storage.files import disk_faults_explained, make_output
+    from polyseme.tasks.next_sentence import write_choices
+
+    del progress
+    with disk_faults_explained(config.out):
+        make_output(config.out)
+        counts = write_choices(
+            config.folder,
+            config.out,
+            number=config.number,
+            choices=config.choices,
+            seed=config.seed,
+        )
+    return ChoiceSet(config.out, counts)
+
+
+def show(result: ChoiceSet) -> RenderableType:
+    """A line a file, and what it is for."""
+    lines = [
+        on_one_line(f"{result.folder / name}.jsonl: {number:,} examples")
+        for name, number in result.counts.items()
+    ]
+    return Group(*lines, on_one_line("Next: polyseme train TASK.toml, with a network of choice"))
