@@ -1,10 +1,12 @@
 """How long `polyseme demo` takes from the command to groups on the page, and the server's memory.
 
     python benchmarks/demo.py [en|zh]
+    python benchmarks/demo.py [en|zh] --many
 
 Cold: nothing is prepared yet. Warm: the second start, the texts prepared by the first. Then other
 words are searched for, and the time is taken until their first lines, and until their groups, are
-on the page. Chromium and the server share the machine, as they do for a user.
+on the page. Chromium and the server share the machine, as they do for a user. With --many, thirty
+words are searched for one after another instead, and the server's memory is looked at after each.
 """
 
 import json
@@ -22,6 +24,12 @@ from urllib.parse import quote, urlsplit
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-3d-apis"]
 WORDS = {"en": ["bank", "play", "spring", "train"], "zh": ["道", "打", "行", "走"]}
+MANY = {
+    "en": "bank play spring train hand head line order part point case kind state turn matter "
+    "sense mind letter board cross fair match ring note light right left post time man",
+    "zh": "道 打 行 走 人 说 来 事 心 手 头 生 死 水 火 "
+    "山 天 地 马 车 书 言 门 王 家 国 气 身 日 月",
+}
 LINES, GROUPS = ".line", ".band"
 
 
@@ -45,12 +53,35 @@ def demo(language: str, cache: str) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
-def memory(pid: int) -> int:
-    """Most megabytes the process has held so far."""
-    [line] = [
-        line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmHWM" in line
-    ]
+def memory(pid: int, what: str = "VmHWM") -> int:
+    """Most megabytes the process has held so far; with "VmRSS", those it holds now."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if what in line]
     return int(line.split()[1]) // 1024
+
+
+def measure_many(language: str) -> dict[str, Any]:
+    """Megabytes of the server after each of thirty words, when its map is drawn."""
+    from playwright.sync_api import sync_playwright
+
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(300_000)
+        with demo(language, cache) as (address, pid):
+            page.goto(address)
+            at = urlsplit(address)
+            for word in MANY[language].split():
+                page.goto(f"{at.scheme}://{at.netloc}/word?q={quote(word)}")
+                page.wait_for_selector(f"{GROUPS}, .note, .problem")  # or too few uses, or none
+                if page.query_selector(GROUPS):
+                    page.wait_for_selector("#map.ready")
+                time.sleep(0.5)
+                found[word] = memory(pid, "VmRSS")
+                print(word, found[word], file=sys.stderr)
+            found["most"] = memory(pid)
+        browser.close()
+    return found
 
 
 def measure(language: str) -> dict[str, Any]:
@@ -85,5 +116,7 @@ def measure(language: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    figures = measure(sys.argv[1] if len(sys.argv) > 1 else "en")
+    languages = [word for word in sys.argv[1:] if not word.startswith("-")]
+    measured = measure_many if "--many" in sys.argv else measure
+    figures = measured(languages[0] if languages else "en")
     print(json.dumps(figures, indent=2, ensure_ascii=False))

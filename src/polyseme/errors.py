@@ -90,6 +90,8 @@ _EXTRAS = {
     "starlette": "explorer",
     "uvicorn": "explorer",
     "jinja2": "explorer",
+    "anywidget": "notebook",
+    "traitlets": "notebook",
 }
 """Packages that whole commands need, and the extra that brings each."""
 

@@ -12,6 +12,8 @@ from polyseme.commands.prepare import PrepareConfig, run
 from polyseme.config import build
 from polyseme.explorer.app import make_app
 from polyseme.explorer.desk import Desk
+from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.jobs import Job
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 from polyseme.text.corpus import Corpus
@@ -75,11 +77,16 @@ class Explored:
         """A view whose groups and map are there."""
         asked = View(**{"q": "bank", **view})
         self.get(asked.address("/word"))
-        job = self.workspace.word(asked).job
-        assert job is not None
-        assert job.ended.wait(timeout=120)
-        assert job.state == "done", job.error
+        word = self.workspace.word(asked)
+        _wait_for(word.job)
+        _wait_for(word.drawing(Fineness(asked.finer, asked.layer)))
         return asked
+
+
+def _wait_for(job: Job | None) -> None:
+    assert job is not None
+    assert job.ended.wait(timeout=120)
+    assert job.state == "done", job.error
 
 
 def explore(corpus: Corpus, notes: Path, model: str = str(MODEL)) -> Explored:

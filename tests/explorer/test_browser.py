@@ -8,6 +8,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from chromium import LONG, complaints_of, launch, needs_chromium
 from meanings.test_named_groups import MODEL
-from required import needs
 
 from polyseme.explorer.app import make_app
 from polyseme.explorer.server import _listen
@@ -24,32 +25,33 @@ from polyseme.explorer.workspace import Workspace
 
 from .making import TOKEN, make_bank_corpus
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
-LONG = 60_000  # milliseconds that any step may take on a busy machine
-pytestmark = [needs(CHROMIUM.exists(), "chromium, at /usr/bin/chromium"), pytest.mark.timeout(600)]
+pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the explorer listens, with its token."""
-    folder = Path(tmp_path_factory.mktemp("browser"))
-    workspace = Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")
+@contextmanager
+def serving(workspace: Workspace) -> Iterator[str]:
+    """An explorer that listens: its address, without the token."""
     listening = _listen(0)
     port = listening.getsockname()[1]
     app = make_app(workspace, token=TOKEN, port=port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(timeout=60)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=60)
     assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = Path(tmp_path_factory.mktemp("browser"))
+    with serving(Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +73,8 @@ class Visit:
 
     def __post_init__(self) -> None:
         self.page.set_default_timeout(LONG)
-        self.page.on("console", self._on_console)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.complaints = complaints_of(self.page)
         self.page.context.on("request", self._on_request)
-
-    def _on_console(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
 
     def _on_request(self, request: Any) -> None:
         if request.url.startswith("http") and not request.url.startswith(self.address):
@@ -125,7 +122,7 @@ def close(visited: Visit) -> None:
 )
 def walked(request: pytest.FixtureRequest, playwright: Any, address: str) -> Iterator[Any]:
     width, language, flags = request.param
-    browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
+    browser = launch(playwright, *flags)
     yield lambda: visit(browser, address, width), language
     browser.close()
 
@@ -163,6 +160,22 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.look_for_barriers()
     word.click()
     here.wait(".context", state="detached")
+
+    # More like a line: that line first. Then the words of layer 0, which knows no context.
+    word.click()
+    number = here.page.evaluate("document.querySelector('.context').closest('tbody').dataset.use")
+    here.page.click(".context .links a")
+    here.page.wait_for_url(re.compile(f"like={number}"))
+    assert here.lines()[0] == int(number)
+    here.page.focus("[data-layers]")
+    here.page.press("[data-layers]", "Home")
+    here.page.wait_for_url(re.compile("layer=0"))
+    here.wait("#map.ready")
+    here.open(f"/?lang={language}")
+    here.page.click(".history a:text-is('bank')")
+    here.page.wait_for_url(re.compile("/word"))
+    here.page.goto(f"{here.address}/word?q=bank&finer=2&lang={language}")
+    here.wait("#map.ready")
 
     # A group by itself, sorted.
     here.page.click(".band .more a")
@@ -235,6 +248,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
         here.page.fill(".judge [name=label]", label)
         here.page.click(".judge [value=label]")
         here.wait(f".label:text-is('{label}')")
+    change_groups(here)
     here.page.click(".judge a.button")
     here.page.wait_for_url(re.compile("show=labels"))
     here.look_for_barriers()
@@ -242,10 +256,12 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.page.wait_for_url(re.compile("show=labels"))
     before = len(here.page.query_selector_all(".next"))
     assert before > 0
-    for _ in range(4):  # three labels, and the name
+    for _ in range(7):  # three labels, what was done to groups, and the name
         here.open(start)
         here.page.click(".judge [value=undo]")
         here.wait(".judge")
+    assert here.page.query_selector(".judge [value=undo]") is None
+    assert here.page.query_selector(".label") is None
     assert here.page.query_selector(".band h2:has-text('<i>mine</i>')") is None
 
     here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
@@ -259,12 +275,87 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
 
     here.open(f"/word?q=bank&finer=2&lang={language}")
     here.wait("#map.ready")
-    for link, ending in ((".export a[href*=csv]", ".csv"), ("[data-map=png]", ".png")):
+    for link, ending, begins in EXPORTS:
         with here.page.expect_download() as download:
             here.page.click(link)
         assert download.value.suggested_filename.endswith(ending)
-        assert Path(download.value.path()).stat().st_size > 500
+        assert Path(download.value.path()).read_bytes().startswith(begins)
     close(here)
+
+
+EXPORTS = [
+    (".export a[href*=csv]", ".csv", b"\xef\xbb\xbfgroup,"),
+    (".export a[href*=tsv]", ".tsv", b""),
+    (".export a[href*=xlsx]", ".xlsx", b"PK\x03\x04"),
+    (".export a[href*=svg]", ".svg", b"<svg "),
+    (".export a[href*=report]", ".html", b"<!doctype html>"),
+    ("[data-map=png]", ".png", b"\x89PNG\r\n"),
+]
+
+
+def change_groups(here: Visit) -> None:
+    """Two lines become a group, one more joins them, and another group takes it in: three edits."""
+    number = len(here.page.query_selector_all(".band"))
+    for place in (0, 1):
+        here.page.query_selector_all(".tick input")[place].check()
+    here.page.fill(".judge [name=name]", "split off")
+    here.page.click(".judge [value=split]")
+    here.wait(".band h2:has-text('split off')")
+    assert len(here.page.query_selector_all(".band")) == number + 1
+    new = here.page.evaluate(
+        "[...document.querySelectorAll('.judge [name=to] option')]"
+        ".find((option) => option.textContent === 'split off').value"
+    )
+    here.page.query_selector_all(".tick input")[0].check()
+    here.page.select_option(".judge [name=to]", new)
+    here.page.click(".judge [value=move]")
+    here.wait(".band:has(h2:has-text('split off')) .figures:has-text('3')")
+    here.page.click(f".menu:has([name=group][value='{new}']) summary")
+    here.page.click(f".menu:has([name=group][value='{new}']) [value=merge]")
+    here.page.wait_for_function(f"document.querySelectorAll('.band').length === {number}")
+
+
+def test_pages_fit_the_screen_in_either_language(walked: Any) -> None:
+    begin, _ = walked
+    here = begin()
+    width = here.page.viewport_size["width"]
+    views = ["/?", "/word?q=bank&finer=2&", "/score?text=The bank.&"]
+    views += ["/compare?q=bank&finer=2&before=year<1900&after=year>1900&"]
+    for view in views:
+        for language in ("en", "zh"):
+            here.open(f"{view}lang={language}")
+            here.wait("main")
+            beyond = here.page.evaluate(
+                """(width) => document.documentElement.scrollWidth <= width ? [] :
+                [...document.querySelectorAll('main *, .top *')].filter(
+                (part) => part.getBoundingClientRect().right > width).map(
+                (part) => part.outerHTML.slice(0, 120)).slice(0, 5)""",
+                width,
+            )
+            assert beyond == [], view
+    close(here)
+
+
+def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path) -> None:
+    workspace = Workspace(make_bank_corpus(tmp_path), str(MODEL), tmp_path / "notes")
+    browser = launch(playwright)
+    with serving(workspace) as address:
+        here = visit(browser, address, 1366)
+        with workspace._gate.turn():  # another word is being worked on
+            here.open("/word?q=bank&lang=en")
+            here.wait(".line")  # lines are there all the same
+            here.wait(".progress progress")
+            stop = here.page.query_selector(".progress button")
+            stop.click(no_wait_after=True)
+            here.page.wait_for_timeout(100)
+            assert here.page.query_selector(".band") is None
+        here.wait(".progress a.action")
+        assert here.lines()
+        here.page.click(".progress a.action")
+        here.wait(".band")
+        here.wait("#map.ready")
+        close(here)
+    browser.close()
 
 
 def test_a_sentence_is_scored(walked: Any) -> None:
@@ -298,6 +389,8 @@ def test_the_keyboard_is_enough(walked: Any) -> None:
     here.wait(".context")
     press("x")
     assert here.page.evaluate("document.querySelectorAll('.tick input:checked').length") == 1
+    judge_by_keys(here)
+    here.wait("#map.ready")
     tab_to(here, "canvas")
     press("ArrowRight")
     press("ArrowRight")
@@ -315,6 +408,29 @@ def test_the_keyboard_is_enough(walked: Any) -> None:
     press("Enter")
     here.wait(".shares")
     close(here)
+
+
+def judge_by_keys(here: Visit) -> None:
+    """Label the ticked line, name a group, and undo both."""
+    press = here.page.keyboard.press
+    tab_to(here, ".judge [name=label]")
+    here.page.keyboard.type("mine")
+    press("Enter")  # gives the label, though that is not the first button
+    here.wait(".label:text-is('mine')")
+    here.wait("#map.ready")
+    tab_to(here, ".menu summary")
+    press("Enter")
+    press("Tab")
+    here.page.keyboard.type("named by keys")
+    press("Enter")
+    here.wait(".band h2:has-text('named by keys')")
+    for undone in (".band h2:has-text('named by keys')", ".label"):
+        here.wait("#map.ready")
+        tab_to(here, ".judge [value=undo]")
+        press("Enter")
+        here.wait(undone, state="detached")
+    here.wait("#map.ready")
+    assert here.page.query_selector(".judge [value=undo]") is None
 
 
 def tab_to(here: Visit, selector: str) -> None:

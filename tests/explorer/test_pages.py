@@ -1,11 +1,17 @@
 """Search and read: lines at once, groups when they are there, every filter in the address."""
 
 import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.jobs import Gate, Job
 from polyseme.explorer.view import View, pack
 
 from .making import Explored, explore, make_bank_corpus
@@ -161,15 +167,12 @@ def test_pages_speak_chinese(explored: Explored) -> None:
 def test_work_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     word = found.workspace.word(View(q="bank"))
-    word.gate.acquire()  # another word is being worked on
-    try:
+    with word.gate.turn():  # another word is being worked on
         found.get("/word?q=bank")
         job = word.job
         assert job is not None
         assert job.is_open
         job.stop()
-    finally:
-        word.gate.release()
     assert job.ended.wait(30)
     assert job.state == "stopped"
     part = found.get("/progress?q=bank", **{"hx-request": "true"})
@@ -177,7 +180,103 @@ def test_work_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     found.wait_for_groups()
 
 
+def test_a_map_lets_groups_go_first() -> None:
+    gate, told = Gate(), list[str]()
+
+    def work(name: str, _: Job) -> None:
+        told.append(name)
+
+    with gate.turn():
+        jobs = [
+            Job(partial(work, name), gate, has_time=name == "map")
+            for name in ("map", "groups of one word", "groups of another")
+        ]
+        for job in jobs:
+            assert job.state == "waiting"
+        wait_until(lambda: gate._in_haste == 2)
+    assert all(job.ended.wait(60) for job in jobs)
+    assert told[-1] == "map"
+    assert [job.state for job in jobs] == ["done"] * 3
+
+
+def test_groups_of_another_fineness_are_there_before_the_first_map(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    word = found.workspace.word(View(q="bank"))
+    drawn = threading.Event()
+    word.gate = _GateForMaps(drawn)
+    for finer in (0, 2):
+        assert word.senses(Fineness(finer, None)) is None
+        assert word.job is not None
+        assert word.job.ended.wait(120)
+        assert word.senses(Fineness(finer, None)) is not None
+    assert found.client.get("/map?q=bank&finer=2").json() == {"state": "waiting"}
+    drawn.set()
+    found.wait_for_groups(finer=2)
+    assert found.client.get("/map?q=bank&finer=2").json()["state"] == "done"
+    # The first was given up for the second, and is drawn when it is looked at again.
+    found.wait_for_groups()
+    assert found.client.get("/map?q=bank").json()["state"] == "done"
+
+
+class _GateForMaps(Gate):
+    """Maps wait until they are told to go."""
+
+    def __init__(self, may_go: threading.Event) -> None:
+        super().__init__()
+        self._may_go = may_go
+
+    @contextmanager
+    def turn(self, *, has_time: bool = False) -> Iterator[None]:
+        if has_time:
+            self._may_go.wait()
+        with super().turn(has_time=has_time):
+            yield
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    for _ in range(6_000):
+        if is_so():
+            return
+        time.sleep(0.01)
+    raise AssertionError
+
+
 def test_only_a_few_words_stay_in_memory(explored: Explored) -> None:
     for word in ("river", "the", "of", "farmer", "old"):
         explored.workspace.word(View(q=word))
     assert len(explored.workspace._words) == 3
+    assert [query.forms for query in explored.workspace._words] == [("of",), ("farmer",), ("old",)]
+
+
+def test_words_that_take_much_memory_are_forgotten_sooner_and_come_back_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    found.wait_for_groups()
+    workspace = found.workspace
+    word = workspace.word(View(q="bank"))
+    senses = word.senses(Fineness(0, None))
+    assert senses is not None
+    context = senses.features.context
+    assert word.num_bytes > context.nbytes + senses.grouping.vectors.nbytes
+    assert workspace.num_bytes == word.num_bytes
+    workspace.word(View(q="river"))
+    assert len(workspace._words) == 2
+    monkeypatch.setattr("polyseme.explorer.workspace._BYTES", workspace.num_bytes - 1)
+    workspace.word(View(q="old"))
+    assert workspace.word(View(q="river")) in workspace._words.values()
+    assert word not in workspace._words.values()
+    assert workspace.num_bytes < word.num_bytes
+    found.wait_for_groups()
+    again = workspace.word(View(q="bank"))
+    assert again is not word
+    groups = again.senses(Fineness(0, None))
+    assert groups is not None
+    assert groups.groups == senses.groups
+
+
+def test_groupings_of_a_word_are_forgotten_too(explored: Explored) -> None:
+    for finer in range(-3, 3):
+        explored.wait_for_groups(finer=finer)
+    word = explored.workspace.word(View(q="bank"))
+    assert [how.finer for how in word._grouped] == [-1, 0, 1, 2]

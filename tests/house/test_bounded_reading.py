@@ -42,6 +42,7 @@ MAY = {
     "training/runlog.py": {"os.open"},  # to write
     "meanings/edit_log.py": {"os.open"},  # to write
     "meanings/report/page.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
+    "meanings/use_map/widget.py": {"files(__package__).joinpath(name).read_text"},  # our own
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured

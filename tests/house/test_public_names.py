@@ -59,7 +59,17 @@ CLASSES: dict[type, set[str]] = {
     Score: {"as_json", "parts", "total", "words"},
     GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
-        *("features", "grouping", "groups", "labels", "lines", "notes", "num_found", "table"),
+        *(
+            "features",
+            "grouping",
+            "groups",
+            "labels",
+            "lines",
+            "map",
+            "notes",
+            "num_found",
+            "table",
+        ),
         "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
         *("edited", "labels_by_hand", "log_message", "problems", "words"),
@@ -91,7 +101,7 @@ CLASSES: dict[type, set[str]] = {
     },
     Uses: {
         *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
-        *("around", "sentence_ids", "sentence_rows", "to_csv", "to_pandas"),
+        *("around", "num_bytes", "sentence_ids", "sentence_rows", "to_csv", "to_pandas"),
     },
     Embedder: {
         *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),

@@ -31,6 +31,20 @@ def places(uses: Uses) -> list[tuple[str, int, int]]:
     return [(use.text, use.begin, use.end) for use in uses]
 
 
+def test_texts_of_few_sentences_are_remembered_and_the_others_read_again(
+    novels: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = places(find_uses(novels, "bank"))
+    uses = find_uses(novels, "bank")
+    monkeypatch.setattr("polyseme.meanings.sentence_table._REMEMBERED", 2)
+    for number in (0, 5, 1, 4, 0, 3, 2):
+        use = uses[number]
+        assert (use.text, use.begin, use.end) == expected[number]
+        assert uses._table.places is not None
+        per_group = np.unique(uses._table.places[:, :2], axis=0, return_counts=True)[1].max()
+        assert len(uses._table._details) <= max(2, per_group)
+
+
 def test_a_word_is_found_in_any_case_and_in_the_order_of_the_corpus(novels: Corpus) -> None:
     uses = find_uses(novels, "bank")
     assert [use.form for use in uses] == ["bank", "Bank", "BANK", "bank", "bank", "bank"]

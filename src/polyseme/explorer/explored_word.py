@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.devices import one_thread
-from polyseme.explorer.jobs import Job
+from polyseme.explorer.jobs import Gate, Job
 from polyseme.meanings.edited_groups import use_ids
 from polyseme.meanings.edits import Edit, UseId
 from polyseme.meanings.features import UseDescriber
@@ -44,6 +43,11 @@ class Fineness(NamedTuple):
 class _Grouped:
     senses: Senses
     places: Floats | None = None
+    drawing: Job | None = None
+
+    def draw(self, job: Job) -> None:
+        job.start("map", 0)
+        self.places = lay_out(self.senses.grouping.vectors, SEED)
 
 
 @dataclass(eq=False)
@@ -52,9 +56,10 @@ class ExploredWord:
 
     found: Uses
     load_describer: Callable[[], UseDescriber]
-    gate: threading.Semaphore
+    gate: Gate
     """Work that takes long is done by one thread at a time."""
     job: Job | None = None
+    """The last that looked for groups."""
     _features: UseFeatures | None = None
     _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
     _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
@@ -98,14 +103,45 @@ class ExploredWord:
         return last[2]
 
     def places(self, how: Fineness) -> Floats | None:
-        """(N, 2) a place on the map for each use, if they are there."""
+        """(N, 2) a place on the map for each use, if they are there. If not, see `drawing`."""
         grouped = self._grouped.get(how)
         return grouped.places if grouped else None
+
+    def drawing(self, how: Fineness) -> Job | None:
+        """The work on a map; begun again, if it was stopped. None as long as there are no groups.
+
+        It lets all work on groups go first: a reader can do without the map for a while.
+        """
+        with self._lock:
+            grouped = self._grouped.get(how)
+            if grouped is None:
+                return None
+            if grouped.drawing is None or grouped.drawing.state == "stopped":
+                self._stop_drawing()
+                grouped.drawing = Job(grouped.draw, self.gate, has_time=True)
+            return grouped.drawing
 
     def stop(self) -> None:
         """End what is being done."""
         if self.job:
             self.job.stop()
+        with self._lock:
+            self._stop_drawing()
+
+    def _stop_drawing(self) -> None:
+        """Maps that nobody looks at any more need not be drawn."""
+        for grouped in self._grouped.values():
+            if grouped.drawing and grouped.drawing.is_open:
+                grouped.drawing.stop()
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays, which is most of what it takes."""
+        features = [self._features, *self._by_layer.values()]
+        vectors = [each.senses.grouping.vectors.nbytes for each in self._grouped.values()]
+        return (
+            self.found.num_bytes + sum(each.num_bytes for each in features if each) + sum(vectors)
+        )
 
     def _work(self, how: Fineness, job: Job) -> None:
         job.start("load", 0)
@@ -115,15 +151,11 @@ class ExploredWord:
         words = words_of_uses(self.uses, features, describer)
         groups = named(words, grouping)
         senses = Senses(self.uses, grouping, features, groups, len(self.found), words)
-        grouped = _Grouped(senses)
         with self._lock:
-            self._grouped[how] = grouped
+            self._grouped[how] = _Grouped(senses)
             while len(self._grouped) > _GROUPINGS:
                 self._grouped.popitem(last=False)
-        job.start("map", 0)
-        # Threads of OpenMP wait for each other busily, and on a machine with other work for long.
-        with one_thread():
-            grouped.places = lay_out(grouping.vectors, SEED)
+        self.drawing(how)
 
     def _describe(self, describer: UseDescriber, job: Job) -> UseFeatures:
         if self._features is None:

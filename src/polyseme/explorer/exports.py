@@ -14,18 +14,14 @@ from polyseme.display import html_text
 from polyseme.errors import InputError
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED, Fineness
-from polyseme.explorer.reading import NUM_COLOURS, Reading
+from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import View
 from polyseme.meanings.export import UseTable, write_uses
 from polyseme.meanings.report.page import write_page
 from polyseme.meanings.report.senses_page import senses_page
+from polyseme.meanings.use_map.points import COLOURS
 from polyseme.printable import printable
 
-COLOURS = (
-    "#6b665e", "#2f66a9", "#a9500a", "#1f7a4d", "#a63d83", "#846400",
-    "#1a7c94", "#b3392f", "#6a4fb0", "#5a6b12", "#7b5a48",
-)  # fmt: skip
-"""Of groups, as style.css has them for light pages; the first is for what is not chosen."""
 _SIDE = 800  # of the drawing
 _TYPES = {
     ".csv": "text/csv",
@@ -111,7 +107,6 @@ def _write_map(desk: Desk, view: View, path: Path) -> None:
 
 
 def _legend(reading: Reading) -> list[str]:
-    assert len(COLOURS) == NUM_COLOURS + 1
     found = []
     for row, band in enumerate(reading.bands):
         y = _SIDE + 24 * row + 10

@@ -2,10 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from polyseme.errors import InternalError, PolysemeError
+from polyseme.training.memory import return_freed_memory
 
 State = Literal["waiting", "running", "done", "failed", "stopped"]
 
@@ -14,11 +16,37 @@ class JobStoppedError(Exception):
     """The user asked for the work to be stopped."""
 
 
+class Gate:
+    """One thread works at a time; whoever has time lets all others go first."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._is_taken = False
+        self._in_haste = 0
+
+    @contextmanager
+    def turn(self, *, has_time: bool = False) -> Iterator[None]:
+        """Wait for one's turn, and have it as long as this lasts."""
+        with self._changed:
+            self._in_haste += not has_time
+            self._changed.wait_for(lambda: not self._is_taken and not (has_time and self._in_haste))
+            self._in_haste -= not has_time
+            self._is_taken = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_taken = False
+                self._changed.notify_all()
+
+
 class Job:
     """A `Progress` that a page can look at while a thread does the work."""
 
-    def __init__(self, work: Callable[["Job"], None], gate: threading.Semaphore) -> None:
-        self._work, self._gate = work, gate
+    def __init__(
+        self, work: Callable[["Job"], None], gate: Gate, *, has_time: bool = False
+    ) -> None:
+        self._work, self._gate, self._has_time = work, gate, has_time
         self._stop = threading.Event()
         self.ended = threading.Event()
         self.state: State = "waiting"
@@ -65,7 +93,7 @@ class Job:
 
     def _run(self) -> None:
         try:
-            with self._gate:
+            with self._gate.turn(has_time=self._has_time):
                 self._check()
                 self.state = "running"
                 self._work(self)
@@ -79,3 +107,4 @@ class Job:
             self.error, self.state = InternalError(told), "failed"
         finally:
             self.ended.set()
+            return_freed_memory()

@@ -13,15 +13,14 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.periods import choose_column, count_periods
-from polyseme.explorer.reading import NUM_COLOURS, Reading, check_number
+from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import View
 from polyseme.meanings.concordance import line_of
 from polyseme.meanings.edits import undo_last
 from polyseme.meanings.frequencies import dispersion
 from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.use_map.points import hover_line, scaled
 from polyseme.printable import printable
-
-_MAP_SCALE = 10_000  # places are sent as whole numbers between 0 and this
 
 
 def home(request: Request) -> Response:
@@ -90,11 +89,7 @@ def line(request: Request) -> Response:
     desk = Desk.of(request)
     uses = desk.workspace.word(desk.view(request)).uses
     use = uses[use_number(request, len(uses))]
-    left, form, right = line_of(use)
-    known = [printable(value) for value in use.metadata.values() if value]
-    return JSONResponse(
-        {"left": left[-80:], "form": form, "right": right[:80], "known": " · ".join(known)}
-    )
+    return JSONResponse(hover_line(use))
 
 
 def frequency(request: Request) -> Response:
@@ -121,21 +116,22 @@ def map_places(request: Request) -> Response:
     desk = Desk.of(request)
     reading = desk.reading(desk.view(request), is_begun=False)
     view = reading.view
-    places = reading.word.places(Fineness(view.finer, view.layer))
+    how = Fineness(view.finer, view.layer)
+    places = reading.word.places(how)
     if places is None or reading.edited is None:
-        job = reading.word.job
-        return JSONResponse({"state": "waiting" if job and job.is_open else "none"})
-    scaled = ((places + 1) / 2 * _MAP_SCALE).round().astype(int)
-    colours = [reading.band_of[number].colour for number in range(len(scaled))]
+        jobs = (reading.word.job, reading.word.drawing(how))
+        is_open = any(job and job.is_open for job in jobs)
+        return JSONResponse({"state": "waiting" if is_open else "none"})
+    x, y = scaled(places)
+    colours = [reading.band_of[number].colour for number in range(len(x))]
     return JSONResponse(
         {
             "state": "done",
-            "x": scaled[:, 0].tolist(),
-            "y": scaled[:, 1].tolist(),
+            "x": x,
+            "y": y,
             "colour": colours,
             "lit": reading.lit.tolist() if reading.is_filtered else None,
             "marked": view.like,
-            "num_colours": NUM_COLOURS,
         }
     )
 

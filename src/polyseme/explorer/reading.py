@@ -20,10 +20,9 @@ from polyseme.meanings.concordance import Line, line_of, sort_order
 from polyseme.meanings.labels import LearnedLabels, learn_labels
 from polyseme.meanings.named_groups import NamedGroup, Senses
 from polyseme.meanings.use_features import Labels
+from polyseme.meanings.use_map.points import NUM_COLOURS, colour_of
 from polyseme.printable import printable
 
-NUM_COLOURS = 10
-"""Colours in style.css; more groups begin with the first again."""
 PER_PAGE = 50
 IN_OVERVIEW = 6
 """Lines of a band where all are shown."""
@@ -201,8 +200,7 @@ def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
     return Band(
         group.id,
         group.name,
-        # Its id stays the same whatever is done to it, and so does its colour.
-        1 + (int(group.id) - 1) % NUM_COLOURS if group.id.isdecimal() else 1,
+        colour_of(group),
         senses.grouping.most_typical(group.number - 1, group.size),
         group.share,
         group.stability,

@@ -1,6 +1,7 @@
 """What the pages work on: a corpus, a model, a few words in memory, the user's notes.
 
-Memory is bounded: the words least lately looked at are forgotten, and their work is stopped.
+Memory is bounded: the words least lately looked at are forgotten, and their work is stopped. Who
+asks for one again waits for it again; what was judged of it is on disk.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from polyseme.embedding.loading import load_for_corpus
 from polyseme.explorer.explored_word import ExploredWord, Fineness
+from polyseme.explorer.jobs import Gate
 from polyseme.explorer.view import View
 from polyseme.meanings.edit_log import NAME as EDITS
 from polyseme.meanings.edit_log import EditLog, append_edit, read_edits
@@ -30,6 +32,7 @@ from polyseme.storage.files import disk_faults_explained, make_output, write_tex
 from polyseme.text.corpus import Corpus
 
 _WORDS = 3
+_BYTES = 256 << 20  # of arrays of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
 ABOUT = "about.json"
 
@@ -55,7 +58,7 @@ class Workspace:
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
     _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
-    _gate: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))
+    _gate: Gate = field(default_factory=Gate)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
@@ -100,10 +103,16 @@ class Workspace:
                 return self._words[query]
         found = ExploredWord(find_uses(self.corpus, query), self.describer, self._gate)
         with self._lock:
-            self._words.setdefault(query, found)
-            while len(self._words) > _WORDS:
+            kept = self._words.setdefault(query, found)
+            self._words.move_to_end(query)
+            while len(self._words) > 1 and (len(self._words) > _WORDS or self.num_bytes > _BYTES):
                 self._words.popitem(last=False)[1].stop()
-            return self._words[query]
+            return kept
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the arrays of all words that are kept."""
+        return sum(word.num_bytes for word in self._words.values())
 
     def begin(self, view: View) -> None:
         """Find a word and begin to group it, before a page asks for it."""

@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from polyseme.devices import one_thread
 from polyseme.errors import extra_needed_for
 
 Floats = npt.NDArray[np.float32]
 
 MAX_FITTED = 2_000
-"""Uses that are laid out together; time grows with their number, about 5 ms each."""
+"""Uses that are laid out together; time grows with their number, about 2 ms each."""
 _PCA_DIM = 50  # fewer dimensions first: as good a map, in a fraction of the time
 _PERPLEXITY = 30.0  # about how many neighbours count for each use
+# Half the usual steps and a coarser sum over what is far: a third of the time. 41 of 100 of the ten
+# nearest uses are the nearest on the map, too, as many as by the usual values (2,000 uses of 人).
+_STEPS, _ANGLE = 500, 0.8
 _NEAREST = 5
 _ROWS = 4_096  # uses that are placed at once
 
@@ -30,7 +34,9 @@ def lay_out(vectors: npt.NDArray[Any], seed: int = 1) -> Floats:
     """A place for each use, (N, 2)."""
     rows = np.asarray(vectors, np.float32)
     chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MAX_FITTED])
-    fitted = _fit(rows[chosen], seed)
+    # Threads of OpenMP wait for each other busily, and on a machine with other work for long.
+    with one_thread():
+        fitted = _fit(rows[chosen], seed)
     if len(chosen) == len(rows):
         return fitted
     places = _between_nearest(rows, rows[chosen], fitted)
@@ -53,8 +59,10 @@ def _fit(rows: Floats, seed: int) -> Floats:
     # Its own start by principal components is the same for every seed, and keeps what is far apart
     # apart; it needs two of them.
     start = "pca" if dim > 1 else "random"
-    found = TSNE(perplexity=perplexity, init=start, random_state=seed).fit_transform(reduced)
-    return _scaled(found)
+    method = TSNE(
+        perplexity=perplexity, init=start, random_state=seed, max_iter=_STEPS, angle=_ANGLE
+    )
+    return _scaled(method.fit_transform(reduced))
 
 
 def _scaled(places: Floats) -> Floats:

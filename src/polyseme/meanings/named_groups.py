@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyseme.display import html_table, summary
+from polyseme.errors import extra_needed_for
 from polyseme.meanings.export import UseTable, to_pandas, write_uses
 from polyseme.meanings.groups import FEW_USES, Grouping, group_uses
 from polyseme.meanings.names import UseWords, collocates_of, substitutes_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from polyseme.meanings.edits import Edit, ReplayProblem
+    from polyseme.meanings.use_map.widget import UseMapWidget
 
 MAX_USES = 5_000
 """Uses that are described, sampled by seed: more cost time and change little."""
@@ -106,6 +108,15 @@ class Senses:
         from polyseme.meanings.edited_groups import apply_edits
 
         return apply_edits(self, edits)
+
+    def map(self, *, seed: int = 1) -> "UseMapWidget":
+        """A map of the uses for a notebook, to point at and to choose from (extra `notebook`).
+
+        `widget.selection` has the numbers of the uses that are chosen, and can be set.
+        """
+        with extra_needed_for("A map in a notebook"):
+            from polyseme.meanings.use_map.widget import UseMapWidget
+        return UseMapWidget(self, seed=seed)
 
     def lines(self, group: int, number: int = NUM_TYPICAL) -> Iterator[Use]:
         """The most typical uses of a group."""

@@ -24,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 DOCUMENT = "document"
 _DETAILS = ["sentence_id", "text", "starts"]
+_REMEMBERED = 20_000  # sentences whose texts are kept, some 20 MB; then they are read again
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,13 @@ class SentenceTable:
             {name: TextColumn.of(values) for name, values in columns.items()},
         )
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays."""
+        columns = (self.words, *self.columns.values())
+        places = 0 if self.places is None else self.places.nbytes
+        return sum(column.codes.nbytes for column in columns) + self.offsets.nbytes + places
+
     def words_of(self, sentence: int) -> list[str]:
         """The words of a sentence."""
         begin, end = self.offsets[sentence : sentence + 2].tolist()
@@ -122,6 +130,8 @@ class SentenceTable:
             is_there = (self.places[:, 0] == shard) & (self.places[:, 1] == group)
             sentences = np.flatnonzero(is_there)
             found = _read_details(self.shards[shard], group, self.places[sentences, 2])
+            if len(self._details) + len(found) > _REMEMBERED:
+                self._details.clear()
             self._details |= zip(sentences.tolist(), found, strict=True)
         return self._details[sentence]
 

@@ -29,6 +29,12 @@ class UseFeatures:
     def __len__(self) -> int:
         return len(self.context)
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays."""
+        words = 0 if self.substitutes is None else self.substitutes.nbytes
+        return self.context.nbytes + self.bag.nbytes + words
+
     def select(self, chosen: npt.NDArray[np.int64]) -> "UseFeatures":
         """Those of some uses."""
         words = None if self.substitutes is None else self.substitutes[chosen]

@@ -118,6 +118,11 @@ class Uses(Sequence[Use]):
         return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query)
 
     @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays, the sentences that it shares with others included."""
+        return self._table.num_bytes + self._rows.nbytes + self.spans.nbytes
+
+    @property
     def sentence_rows(self) -> Integers:
         """(N,): of each use, the number of its sentence in the table they share."""
         return self._rows

@@ -14,6 +14,7 @@ from polyseme.errors import InputError
 from polyseme.text.preprocessing import Preparation, TextPreprocessor
 from polyseme.text.segmenters import describe_segmenter, load_segmenter
 from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba, read_user_words
+from polyseme.text.segmenters.likeliest_words import LikeliestWords
 from polyseme.text.settings import CorpusConfig
 
 pytestmark = needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
@@ -63,6 +64,33 @@ def test_words_lie_where_their_starts_say_and_none_is_lost(text: str) -> None:
     pairs = list(zip(found.words, found.starts, strict=True))
     assert all(text[start : start + len(word)] == word for word, start in pairs)
     assert "".join(found.words) == "".join(text.split())
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(
+        alphabet=st.one_of(
+            st.sampled_from("我来到北京大学中国的是研究生命龘ab1.%+#&_-é ，。\r\n\u3000😀㐀龥"),
+            st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD6),
+        ),
+        max_size=60,
+    )
+)
+def test_any_text_has_the_words_of_jieba(jieba: Any, text: str) -> None:
+    assert ours().split(text).words == [word for word in jieba.cut(text) if not word.isspace()]
+
+
+def test_chance_does_not_decide_between_words_that_are_as_likely() -> None:
+    """By hand: of two paths as likely, jieba takes the longer first word, and S before E."""
+    model: Any = (
+        dict.fromkeys("BMES", -1.0),
+        {"B": {"E": -1.0, "M": -1.0}, "M": {"E": -1.0, "M": -1.0},
+         "E": {"B": -1.0, "S": -1.0}, "S": {"B": -1.0, "S": -1.0}},
+        {state: {} for state in "BMES"},
+    )  # fmt: skip
+    words = LikeliestWords({"甲": 4, "甲乙": 1, "乙": 4}, 16, model)
+    assert words.cut("甲乙") == ["甲乙"]  # 1/16 against 4/16 x 4/16
+    assert words.cut("丙丁") == ["丙", "丁"]
 
 
 def test_a_run_up_to_the_limit_is_jiebas_own(jieba: Any) -> None:

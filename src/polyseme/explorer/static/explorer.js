@@ -1,6 +1,6 @@
 // What the pages do beyond links and forms: the map, keys, ticked lines.
 // All text from the corpus is put in as text (textContent), never as HTML.
-import {UseMap} from "/static/map.js";
+import {UseMap, lineParts} from "/static/map.js";
 
 // The token has become a cookie; it need not stay in the address, the history or a screenshot.
 const here = new URL(location.href);
@@ -20,7 +20,7 @@ function startMap() {
   section.map = map; // for whoever tests or writes an extension
   setColours();
   loadPlaces(section, 0);
-  for (const button of document.querySelectorAll("[data-map]")) button.addEventListener("click", () => press(button));
+  for (const button of document.querySelectorAll("[data-map]")) button.addEventListener("click", () => (button.dataset.map === "png" ? savePng() : map.press(button)));
 }
 
 function setColours() {
@@ -55,14 +55,8 @@ async function showLine(section, index) {
     if (lines.size > 500) lines.clear();
     lines.set(address, fetch(address).then((answer) => answer.json()));
   }
-  const {left, form, right, known} = await lines.get(address);
-  if (map.pointed !== index) return null;
-  const word = document.createElement("b");
-  word.textContent = form;
-  word.className = `g${map.colour[index]}`;
-  const small = document.createElement("small");
-  small.textContent = known;
-  shown.replaceChildren(`${left} `, word, ` ${right} `, small);
+  const line = await lines.get(address);
+  if (map.pointed === index) shown.replaceChildren(...lineParts(line, map.colours[map.colour[index]]));
   return null;
 }
 
@@ -82,18 +76,6 @@ function pack(numbers) {
     before = number;
     return distance.toString(36);
   }).join(".");
-}
-
-function press(button) {
-  const what = button.dataset.map;
-  if (what === "in") map.zoomBy(1.5);
-  if (what === "out") map.zoomBy(1 / 1.5);
-  if (what === "whole") map.showAll();
-  if (what === "png") savePng();
-  if (what === "lasso") {
-    map.setLasso(!map.isLassoing);
-    button.setAttribute("aria-pressed", String(map.isLassoing));
-  }
 }
 
 function savePng() {
@@ -149,6 +131,11 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
+  // Enter in a field means the button beside it.
+  if (event.key === "Enter" && event.target.matches(".judge input:not([type=checkbox])")) {
+    event.preventDefault();
+    event.target.closest("span").querySelector("button").click();
+  }
   const isTyping = event.target.matches("input:not([type=checkbox]), select, textarea, canvas");
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
   if (event.key === "/") {

@@ -80,6 +80,17 @@ export class UseMap {
     this.canvas.classList.toggle("lassoing", isLassoing);
   }
 
+  /** What a button does: its `data-map` is in, out, whole or lasso. */
+  press(button) {
+    const what = button.dataset.map;
+    if (what === "in") this.zoomBy(1.5);
+    if (what === "out") this.zoomBy(1 / 1.5);
+    if (what === "whole") this.showAll();
+    if (what !== "lasso") return;
+    this.setLasso(!this.isLassoing);
+    button.setAttribute("aria-pressed", String(this.isLassoing));
+  }
+
   /** Point at a use by number, as if with the pointer; -1 for none. */
   pointAt(index) {
     if (index === this.pointed) return;
@@ -283,6 +294,15 @@ export class UseMap {
     }
     return best;
   }
+}
+
+/** A line as nodes to put in: the word in its colour, [red, green, blue], with what stands around it. */
+export function lineParts({left, form, right, known}, colour) {
+  const word = document.createElement("b"), small = document.createElement("small");
+  word.textContent = form;
+  word.style.color = `rgb(${colour})`;
+  small.textContent = known;
+  return [`${left} `, word, ` ${right} `, small];
 }
 
 function parseColour(text) {

@@ -1,4 +1,4 @@
-"""Chinese words by jieba: its dictionary, and its model for words the dictionary lacks."""
+"""Chinese words as jieba finds them: its dictionary, its model for words the dictionary lacks."""
 
 import hashlib
 import re
@@ -11,18 +11,21 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.limits import LimitError, read_bytes
 from polyseme.storage.files import sha256_of
 from polyseme.text.segmenters import WordSpans
+from polyseme.text.segmenters.likeliest_words import LikeliestWords
 from polyseme.text.settings import USER_DICTIONARY
 
 _ENTRY = re.compile(r"(\S+)( [0-9]+)?(?: [a-z]+)?")
-# jieba's time for unknown words grows with the square of a run of Chinese characters. One this
-# long without any mark is cut here; at worst that divides one word in 500 characters.
+# The time of jieba itself grows with the square of a run of unknown Chinese characters. One this
+# long without any mark is cut here, as it was when our models were trained; at worst that divides
+# one word in 500 characters.
 _LONG_RUN = re.compile(r"[\u4e00-\u9fd5]{500}")
 
 
 class JiebaWords:
-    """jieba in its default mode, with its own dictionary and the user's words.
+    """The words of jieba's default mode, with its own dictionary and the user's words.
 
-    A tokenizer of its own: jieba's global one, and what others did to it, are left alone.
+    A tokenizer of its own: jieba's global one, and what others did to it, are left alone. It says
+    which words there are and how frequent; `LikeliestWords` finds them in a text.
     """
 
     def __init__(self, user_words: tuple[str, ...] = ()) -> None:
@@ -36,7 +39,7 @@ class JiebaWords:
             word, _, frequency = entry.partition(" ")
             # Without a number jieba finds the least that keeps the word whole.
             tokenizer.add_word(word, int(frequency) if frequency else None)
-        self._cut = tokenizer.cut
+        self._words_of = LikeliestWords(tokenizer.FREQ, tokenizer.total, _import_model())
 
     def split(self, text: str) -> WordSpans:
         """jieba's words, without those that are white space."""
@@ -51,9 +54,9 @@ class JiebaWords:
     def _words(self, text: str) -> Iterator[str]:
         begin = 0
         for run in _LONG_RUN.finditer(text):
-            yield from self._cut(text[begin : run.end()])
+            yield from self._words_of.cut(text[begin : run.end()])
             begin = run.end()
-        yield from self._cut(text[begin:])
+        yield from self._words_of.cut(text[begin:])
 
 
 def read_user_words(path: Path) -> tuple[str, ...]:
@@ -90,6 +93,13 @@ def dictionary_hash() -> str:
     """SHA-256 of the dictionary jieba comes with."""
     with _import_jieba().Tokenizer().get_dict_file() as dictionary:
         return sha256_of(Path(dictionary.name))
+
+
+def _import_model() -> tuple[Any, Any, Any]:
+    """Start, transition and emission probabilities of jieba's hidden Markov model."""
+    from jieba import finalseg
+
+    return finalseg.start_P, finalseg.trans_P, finalseg.emit_P
 
 
 def _import_jieba() -> Any:
