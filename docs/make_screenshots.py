@@ -41,10 +41,10 @@ _WORD = (".band", "#map.ready", ".frequency")
 PICTURES = {
     "en": (
         Picture("bank", "/word?q=bank,banks", _WORD),
-        Picture("train", "/word?q=train&finer=2", _WORD, scheme="dark"),
+        Picture("train", "/word?q=train&finer=1", _WORD, scheme="dark"),
         Picture("context", "/word?q=bank,banks&group=2", _WORD, press="a.word", then=".context"),
         Picture(
-            "compare", "/compare?q=train&finer=2&before=year<1860&after=year>=1900", (".shares",)
+            "compare", "/compare?q=train&finer=1&before=year<1860&after=year>=1900", (".shares",)
         ),
         Picture(
             "score",
@@ -55,7 +55,7 @@ PICTURES = {
         ),
         Picture("phone", "/word?q=bank,banks", _WORD, width=390),
     ),
-    "zh": (Picture("zh", "/word?q=走&finer=2", _WORD),),
+    "zh": (Picture("zh", "/word?q=走&finer=1", _WORD),),
 }
 
 

@@ -79,13 +79,17 @@ def test_what_is_chosen_on_the_map_is_meant_if_no_line_is_ticked(explored: Explo
 
 
 def test_a_large_group_is_split_in_two(explored: Explored) -> None:
-    judge(explored, action="merge", group="2", into="1")
-    whole = next(group for group in groups(explored).groups if group.id == "1")
+    found = groups(explored).groups
+    for other in found[1:-1]:
+        judge(explored, action="merge", group=other.id, into=found[0].id)
+    whole, last = groups(explored).groups
+    assert (whole.id, whole.size) == (found[0].id, 84 - found[-1].size)
     assert whole.size >= 40
-    judge(explored, action="halve", group="1")
-    after = groups(explored).groups
-    assert sum(group.size for group in after) == 84
-    assert max(int(group.id) for group in after) > max(int(g.id) for g in [whole])
+    judge(explored, action="halve", group=whole.id)
+    halves = [group for group in groups(explored).groups if group.id != last.id]
+    assert len(halves) == 2
+    assert sum(half.size for half in halves) == whole.size
+    assert max(int(half.id) for half in halves) > max(int(group.id) for group in found)
 
 
 def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored) -> None:

@@ -40,8 +40,8 @@ class _Demo(NamedTuple):
 
 
 _DEMOS = {
-    "en": _Demo("demo-en", "en-mini", "train", 2, ("year", "author", "title", "period")),
-    "zh": _Demo("demo-zh", "zh-mini", "走", 2, ("year", "dynasty", "title", "period")),
+    "en": _Demo("demo-en", "en-mini", "train", 1, ("year", "author", "title", "period")),
+    "zh": _Demo("demo-zh", "zh-mini", "走", 1, ("year", "dynasty", "title", "period")),
 }
 _SHARD_BYTES = 1 << 20  # so small that all workers have something to do
 _NAME = "texts.jsonl"
