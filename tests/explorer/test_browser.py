@@ -21,6 +21,7 @@ from meanings.test_named_groups import MODEL
 
 from polyseme.explorer.app import make_app
 from polyseme.explorer.server import _listen
+from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 
 from .making import TOKEN, make_bank_corpus
@@ -161,19 +162,7 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     word.click()
     here.wait(".context", state="detached")
 
-    # More like a line: that line first. Then the words of layer 0, which knows no context.
-    word.click()
-    number = here.page.evaluate("document.querySelector('.context').closest('tbody').dataset.use")
-    here.page.click(".context .links a")
-    here.page.wait_for_url(re.compile(f"like={number}"))
-    assert here.lines()[0] == int(number)
-    here.page.focus("[data-layers]")
-    here.page.press("[data-layers]", "Home")
-    here.page.wait_for_url(re.compile("layer=0"))
-    here.wait("#map.ready")
-    here.open(f"/?lang={language}")
-    here.page.click(".history a:text-is('bank')")
-    here.page.wait_for_url(re.compile("/word"))
+    look_further(here, word, language)
     here.page.goto(f"{here.address}/word?q=bank&finer=2&lang={language}")
     here.wait("#map.ready")
 
@@ -190,6 +179,23 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.page.press("[name=where]", "Enter")
     here.page.wait_for_url(re.compile("where=year"))
     close(here)
+
+
+def look_further(here: Visit, word: Any, language: str) -> None:
+    """Lines like a line, the words of layer 0, and the history of searches."""
+    word.click()
+    here.wait(".context .links a")
+    number = here.page.evaluate("document.querySelector('.context').closest('tbody').dataset.use")
+    here.page.click(".context .links a")
+    here.page.wait_for_url(re.compile(f"like={number}"))
+    assert here.lines()[0] == int(number)
+    here.page.focus("[data-layers]")
+    here.page.press("[data-layers]", "Home")
+    here.page.wait_for_url(re.compile("layer=0"))
+    here.wait("#map.ready")
+    here.open(f"/?lang={language}")
+    here.page.click(".history a:text-is('bank')")
+    here.page.wait_for_url(re.compile("/word"))
 
 
 def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
@@ -345,9 +351,11 @@ def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path)
             here.open("/word?q=bank&lang=en")
             here.wait(".line")  # lines are there all the same
             here.wait(".progress progress")
-            stop = here.page.query_selector(".progress button")
-            stop.click(no_wait_after=True)
-            here.page.wait_for_timeout(100)
+            job = workspace.word(View(q="bank")).job
+            assert job is not None
+            while not job._stop.is_set():  # the page replaces its button twice a second
+                here.page.click(".progress button")
+                job._stop.wait(1)
             assert here.page.query_selector(".band") is None
         here.wait(".progress a.action")
         assert here.lines()
