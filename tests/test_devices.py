@@ -1,4 +1,5 @@
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from threadpoolctl import threadpool_info
@@ -33,6 +34,17 @@ def test_one_thread_is_one_everywhere_until_the_last_call_ends() -> None:
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
     assert _threads_of_pools() == pools
+
+
+def test_threads_that_begin_meanwhile_have_one_thread_too() -> None:
+    def seen_by_another() -> int:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(torch.get_num_threads).result()
+
+    with num_threads(2):
+        with one_thread():
+            assert seen_by_another() == 1
+        assert seen_by_another() == 2
 
 
 def _threads_of_pools() -> list[int]:

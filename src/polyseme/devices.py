@@ -49,9 +49,11 @@ class _OneThread:
 
         with self._lock:
             if self._depth == 0:
-                self._limits.enter_context(threadpool_limits(1))
+                # Torch first: it would take the limit for its own number, and tell threads that
+                # begin meanwhile the number from before.
                 if "torch" in sys.modules:
                     self._limits.enter_context(num_threads(1))
+                self._limits.enter_context(threadpool_limits(1))
             self._depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -68,8 +70,9 @@ def one_thread() -> contextlib.AbstractContextManager[None]:
     """NumPy, SciPy, scikit-learn and torch work with one thread for as long as a call lasts.
 
     Sums split over threads differ in last bits, and small products on a busy machine take many
-    times as long with several threads as with one. Calls may overlap, in several threads, too: the
-    number from before comes back when the last of them ends.
+    times as long with several threads as with one. Threads that begin meanwhile have one, too.
+    Calls may overlap, in several threads, too: the number from before comes back when the last of
+    them ends.
     """
     return _ONE_THREAD
 

@@ -6,6 +6,7 @@ import torch
 from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
+from polyseme.devices import num_threads
 from polyseme.meanings.features import Expectation, UseDescriber
 from polyseme.objectives.bidirectional import Bidirectional
 
@@ -118,6 +119,19 @@ def test_reading_only_what_is_around_a_use_gives_the_same(point: str, precision:
     for (one, bag), (other, other_bag) in zip(quick, whole, strict=True):
         assert np.abs(one - other).max() < tolerance
         assert np.abs(bag - other_bag).max() < tolerance
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    describe = UseDescriber(tiny("elmo"))
+    sentences = [[WORDS[(n + k) % len(WORDS)] for k in range(3 + n % 17)] for n in range(400)]
+    spans = np.array([[1, 2]] * len(sentences))
+    found = []
+    for threads in (1, 3):
+        with num_threads(threads):
+            found.append(describe(sentences, spans))
+            assert torch.get_num_threads() == threads
+    assert np.array_equal(found[0].context, found[1].context)
+    assert np.array_equal(found[0].bag, found[1].bag)
 
 
 def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:
