@@ -47,6 +47,18 @@ def test_threads_that_begin_meanwhile_have_one_thread_too() -> None:
         assert seen_by_another() == 2
 
 
+def test_who_comes_second_has_one_thread_of_openmp_too() -> None:
+    with ThreadPoolExecutor(1) as pool, one_thread():
+        other = pool.submit(_openmp_within_one_thread).result()
+    assert other == {1}
+
+
+def _openmp_within_one_thread() -> set[int]:
+    with one_thread():
+        info = threadpool_info()
+    return {pool["num_threads"] for pool in info if pool["user_api"] == "openmp"}
+
+
 def _threads_of_pools() -> list[int]:
     import numpy as np  # or there may be no pool to look at
 
