@@ -134,7 +134,9 @@ def _load(model: str) -> "WordEmbedder":
     """The model, with all that pages need: most of the time is for importing it."""
     import polyseme.explorer.server  # noqa: F401
     from polyseme.embedding.loading import load_embedder
+    from polyseme.explorer.desk import load_templates
 
+    load_templates()
     return load_embedder(model)
 
 
