@@ -247,7 +247,7 @@ def test_a_user_dictionary_is_part_of_the_corpus(tmp_path: Path) -> None:
 
 
 def test_attributes_of_words_are_refused_where_words_have_none(texts: Path, tmp_path: Path) -> None:
-    words = ["prepare", texts, "--language", "en", "--word-attributes", "lemma"]
+    words = ("prepare", texts, "--language", "en", "--word-attributes", "lemma")
     result = polyseme(*words, "--out", tmp_path / "c", code=2)
     assert "in which words have no attributes" in result.stderr
     assert not (tmp_path / "c").exists()
@@ -255,7 +255,7 @@ def test_attributes_of_words_are_refused_where_words_have_none(texts: Path, tmp_
 
 def test_an_attribute_that_a_treebank_does_not_have_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.conllu").write_text("1\tDogs\tdog" + "\t_" * 7 + "\n\n")
-    words = ["prepare", tmp_path / "a.conllu", "--language", "en", "--out", tmp_path / "c"]
+    words = ("prepare", tmp_path / "a.conllu", "--language", "en", "--out", tmp_path / "c")
     result = polyseme(*words, "--word-attributes", "lemma,pos", code=2)
     assert "no attribute 'pos'" in result.stderr
     assert "upos, xpos" in result.stderr
@@ -264,4 +264,4 @@ def test_an_attribute_that_a_treebank_does_not_have_is_refused_by_name(tmp_path:
     assert (row["words"], row["lemma"], row["upos"]) == (["Dogs"], ["dog"], [None])
     polyseme("inspect", tmp_path / "c", "--verify")
     refused = polyseme(*words, "--word-attributes", "lemma", code=65)
-    assert "was prepared with other settings" in refused.stderr
+    assert "word_attributes = ('lemma', 'upos')" in refused.stderr

@@ -58,7 +58,14 @@ class Desk:
 
     def view(self, request: Request) -> View:
         """What the address asks for."""
-        return View.read(request.query_params)  # type: ignore[arg-type]
+        view = View.read(request.query_params)  # type: ignore[arg-type]
+        attributes = self.workspace.corpus.config.word_attributes
+        if view.attribute and view.attribute not in attributes:
+            there = ", ".join(attributes) or "none; see polyseme prepare --word-attributes"
+            raise InputError(
+                f"There is no word attribute {view.attribute!r}. This corpus has: {there}."
+            )
+        return view
 
     def render(
         self, request: Request, template: str, view: View, status: int = 200, **values: Any
