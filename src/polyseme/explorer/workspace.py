@@ -37,6 +37,7 @@ from polyseme.text.corpus import Corpus
 _WORDS = 3
 _BYTES = 256 << 20  # of arrays of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
+_ENDING = 10  # seconds that work has to end
 ABOUT = "about.json"
 
 
@@ -138,11 +139,15 @@ class Workspace:
         self.word(view).senses(Fineness(view.finer, view.layer))
 
     def close(self) -> None:
-        """Stop all work."""
+        """Stop all work, and wait until the model is left in peace."""
         self.is_closed = True
         with self._lock:
-            for word in self._words.values():
-                word.stop()
+            words = list(self._words.values())
+        for word in words:
+            word.stop()
+        for word in words:
+            if word.job:  # torn from its work at the end, it would take the process along
+                word.job.ended.wait(_ENDING)
 
     def remember(self, view: View, num_uses: int) -> None:
         """Put a search into the history."""
