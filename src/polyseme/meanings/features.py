@@ -152,9 +152,9 @@ class UseDescriber:
         weights = np.tile(each, (len(uses), 1))  # (n, T)
         for row, (begin, end) in zip(weights, uses, strict=True):
             row[begin:end] = 0  # what is said of a use must not know the word itself
-        lengths = np.linalg.norm(static, axis=1, keepdims=True)
+        lengths = np.sqrt(np.einsum("td,td->t", static, static))
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-        bags: Floats = weights / total @ (static / np.maximum(lengths, 1e-9))
+        bags: Floats = weights / (total * np.maximum(lengths, 1e-9)) @ static
         return bags
 
     @cached_property

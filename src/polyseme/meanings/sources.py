@@ -5,6 +5,7 @@ that are asked for, now, and nothing is kept: there is no hidden store that coul
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,10 @@ def find_described(
         raise ConfigError(
             "Name the model that describes the uses (--model), or an index (--index)."
         )
-    return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
+    with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
+        describer = pool.submit(load_describer, model, corpus, layer)
+        uses = find_uses(corpus, query, where=where)
+    return UseSource(uses, describer.result())
 
 
 def find_in_index(
