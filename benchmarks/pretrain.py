@@ -5,6 +5,7 @@
     python -m benchmarks.pretrain precision CORPUS   bfloat16 against float32
     python -m benchmarks.pretrain softmax            sampled, full and adaptive, by vocabulary
     python -m benchmarks.pretrain processes CORPUS   two processes against two threads
+    python -m benchmarks.pretrain threads   CORPUS   all threads, one and auto; alone and in company
     python -m benchmarks.pretrain versions  CORPUS --before FOLDER   another checkout, in turns
 
 Each compares things side by side in one run, in turns, and prints medians: the machine's mood
@@ -19,6 +20,7 @@ import torch
 from benchmarks.pretrain_processes import processes
 from benchmarks.pretrain_softmax import softmax
 from benchmarks.pretrain_step import step
+from benchmarks.pretrain_threads import threads
 from benchmarks.pretrain_versions import versions
 from benchmarks.pretrain_whole import precision, whole
 
@@ -33,6 +35,7 @@ def main() -> None:
         "whole": whole,
         "precision": precision,
         "processes": processes,
+        "threads": threads,
         "versions": versions,
     }
     for name, do in on_corpus.items():
