@@ -28,9 +28,10 @@ class Pretraining:
         *,
         seed: int,
         held_out_words: int,
+        precision: str = "float32",
     ) -> None:
         self.model, self.corpus, self.batch_config = model, corpus, batches
-        self._seed, self._held_out_words = seed, held_out_words
+        self._seed, self._held_out_words, self._precision = seed, held_out_words, precision
         self.stream = SentenceStream(
             corpus, model.vocabulary, batches, seed=seed, pairs=self.module.objective.pairs
         )
@@ -57,7 +58,9 @@ class Pretraining:
 
     def evaluate(self) -> dict[str, float]:
         """Each part's measure on held-out text; the first part predicts words: perplexity."""
-        return evaluate_targets(self.module, self.held_out_targets).measures
+        # In the run's own precision: on the way the curve counts, at the end all digits do.
+        found = evaluate_targets(self.module, self.held_out_targets, precision=self._precision)
+        return found.measures
 
     @cached_property
     def held_out_targets(self) -> list[TrainingTargets]:
