@@ -18,7 +18,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 
 class ChoiceSetConfig(Settings):
@@ -35,6 +35,8 @@ class ChoiceSetConfig(Settings):
     """Sentences to choose from; one of them is right."""
     seed: int = Field(default=1, ge=0)
     """Random seed: which sentences are drawn, and their order."""
+    json_: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class ChoiceSet:
 
     folder: Path
     counts: dict[str, int]
+    as_json: bool
 
 
 def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
@@ -50,7 +53,6 @@ def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
     from polyseme.storage.files import disk_faults_explained, make_output
     from polyseme.tasks.next_sentence import write_choices
 
-    del progress
     with disk_faults_explained(config.out):
         make_output(config.out)
         counts = write_choices(
@@ -59,12 +61,15 @@ def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
             number=config.number,
             choices=config.choices,
             seed=config.seed,
+            progress=progress,
         )
-    return ChoiceSet(config.out, counts)
+    return ChoiceSet(config.out, counts, config.json_)
 
 
 def show(result: ChoiceSet) -> RenderableType:
     """A line a file, and what it is for."""
+    if result.as_json:
+        return JsonLines([{"folder": str(result.folder), "examples": result.counts}])
     lines = [
         on_one_line(f"{result.folder / name}.jsonl: {number:,} examples")
         for name, number in result.counts.items()

@@ -29,7 +29,7 @@ from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,8 @@ class EditConfig(Settings):
     """Which uses: their numbers, in the column `use` of what `polyseme senses --out` writes."""
     containing: str | None = None
     """Which uses instead: those whose sentence matches this regular expression (RE2)."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Ed
 
 def show(result: EditResult) -> RenderableType:
     """The groups as they are now."""
+    if result.config.json_:
+        return JsonLines([{"edit": result.number, **result.senses.to_json()}])
     notes = [PrintableText(note, "yellow") for note in result.senses.notes]
     said = f"Edit {result.number} was added to {result.config.edits}."
     return Group(groups_table(result.senses), *notes, on_one_line(said))

@@ -28,7 +28,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
-from polyseme.commands.vectors.info import summary
+from polyseme.commands.vectors.info import facts, summary
 from polyseme.config import Settings, build, to_toml
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
@@ -47,6 +47,7 @@ from polyseme.storage.files import (
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
+from polyseme.tables import JsonLines
 from polyseme.text.corpus import Corpus
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
@@ -81,6 +82,8 @@ class EmbedConfig(Settings):
     """Where the work is done."""
     replace: bool = False
     """Make the vectors again if the folder holds some made with other settings."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class EmbedResult:
     """Words embedded in this run, not in one before."""
     files_found: int
     """How many files an earlier run had finished."""
+    as_json: bool
 
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
@@ -133,12 +137,16 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
         time.monotonic() - began,
         sum(receipt.counts["words_read"] for receipt in now),
         len(receipts) - len(now),
+        config.json_,
     )
 
 
 def show(result: EmbedResult) -> RenderableType:
     """What was embedded, and what to do next."""
     folder = result.vectors.folder
+    if result.as_json:
+        how = {"seconds": round(result.seconds, 3), "files_found": result.files_found}
+        return JsonLines([{"folder": str(folder), **facts(result.vectors), **how}])
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
         lines.append(f"{result.files_found:,} files were there from before and were kept.")

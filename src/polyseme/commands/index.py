@@ -16,7 +16,7 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from polyseme.executors import ExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.index_folder import IndexFolder
@@ -53,6 +53,8 @@ class IndexConfig(Settings):
     replace: bool = False
     """Make the index again if the folder holds one of another model, corpus or choice of words.
     The old one can be read until the new one is finished."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class IndexResult:
     """How many parts an earlier run had finished."""
     was_there: bool
     """Whether the index was finished, and whole, before."""
+    as_json: bool = False
 
 
 def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
@@ -80,7 +83,8 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     with disk_faults_explained(config.out), num_threads(config.index.threads):
         make_output(config.out)
         with hold_folder(config.out):
-            return _run(config, progress or NullProgress(), began)
+            made = _run(config, progress or NullProgress(), began)
+    return replace(made, as_json=config.json_)
 
 
 def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
@@ -138,6 +142,8 @@ def _check_folder(config: IndexConfig) -> None:
 def show(result: IndexResult) -> RenderableType:
     """What the index has, what it weighs, and what to do next."""
     counts: dict[str, Any] = result.index.manifest["counts"]
+    if result.as_json:
+        return JsonLines([_facts(result)])
     table = Table(show_header=False)
     table.add_column("")
     table.add_column("", justify="right")
@@ -162,3 +168,15 @@ def show(result: IndexResult) -> RenderableType:
     folder = quote(str(result.index.folder))
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)
+
+
+def _facts(result: IndexResult) -> dict[str, Any]:
+    return {
+        "folder": str(result.index.folder),
+        "words": result.num_words,
+        **result.index.manifest["counts"],
+        "num_bytes": result.index.num_bytes,
+        "seconds": round(result.seconds, 3),
+        "parts_found": result.parts_found,
+        "was_there": result.was_there,
+    }

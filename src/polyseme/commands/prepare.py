@@ -38,7 +38,7 @@ from polyseme.storage.files import (
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
-from polyseme.tables import titled
+from polyseme.tables import JsonLines, titled
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
@@ -73,6 +73,8 @@ class PrepareConfig(Settings):
     """Words for jieba, one a line, alone or with a frequency: a file of its own format."""
     replace: bool = False
     """Make the corpus again if the folder holds one made with other settings."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class PrepareResult:
     shards_found: int
     """How many shards an earlier run had finished."""
     advice: list[str]
+    as_json: bool = False
 
     def __repr__(self) -> str:
         return summary("PrepareResult", repr(self.corpus), f"{self.seconds:,.1f} s", *self.advice)
@@ -120,7 +123,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
     advice = [*advise(corpus), *missing]
-    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
+    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice, config.json_)
 
 
 def _outside(config: PrepareConfig) -> FileMetadata:
@@ -155,6 +158,10 @@ def _resolved(config: PrepareConfig, outside: FileMetadata) -> PrepareConfig:
 def show(result: PrepareResult) -> RenderableType:
     """The counts as a table, and what to do next."""
     counts = result.corpus.read_stats
+    if result.as_json:
+        how = {"seconds": round(result.seconds, 3), "shards_found": result.shards_found}
+        folder = {"folder": str(result.corpus.folder)}
+        return JsonLines([{**folder, **counts, **how, "notes": result.advice}])
     table = Table()
     table.add_column("", no_wrap=True)
     table.add_column("count", justify="right")

@@ -19,7 +19,7 @@ from rich.filesize import decimal
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -36,6 +36,8 @@ class PullConfig(Settings):
     """The new folder."""
     revision: str | None = None
     """A branch, a tag or a commit; without it, the newest."""
+    json_: bool = False
+    """Print one JSON object instead of a line."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class PullResult:
 
     transfer: "Transfer"
     out: Path
+    as_json: bool
 
 
 def run(config: PullConfig, progress: Progress | None = None) -> PullResult:
@@ -51,12 +54,14 @@ def run(config: PullConfig, progress: Progress | None = None) -> PullResult:
     from polyseme.storage.hub import pull
 
     done = pull(config.repository, config.out, revision=config.revision, progress=progress)
-    return PullResult(done, config.out)
+    return PullResult(done, config.out, config.json_)
 
 
 def show(result: PullResult) -> RenderableType:
     """What is there now."""
     done = result.transfer
+    if result.as_json:
+        return JsonLines([{"folder": str(result.out), **done.to_json()}])
     return on_one_line(
         f"{result.out} has {done.repository} at commit {done.commit[:12]}: {done.num_files} files, "
         f"{decimal(done.num_bytes)}, every hash as its manifest says."

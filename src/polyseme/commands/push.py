@@ -19,7 +19,7 @@ from rich.filesize import decimal
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -38,6 +38,8 @@ class PushConfig(Settings):
     """If the repository is new, let nobody else see it."""
     message: str | None = None
     """What the commit says."""
+    json_: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +47,28 @@ class PushResult:
     """What was uploaded."""
 
     transfer: "Transfer"
+    as_json: bool
 
 
 def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
     """Check the folder, then upload it."""
     from polyseme.storage.hub import push
 
-    return PushResult(
-        push(
-            config.folder,
-            config.repository,
-            private=config.private,
-            message=config.message,
-            progress=progress,
-        )
+    done = push(
+        config.folder,
+        config.repository,
+        private=config.private,
+        message=config.message,
+        progress=progress,
     )
+    return PushResult(done, config.json_)
 
 
 def show(result: PushResult) -> RenderableType:
     """What is there now, and how others get it."""
     done = result.transfer
+    if result.as_json:
+        return JsonLines([done.to_json()])
     size = f"{done.num_files} files, {decimal(done.num_bytes)}"
     return Group(
         on_one_line(f"{done.repository} now has {size} (commit {done.commit[:12]})."),

@@ -62,6 +62,8 @@ class PretrainResult:
     notes: list[str]
     is_continued: bool
     """Whether it began with the weights of another model."""
+    as_json: bool = False
+    """Whether it is shown so."""
 
     def __repr__(self) -> str:
         perplexity = self.model.metadata["perplexity"]

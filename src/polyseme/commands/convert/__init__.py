@@ -18,7 +18,7 @@ from rich.table import Table
 
 from polyseme.errors import ModelError
 from polyseme.storage.files import WORK
-from polyseme.tables import titled
+from polyseme.tables import JsonLines, titled
 
 if TYPE_CHECKING:
     from polyseme.model import Model
@@ -33,27 +33,41 @@ class ConvertResult:
     model: "Model"
     notes: tuple[str, ...]
     next_step: str
+    as_json: bool
 
 
 def show(result: ConvertResult) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
-    from polyseme.model import count_parameters
-
-    encoder, vocabulary = result.model.config.encoder, result.model.vocabulary
+    counts = _counts(result.model)
+    if result.as_json:
+        told = {"folder": str(result.folder), "kind": result.kind, **counts, "notes": result.notes}
+        return JsonLines([told])
     table = Table()
     table.add_column("")
     table.add_column("", justify="right")
-    rows = [
-        ("parameters", f"{count_parameters(result.model.network):,}"),
-        ("layers with context", f"{result.model.config.encoder.num_layers - 1}"),
-        ("dimensions of each layer", f"{encoder.output_dim:,}"),
-        ("words listed", f"{len(vocabulary.words):,}"),
-        ("character ids", f"{vocabulary.num_characters:,}"),
-    ]
-    for row in rows:
-        table.add_row(*row)
+    labels = (
+        "parameters",
+        "layers with context",
+        "dimensions of each layer",
+        "words listed",
+        "character ids",
+    )
+    for label, number in zip(labels, counts.values(), strict=True):
+        table.add_row(label, f"{number:,}")
     shown = titled(f"{result.folder}: {result.kind}", table)
     return Group(shown, *result.notes, f"Next: {result.next_step}")
+
+
+def _counts(model: "Model") -> dict[str, int]:
+    from polyseme.model import count_parameters
+
+    return {
+        "num_parameters": count_parameters(model.network),
+        "num_layers": model.config.encoder.num_layers - 1,
+        "dim": model.config.encoder.output_dim,
+        "num_words": len(model.vocabulary.words),
+        "num_characters": model.vocabulary.num_characters,
+    }
 
 
 def check_output(folder: Path) -> None:

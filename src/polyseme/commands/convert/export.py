@@ -26,6 +26,8 @@ class ExportConfig(Settings):
     """The model folder."""
     folder: Path
     """The folder to write; new or empty."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:
@@ -51,4 +53,4 @@ def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
     write_text(config.folder / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
     progress.update(2, "written")
     next_step = f"give {config.folder / OPTIONS} and {config.folder / WEIGHTS} to that program."
-    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step)
+    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step, config.json_)

@@ -39,6 +39,8 @@ class ImportConfig(Settings):
     """What will find the words, with a language; default: jieba for zh, otherwise spacy."""
     licence: str = ""
     """Licence of the old weights, for the model card."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:
@@ -64,7 +66,7 @@ def _import(config: ImportConfig, progress: Progress) -> ConvertResult:
     model.save(config.folder, card=card)
     progress.update(2, "written")
     next_step = f"polyseme embed {config.folder} CORPUS --out VECTORS"
-    return ConvertResult(config.folder, old.kind, model, notes, next_step)
+    return ConvertResult(config.folder, old.kind, model, notes, next_step, config.json_)
 
 
 _WORDS_ONLY = (
