@@ -12,13 +12,14 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 
 class ChoiceSetConfig(Settings):
@@ -45,7 +46,10 @@ class ChoiceSet:
 
     folder: Path
     counts: dict[str, int]
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"folder": str(self.folder), "examples": self.counts}
 
 
 def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
@@ -63,13 +67,11 @@ def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
             seed=config.seed,
             progress=progress,
         )
-    return ChoiceSet(config.out, counts, config.json_)
+    return ChoiceSet(config.out, counts)
 
 
 def show(result: ChoiceSet) -> RenderableType:
     """A line a file, and what it is for."""
-    if result.as_json:
-        return JsonLines([{"folder": str(result.folder), "examples": result.counts}])
     lines = [
         on_one_line(f"{result.folder / name}.jsonl: {number:,} examples")
         for name, number in result.counts.items()

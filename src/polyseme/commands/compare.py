@@ -25,7 +25,6 @@ from polyseme.commands.train import TaskFileConfig
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
-from polyseme.tables import JsonLines
 from polyseme.tasks.variants import Variant
 
 if TYPE_CHECKING:
@@ -91,8 +90,6 @@ def _as_json(result: "VariantResult") -> dict[str, Any]:
 
 def show(result: CompareResult) -> RenderableType:
     """A row for each variant, compared with the first."""
-    if result.config.json_:
-        return JsonLines([{"folder": str(result.config.out), **result.to_json()}])
     first = result.results[0]
     title = f"{result.measure} on the {result.config.on} data"
     table = Table(title=title, title_justify="left")

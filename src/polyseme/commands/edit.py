@@ -19,7 +19,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 
@@ -29,7 +29,7 @@ from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,10 @@ class EditResult:
     senses: "Senses"
     number: int
     config: EditConfig
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"edit": self.number, **self.senses.to_json()}
 
 
 def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
@@ -145,8 +149,6 @@ def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Ed
 
 def show(result: EditResult) -> RenderableType:
     """The groups as they are now."""
-    if result.config.json_:
-        return JsonLines([{"edit": result.number, **result.senses.to_json()}])
     notes = [PrintableText(note, "yellow") for note in result.senses.notes]
     said = f"Edit {result.number} was added to {result.config.edits}."
     return Group(groups_table(result.senses), *notes, on_one_line(said))

@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -47,7 +47,6 @@ from polyseme.storage.files import (
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
-from polyseme.tables import JsonLines
 from polyseme.text.corpus import Corpus
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
@@ -96,7 +95,11 @@ class EmbedResult:
     """Words embedded in this run, not in one before."""
     files_found: int
     """How many files an earlier run had finished."""
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the folder holds, how long it took."""
+        how = {"seconds": round(self.seconds, 3), "files_found": self.files_found}
+        return {"folder": str(self.vectors.folder), **facts(self.vectors), **how}
 
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
@@ -137,16 +140,12 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
         time.monotonic() - began,
         sum(receipt.counts["words_read"] for receipt in now),
         len(receipts) - len(now),
-        config.json_,
     )
 
 
 def show(result: EmbedResult) -> RenderableType:
     """What was embedded, and what to do next."""
     folder = result.vectors.folder
-    if result.as_json:
-        how = {"seconds": round(result.seconds, 3), "files_found": result.files_found}
-        return JsonLines([{"folder": str(folder), **facts(result.vectors), **how}])
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
         lines.append(f"{result.files_found:,} files were there from before and were kept.")

@@ -16,7 +16,7 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from polyseme.executors import ExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.index_folder import IndexFolder
@@ -70,7 +70,18 @@ class IndexResult:
     """How many parts an earlier run had finished."""
     was_there: bool
     """Whether the index was finished, and whole, before."""
-    as_json: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the index has, how long it took."""
+        return {
+            "folder": str(self.index.folder),
+            "words": self.num_words,
+            **self.index.manifest["counts"],
+            "num_bytes": self.index.num_bytes,
+            "seconds": round(self.seconds, 3),
+            "parts_found": self.parts_found,
+            "was_there": self.was_there,
+        }
 
 
 def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
@@ -83,8 +94,7 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     with disk_faults_explained(config.out), num_threads(config.index.threads):
         make_output(config.out)
         with hold_folder(config.out):
-            made = _run(config, progress or NullProgress(), began)
-    return replace(made, as_json=config.json_)
+            return _run(config, progress or NullProgress(), began)
 
 
 def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
@@ -142,8 +152,6 @@ def _check_folder(config: IndexConfig) -> None:
 def show(result: IndexResult) -> RenderableType:
     """What the index has, what it weighs, and what to do next."""
     counts: dict[str, Any] = result.index.manifest["counts"]
-    if result.as_json:
-        return JsonLines([_facts(result)])
     table = Table(show_header=False)
     table.add_column("")
     table.add_column("", justify="right")
@@ -168,15 +176,3 @@ def show(result: IndexResult) -> RenderableType:
     folder = quote(str(result.index.folder))
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)
-
-
-def _facts(result: IndexResult) -> dict[str, Any]:
-    return {
-        "folder": str(result.index.folder),
-        "words": result.num_words,
-        **result.index.manifest["counts"],
-        "num_bytes": result.index.num_bytes,
-        "seconds": round(result.seconds, 3),
-        "parts_found": result.parts_found,
-        "was_there": result.was_there,
-    }

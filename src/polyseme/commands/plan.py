@@ -134,7 +134,7 @@ def show(result: PlanResult | PresetList) -> RenderableType:
     """The plan as a table; or the presets."""
     if isinstance(result, PresetList):
         return _presets(result)
-    return JsonLines([result.to_json()]) if result.config.json_ else _table(result)
+    return _table(result)
 
 
 def _presets(result: PresetList) -> RenderableType:

@@ -19,6 +19,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -38,7 +39,7 @@ from polyseme.storage.files import (
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
@@ -86,7 +87,12 @@ class PrepareResult:
     shards_found: int
     """How many shards an earlier run had finished."""
     advice: list[str]
-    as_json: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what was read and written, how long it took, advice."""
+        how = {"seconds": round(self.seconds, 3), "shards_found": self.shards_found}
+        folder = str(self.corpus.folder)
+        return {"folder": folder, **self.corpus.read_stats, **how, "notes": self.advice}
 
     def __repr__(self) -> str:
         return summary("PrepareResult", repr(self.corpus), f"{self.seconds:,.1f} s", *self.advice)
@@ -123,7 +129,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
     advice = [*advise(corpus), *missing]
-    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice, config.json_)
+    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
 
 
 def _outside(config: PrepareConfig) -> FileMetadata:
@@ -158,10 +164,6 @@ def _resolved(config: PrepareConfig, outside: FileMetadata) -> PrepareConfig:
 def show(result: PrepareResult) -> RenderableType:
     """The counts as a table, and what to do next."""
     counts = result.corpus.read_stats
-    if result.as_json:
-        how = {"seconds": round(result.seconds, 3), "shards_found": result.shards_found}
-        folder = {"folder": str(result.corpus.folder)}
-        return JsonLines([{**folder, **counts, **how, "notes": result.advice}])
     table = Table()
     table.add_column("", no_wrap=True)
     table.add_column("count", justify="right")

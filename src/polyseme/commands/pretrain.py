@@ -16,9 +16,8 @@ Examples:
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,7 +25,6 @@ from rich.table import Table
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines
 
 if TYPE_CHECKING:
     from polyseme.pretraining.run import PretrainResult
@@ -38,8 +36,7 @@ def run(config: PretrainConfig, progress: Progress | None = None) -> "PretrainRe
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     from polyseme.pretraining.run import pretrain
 
-    result = pretrain(config, progress)
-    return None if result is None else replace(result, as_json=config.json_)
+    return pretrain(config, progress)
 
 
 def show(result: "PretrainResult | None") -> RenderableType:
@@ -47,8 +44,6 @@ def show(result: "PretrainResult | None") -> RenderableType:
     if result is None:
         return ""
     metadata = result.model.metadata
-    if result.as_json:
-        return JsonLines([_facts(result)])
     table = Table()
     table.add_column("part")
     table.add_column("held-out perplexity", justify="right")
@@ -69,17 +64,6 @@ def show(result: "PretrainResult | None") -> RenderableType:
     warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(result)]
     following = f"Next: polyseme evaluate {quote(str(result.folder))} CORPUS"
     return Group(table, *others, shown, *warnings, *result.notes, following)
-
-
-def _facts(result: "PretrainResult") -> dict[str, Any]:
-    metadata = result.model.metadata
-    names = ("perplexity", "unigram_perplexity", "accuracy")
-    return {
-        "folder": str(result.folder),
-        **{name: metadata[name] for name in names if name in metadata},
-        **asdict(result.outcome),
-        "notes": [*_warnings(result), *result.notes],
-    }
 
 
 def _warnings(result: "PretrainResult") -> Iterator[str]:

@@ -12,14 +12,14 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.filesize import decimal
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -46,7 +46,10 @@ class PullResult:
 
     transfer: "Transfer"
     out: Path
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"folder": str(self.out), **self.transfer.to_json()}
 
 
 def run(config: PullConfig, progress: Progress | None = None) -> PullResult:
@@ -54,14 +57,12 @@ def run(config: PullConfig, progress: Progress | None = None) -> PullResult:
     from polyseme.storage.hub import pull
 
     done = pull(config.repository, config.out, revision=config.revision, progress=progress)
-    return PullResult(done, config.out, config.json_)
+    return PullResult(done, config.out)
 
 
 def show(result: PullResult) -> RenderableType:
     """What is there now."""
     done = result.transfer
-    if result.as_json:
-        return JsonLines([{"folder": str(result.out), **done.to_json()}])
     return on_one_line(
         f"{result.out} has {done.repository} at commit {done.commit[:12]}: {done.num_files} files, "
         f"{decimal(done.num_bytes)}, every hash as its manifest says."

@@ -12,14 +12,14 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 
 from polyseme.config import Settings
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -47,7 +47,10 @@ class PushResult:
     """What was uploaded."""
 
     transfer: "Transfer"
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self.transfer.to_json()
 
 
 def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
@@ -61,14 +64,12 @@ def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
         message=config.message,
         progress=progress,
     )
-    return PushResult(done, config.json_)
+    return PushResult(done)
 
 
 def show(result: PushResult) -> RenderableType:
     """What is there now, and how others get it."""
     done = result.transfer
-    if result.as_json:
-        return JsonLines([done.to_json()])
     size = f"{done.num_files} files, {decimal(done.num_bytes)}"
     return Group(
         on_one_line(f"{done.repository} now has {size} (commit {done.commit[:12]})."),

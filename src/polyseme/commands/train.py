@@ -28,7 +28,6 @@ from polyseme.errors import ConfigError, MissingExtraError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
 from polyseme.storage.folders import SEED_PREFIX
-from polyseme.tables import JsonLines
 
 if TYPE_CHECKING:
     from polyseme.tasks.seeds import MeanStd
@@ -144,9 +143,6 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
 
 def show(result: TrainResult) -> RenderableType:
     """A row for each seed, and all of them together."""
-    if result.config.json_:
-        folder = {"folder": str(result.config.out)}
-        return JsonLines([{**folder, **result.to_json(), "notes": result.notes}])
     measure = result.metadata[0]["measure"]
     table = Table(title=f"{measure} on the development data", title_justify="left")
     for name in ("seed", measure, "best epoch", "epochs", "time", "layers"):

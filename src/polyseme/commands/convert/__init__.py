@@ -11,14 +11,14 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.errors import ModelError
 from polyseme.storage.files import WORK
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 
 if TYPE_CHECKING:
     from polyseme.model import Model
@@ -33,15 +33,16 @@ class ConvertResult:
     model: "Model"
     notes: tuple[str, ...]
     next_step: str
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the model is, what it lacks."""
+        told = {"folder": str(self.folder), "kind": self.kind, **_counts(self.model)}
+        return {**told, "notes": self.notes}
 
 
 def show(result: ConvertResult) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
     counts = _counts(result.model)
-    if result.as_json:
-        told = {"folder": str(result.folder), "kind": result.kind, **counts, "notes": result.notes}
-        return JsonLines([told])
     table = Table()
     table.add_column("")
     table.add_column("", justify="right")

@@ -53,4 +53,4 @@ def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
     write_text(config.folder / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
     progress.update(2, "written")
     next_step = f"give {config.folder / OPTIONS} and {config.folder / WEIGHTS} to that program."
-    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step, config.json_)
+    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step)

@@ -66,7 +66,7 @@ def _import(config: ImportConfig, progress: Progress) -> ConvertResult:
     model.save(config.folder, card=card)
     progress.update(2, "written")
     next_step = f"polyseme embed {config.folder} CORPUS --out VECTORS"
-    return ConvertResult(config.folder, old.kind, model, notes, next_step, config.json_)
+    return ConvertResult(config.folder, old.kind, model, notes, next_step)
 
 
 _WORDS_ONLY = (
