@@ -131,7 +131,8 @@ def test_no_bit_depends_on_the_number_of_threads() -> None:
         with num_threads(threads):
             each = describe.stream_single(sentences, [(begin, begin + 1) for begin in begins])
             found.append(np.concatenate([context for context, _ in each]))
-    assert np.array_equal(found[0], found[1])
+    one, several = found
+    assert np.array_equal(one, several)
 
 
 def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:

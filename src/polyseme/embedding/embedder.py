@@ -33,7 +33,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
 _WINDOW_BYTES = 256 << 20  # of vectors that wait to be handed on
-_ROWS_AROUND = 512  # rows of a batch of which only the last outputs are kept: few bytes a row
+_ROWS_AROUND = 128  # sentences that one thread reads at a time
 
 
 class Embedder(WordEmbedder):
@@ -168,7 +168,8 @@ class Embedder(WordEmbedder):
         checked = (check_words(words, index) for index, words in enumerate(sentences))
         pairs = zip(checked, spans, strict=True)
         while window := list(islice(pairs, SENTENCES)):
-            order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
+            # The longest first, or one thread would be left with them at the end.
+            order = sorted(range(len(window)), key=lambda n: -len(window[n][0]))
             batches = [order[n : n + _ROWS_AROUND] for n in range(0, len(order), _ROWS_AROUND)]
             found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)
             read = partial(self._read_around, window)

@@ -231,6 +231,19 @@ class Expectation:
             both = both + right
         return both - self._log_frequencies[:num_words]
 
+    @torch.no_grad()
+    def log_probabilities(self, states: Floats) -> torch.Tensor:
+        """(N, V) of all words, in float64: by the cloze head, or by both directions' heads."""
+        num_words, objective = len(self.all_words), self._model.network.objective
+        if isinstance(objective, Bidirectional) and objective.cloze is not None:
+            ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
+            vectors = objective.cloze(*torch.from_numpy(states).chunk(2, dim=1))
+            table = self._model.network.word_embeddings
+            logits = objective.softmax.logits(vectors, ids, table=table)
+        else:
+            logits = self.logits(states, num_words)
+        return logits.double().log_softmax(dim=1)
+
     @cached_property
     def _log_frequencies(self) -> torch.Tensor:
         """(V,) natural logs of the shares of words, the most frequent first."""
