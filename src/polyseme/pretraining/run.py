@@ -6,8 +6,9 @@ out   the model, its card, learning curve and run log; what was stopped goes on
 
 import contextlib
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -64,6 +65,12 @@ class PretrainResult:
     notes: list[str]
     is_continued: bool
     """Whether it began with the weights of another model."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: measures on held-out text, how the run went."""
+        names = ("perplexity", "unigram_perplexity", "accuracy")
+        measured = {name: self.model.metadata.get(name, {}) for name in names}
+        return {"folder": str(self.folder), **measured, **asdict(self.outcome), "notes": self.notes}
 
     def __repr__(self) -> str:
         perplexity = self.model.metadata["perplexity"]

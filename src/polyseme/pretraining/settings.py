@@ -49,6 +49,8 @@ class PretrainConfig(Settings):
     """How the finished model's weights are stored."""
     licence: str = ""
     """Licence of the text, for the model card."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)
