@@ -1,10 +1,10 @@
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 import torch
 from threadpoolctl import threadpool_info
 
-from polyseme.devices import num_threads, one_thread, set_threads
+from polyseme.devices import in_parallel, num_threads, one_thread, set_threads
 
 
 def test_threads_are_as_before_when_a_call_ends_even_by_an_error() -> None:
@@ -36,27 +36,17 @@ def test_one_thread_is_one_everywhere_until_the_last_call_ends() -> None:
     assert _threads_of_pools() == pools
 
 
-def test_threads_that_begin_meanwhile_have_one_thread_too() -> None:
-    def seen_by_another() -> int:
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(torch.get_num_threads).result()
+def test_work_in_parallel_comes_back_in_order_with_one_thread_of_torch_each() -> None:
+    together = threading.Barrier(3)
 
-    with num_threads(2):
-        with one_thread():
-            assert seen_by_another() == 1
-        assert seen_by_another() == 2
+    def work(part: int) -> tuple[int, int]:
+        together.wait(timeout=60)  # or they are not at work at once
+        return part, torch.get_num_threads()
 
-
-def test_who_comes_second_has_one_thread_of_openmp_too() -> None:
-    with ThreadPoolExecutor(1) as pool, one_thread():
-        other = pool.submit(_openmp_within_one_thread).result()
-    assert other == {1}
-
-
-def _openmp_within_one_thread() -> set[int]:
-    with one_thread():
-        info = threadpool_info()
-    return {pool["num_threads"] for pool in info if pool["user_api"] == "openmp"}
+    with num_threads(3):
+        assert in_parallel(work, [7, 5, 6]) == [(7, 1), (5, 1), (6, 1)]
+        assert torch.get_num_threads() == 3
+        assert in_parallel(work, []) == []
 
 
 def _threads_of_pools() -> list[int]:

@@ -10,9 +10,14 @@ Torch is imported when it is needed: what groups uses by an index does without, 
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TypeVar
 
 from polyseme.errors import ConfigError
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 def set_threads(number: int | None) -> None:
@@ -49,8 +54,8 @@ class _OneThread:
 
         with self._lock:
             if self._depth == 0:
-                # Torch first: it would take the limit for its own number, and tell threads that
-                # begin meanwhile the number from before.
+                # Torch first: it keeps a number for threads that begin later, of which it would not
+                # hear if the limit below had set this thread's already.
                 if "torch" in sys.modules:
                     self._limits.enter_context(num_threads(1))
                 self._limits.enter_context(threadpool_limits(1))
@@ -66,20 +71,27 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> contextlib.AbstractContextManager[None]:
     """NumPy, SciPy, scikit-learn and torch work with one thread for as long as a call lasts.
 
     Sums split over threads differ in last bits, and small products on a busy machine take many
-    times as long with several threads as with one. Threads that begin meanwhile have one, too.
-    Calls may overlap, in several threads, too: the number from before comes back when the last of
-    them ends.
+    times as long with several threads as with one. Calls may overlap, in several threads, too: the
+    number from before comes back when the last of them ends.
     """
-    from threadpoolctl import threadpool_limits
+    return _ONE_THREAD
 
-    # OpenMP has a number for each thread: whoever comes second must set its own.
-    with _ONE_THREAD, threadpool_limits(1, user_api="openmp"):
-        yield
+
+def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """What the work makes of each part, as many parts at once as torch has threads, one for each.
+
+    For batches of an LSTM: threads that share the short products of its steps wait for each other
+    most of the time. What is worked out does not depend on how many there are.
+    """
+    import torch
+
+    threads = min(torch.get_num_threads(), len(parts))
+    with one_thread(), ThreadPoolExecutor(max(1, threads)) as pool:
+        return list(pool.map(work, parts))
 
 
 def choose_device(wish: str | None) -> str:
@@ -93,3 +105,22 @@ def choose_device(wish: str | None) -> str:
         there = ", ".join(kind for kind, is_there in has.items() if is_there)
         raise ConfigError(f"device = {wish!r} is not available here. Available: {there}.")
     return wish
+
+
+def resolve_precision(wish: str, device: str = "auto") -> Literal["float32", "bfloat16"]:
+    """What `auto` comes to: bfloat16 where the hardware multiplies it, else float32."""
+    if wish == "auto":
+        return "bfloat16" if _multiplies_bfloat16(device) else "float32"
+    return "bfloat16" if wish == "bfloat16" else "float32"
+
+
+def _multiplies_bfloat16(device: str) -> bool:
+    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
+    import torch
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    if device == "mps":
+        return False
+    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return bool(has_tiles())

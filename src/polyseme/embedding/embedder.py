@@ -9,14 +9,11 @@ before, or on padding. No state is kept but layer 0 of words met lately, which c
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from os import PathLike
 
-import torch
-
-from polyseme.devices import choose_device, one_thread, set_threads
+from polyseme.devices import choose_device, in_parallel, set_threads
 from polyseme.display import describe_layers, html_table, summary
 from polyseme.embedding.bucketing import SENTENCES, group_sentences
 from polyseme.embedding.input_sentences import check_words
@@ -171,31 +168,22 @@ class Embedder(WordEmbedder):
         checked = (check_words(words, index) for index, words in enumerate(sentences))
         pairs = zip(checked, spans, strict=True)
         while window := list(islice(pairs, SENTENCES)):
-            yield from self._read_around(window)
+            # The longest first, or one thread would be left with them at the end.
+            order = sorted(range(len(window)), key=lambda n: -len(window[n][0]))
+            batches = [order[n : n + _ROWS_AROUND] for n in range(0, len(order), _ROWS_AROUND)]
+            found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)
+            read = partial(self._read_around, window)
+            for rows, vectors in zip(batches, in_parallel(read, batches), strict=True):
+                for row, each in zip(rows, vectors, strict=True):
+                    found[row] = each
+            yield from (each for each in found if each is not None)
 
     def _read_around(
-        self, window: Sequence[tuple[Sequence[str], tuple[int, int]]]
+        self, window: Sequence[tuple[Sequence[str], tuple[int, int]]], rows: Sequence[int]
     ) -> list[tuple[Vectors, Vectors]]:
-        """Batches side by side, a thread each.
-
-        Several threads on one batch would wait for each other at every step, and where the machine
-        does something else besides, each wait takes a hundred times as long as the step.
-        """
-        order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
-        batches = [order[n : n + _ROWS_AROUND] for n in range(0, len(order), _ROWS_AROUND)]
-
-        def read(rows: list[int]) -> tuple[Vectors, list[Vectors]]:
-            words, spans = zip(*(window[row] for row in rows), strict=True)
-            return self._encode.around(words, spans, self.max_length)
-
-        found: dict[int, tuple[Vectors, Vectors]] = {}
-        threads = torch.get_num_threads()
-        with one_thread(), ThreadPoolExecutor(threads) as pool:
-            # The longest sentences first, or one thread would be left with them at the end.
-            batches.reverse()
-            for rows, (states, static) in zip(batches, pool.map(read, batches), strict=True):
-                found.update(zip(rows, zip(states, static, strict=True), strict=True))
-        return [found[number] for number in range(len(window))]
+        words, places = zip(*(window[row] for row in rows), strict=True)
+        states, static = self._encode.around(words, places, self.max_length)
+        return list(zip(states, static, strict=True))
 
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""
