@@ -2,7 +2,7 @@ r"""Train several kinds of model on your text, the same minutes each, and see wh
 
 For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by
 pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
-text) and by the uses they find alike. What is trained stays in the folder, and is not trained again.
+text) and by the uses they find alike. What is trained stays there, and is not trained again.
 
 Examples:
 
