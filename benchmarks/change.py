@@ -10,7 +10,6 @@ APD and PRT with it, and how often p < 0.05 agrees with binary change. Groups: A
 As a control, uses are dealt to the sides at random: how often p < 0.05 then.
 """
 
-import argparse
 import csv
 import json
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import polyseme
 from benchmarks.gains import unpacked
-from benchmarks.senses import describe, variants
+from benchmarks.senses import describe, model_and_data, variants
 from polyseme.embedding.embedder import Embedder
 from polyseme.meanings.change import Side, measure_change
 from polyseme.meanings.groups import group_uses
@@ -74,7 +73,7 @@ def _bits(one: npt.NDArray[Any], two: npt.NDArray[Any]) -> float:
 
 
 def main() -> None:
-    arguments = _parser().parse_args()
+    arguments = model_and_data(__doc__).parse_args()
     embedder = polyseme.load(arguments.model, threads=arguments.threads)
     assert isinstance(embedder, Embedder)
     words = list(read_dwug(unpacked(arguments.data, "dwug-en", arguments.out / "data")))
@@ -153,15 +152,6 @@ def read_dwug(folder: Path) -> Iterator[JudgedWord]:
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("model")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--threads", type=int, default=1)
-    return parser
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ are or at random, as its option --at-random has it. Five beginnings of each word
 a user who labels nothing has: the frequent sense of everything. Draws labels.png.
 """
 
-import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from sklearn.metrics import f1_score
 
 import polyseme
 from benchmarks.gains import unpacked
-from benchmarks.senses import describe
+from benchmarks.senses import describe, model_and_data
 from benchmarks.senses_data import LabelledUse, read_coarsewsd
 from polyseme.drawing import load_matplotlib
 from polyseme.meanings.groups import join_views
@@ -38,7 +37,7 @@ _AT_ONCE = 10
 
 
 def main() -> None:
-    arguments = _parser().parse_args()
+    arguments = model_and_data(__doc__).parse_args()
     embedder = polyseme.load(arguments.model, threads=arguments.threads)
     uses = list(read_coarsewsd(unpacked(arguments.data, "coarsewsd20", arguments.out / "data")))
     by_word: dict[str, list[LabelledUse]] = defaultdict(list)
@@ -115,15 +114,6 @@ def _draw(means: dict[str, dict[str, float]], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("model")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--threads", type=int, default=1)
-    return parser
 
 
 if __name__ == "__main__":

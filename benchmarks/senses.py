@@ -283,12 +283,18 @@ def _joined(one: UseFeatures, two: UseFeatures) -> UseFeatures:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = model_and_data(__doc__)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--corpus", type=Path)
+    return parser
+
+
+def model_and_data(about: str) -> argparse.ArgumentParser:
+    """What every benchmark of a model on labelled uses is told; `about` is its docstring."""
+    parser = argparse.ArgumentParser(description=about.split("\n", maxsplit=1)[0])
     parser.add_argument("model")
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--corpus", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     return parser
 

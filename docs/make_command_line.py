@@ -63,7 +63,7 @@ def _sections(verb: Verb, before: str = "polyseme") -> Iterator[str]:
         yield f"```sh\n{lines}\n```\n"
     if rows:
         yield "| | |\n|---|---|"
-        yield "\n".join(f"| `{option}` | {_escape(told)} |" for option, told in rows) + "\n"
+        yield "\n".join(f"| {_as_code(option)} | {_escape(told)} |" for option, told in rows) + "\n"
 
 
 def _rows(kind: Any) -> Iterator[tuple[str, str]]:
@@ -75,6 +75,11 @@ def _rows(kind: Any) -> Iterator[tuple[str, str]]:
         shown = " ".join(filter(None, (option, told.metavar)))
         if option not in _GENERAL:
             yield shown.replace("|", "/"), (told.help or "").replace("\\[", "[")
+
+
+def _as_code(option: str) -> str:
+    """An option and what it takes, each in one piece."""
+    return " ".join(f"`{part}`" for part in option.split(" ", 1))
 
 
 def _escape(text: str) -> str:

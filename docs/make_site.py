@@ -3,9 +3,9 @@
     python docs/make_site.py
 
 Pages below `zh/` are marked as Chinese, so that browsers, screen readers and search engines take
-them for what they are. The copy button of a console block copies its commands, without prompts and
-output. The link to the repository is a link and no more: the theme's script would ask GitHub for
-the number of stars whenever a page is opened.
+them for what they are, and what the theme says on them is Chinese, too. The copy button of a
+console block copies its commands, without prompts and output. The link to the repository is a link
+and no more: the theme's script would ask GitHub for the number of stars whenever a page is opened.
 """
 
 import html
@@ -17,9 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r'<div class="language-console highlight">(<pre>.*?</pre>)', re.DOTALL)
 _TAG = re.compile(r"<[^>]+>")
+_SHORT = re.compile(r"<code>([^<>]{1,24})</code>")
 _PRE = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 # Between Chinese characters or punctuation, a line end of the source would be shown as a space.
 _LINE_END = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uff00-\uffef])")
+
+
+# What the theme says by itself, for readers of the Chinese pages.
+_CHINESE = {"On this page": "本页内容", "Previous": "上一页", "Next": "下一页", "Search": "搜索"}
+_THEME = re.compile(rf"(>\s*)({'|'.join(_CHINESE)})(\s*<)")
 
 
 def finish(site: Path) -> None:
@@ -37,12 +43,19 @@ def finish_page(text: str, *, is_chinese: bool) -> str:
     if is_chinese:
         text = text.replace('<html lang="en"', '<html lang="zh-Hans"', 1)
         text = "".join(_join_lines(part) for part in _PRE.split(text))
+        text = _THEME.sub(lambda found: found[1] + _CHINESE[found[2]] + found[3], text)
     text = text.replace(' data-md-component="source"', "")
+    text = "".join(_mark_short(part) for part in _PRE.split(text))
     return _BLOCK.sub(_with_commands, text)
 
 
 def _join_lines(part: str) -> str:
     return part if part.startswith("<pre>") else _LINE_END.sub("", part)
+
+
+def _mark_short(part: str) -> str:
+    """Browsers would break `--set` after its first hyphen; site.css keeps what is marked whole."""
+    return part if part.startswith("<pre>") else _SHORT.sub(r'<code class="short">\1</code>', part)
 
 
 def _with_commands(found: re.Match[str]) -> str:

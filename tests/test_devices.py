@@ -1,9 +1,10 @@
 import contextlib
+import threading
 
 import torch
 from threadpoolctl import threadpool_info
 
-from polyseme.devices import num_threads, one_thread, set_threads
+from polyseme.devices import in_parallel, num_threads, one_thread, set_threads
 
 
 def test_threads_are_as_before_when_a_call_ends_even_by_an_error() -> None:
@@ -33,6 +34,19 @@ def test_one_thread_is_one_everywhere_until_the_last_call_ends() -> None:
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
     assert _threads_of_pools() == pools
+
+
+def test_work_in_parallel_comes_back_in_order_with_one_thread_of_torch_each() -> None:
+    together = threading.Barrier(3)
+
+    def work(part: int) -> tuple[int, int]:
+        together.wait(timeout=60)  # or they are not at work at once
+        return part, torch.get_num_threads()
+
+    with num_threads(3):
+        assert in_parallel(work, [7, 5, 6]) == [(7, 1), (5, 1), (6, 1)]
+        assert torch.get_num_threads() == 3
+        assert in_parallel(work, []) == []
 
 
 def _threads_of_pools() -> list[int]:

@@ -282,8 +282,8 @@ def nearest(
     from polyseme.calling import call
     from polyseme.commands.nearest import NearestConfig, run
 
-    given = {"text": text, "in_": corpus, "model": model, **settings}
-    return call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found
+    given = {"inputs": (text,), "in_": corpus, "model": model, **settings}
+    return call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found[0]
 
 
 def same(
@@ -298,7 +298,7 @@ def same(
     from polyseme.commands.same import SameConfig, run
 
     given = {"inputs": (first, second), "model": model, **settings}
-    return call(run, SameConfig, given, progress=progress, purpose="Comparing uses").found
+    return call(run, SameConfig, given, progress=progress, purpose="Comparing uses").found[0]
 
 
 def train(

@@ -10,10 +10,14 @@ Torch is imported when it is needed: what groups uses by an index does without, 
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TypeVar
 
 from polyseme.errors import ConfigError
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 
 def set_threads(number: int | None) -> None:
@@ -50,9 +54,11 @@ class _OneThread:
 
         with self._lock:
             if self._depth == 0:
-                self._limits.enter_context(threadpool_limits(1))
+                # Torch first: it keeps a number for threads that begin later, of which it would not
+                # hear if the limit below had set this thread's already.
                 if "torch" in sys.modules:
                     self._limits.enter_context(num_threads(1))
+                self._limits.enter_context(threadpool_limits(1))
             self._depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -73,6 +79,19 @@ def one_thread() -> contextlib.AbstractContextManager[None]:
     number from before comes back when the last of them ends.
     """
     return _ONE_THREAD
+
+
+def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """What the work makes of each part, as many parts at once as torch has threads, one for each.
+
+    For batches of an LSTM: threads that share the short products of its steps wait for each other
+    most of the time. What is worked out does not depend on how many there are.
+    """
+    import torch
+
+    threads = min(torch.get_num_threads(), len(parts))
+    with one_thread(), ThreadPoolExecutor(max(1, threads)) as pool:
+        return list(pool.map(work, parts))
 
 
 def choose_device(wish: str | None) -> str:

@@ -108,6 +108,22 @@ def test_chinese_lines_are_joined_without_a_space(site: Path) -> None:
     assert not re.search("[一-鿿，。]\n[一-鿿]", text)
 
 
+def test_what_the_theme_says_on_a_chinese_page_is_chinese(site: Path) -> None:
+    page = (site / "zh/first-corpus/index.html").read_text(encoding="utf-8")
+    assert "本页内容" in page
+    assert "下一页" in page
+    assert not re.search(r">\s*(On this page|Next)\s*<", page)
+    assert re.search(r">\s*On this page\s*<", (site / "index.html").read_text(encoding="utf-8"))
+
+
+def test_a_short_piece_of_code_is_marked_to_stay_on_one_line() -> None:
+    finish_page = script("make_site").finish_page
+    long = f"<code>{25 * 'a'}</code>"
+    page = f"<p><code>--set</code>{long}</p><pre><code>--set</code></pre>"
+    marked = f'<p><code class="short">--set</code>{long}</p><pre><code>--set</code></pre>'
+    assert finish_page(page, is_chinese=False) == marked
+
+
 def test_what_is_copied_from_a_console_block_can_be_pasted(site: Path) -> None:
     page = (site / "tutorials/first-corpus/index.html").read_text(encoding="utf-8")
     blocks = [html.unescape(found) for found in re.findall(r'data-copy="([^"]*)"', page)]

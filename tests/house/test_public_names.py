@@ -54,8 +54,8 @@ CLASSES: dict[type, set[str]] = {
         *("check_files", "check_same_words", "config", "folder", "manifest", "open"),
         *("preparation", "read_stats", "shards", "vocabulary", "word_counts"),
     },
-    PrepareResult: {"advice", "corpus", "seconds", "shards_found"},
-    PretrainResult: {"folder", "is_continued", "model", "notes", "outcome"},
+    PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},
+    PretrainResult: {"folder", "is_continued", "model", "notes", "outcome", "to_json"},
     Score: {"as_json", "parts", "total", "words"},
     GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
@@ -83,7 +83,7 @@ CLASSES: dict[type, set[str]] = {
         *("to_csv", "to_pandas", "uses"),
     },
     Substitutes: {"own", "to_json", "use", "words"},
-    TrainResult: {"config", "metadata", "notes", "score"},
+    TrainResult: {"config", "metadata", "notes", "score", "to_json"},
     PredictedAnswer: {
         *("answer", "as_json", "id", "passage", "probability", "question", "start", "stop"),
     },

@@ -3,6 +3,7 @@
 All else about a command is looked at in the tests' own process, which is quicker.
 """
 
+import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,6 +134,34 @@ def test_a_command_works_in_a_process_of_its_own(name: str, made: Made, tmp_path
     assert printed in " ".join(result.stdout.split())
     assert "Traceback" not in result.stderr
     assert "Warning" not in result.stderr
+
+
+SERVERS = {"demo", "explore"}
+"""What they tell is a page."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[needs_sandbox] if name == "convert import" else [])
+        for name in COMMANDS
+        if name not in SERVERS
+    ],
+)
+def test_a_command_prints_json_lines_and_nothing_else_if_asked(
+    name: str, made: Made, tmp_path: Path
+) -> None:
+    words, _ = COMMANDS[name]
+    given = shlex.split(words.format(**vars(made), out=tmp_path / "out"))
+    lines = polyseme(*name.split(), *given, "--json").stdout.splitlines()
+    assert lines
+    for line in lines:
+        assert isinstance(json.loads(line, parse_constant=_refuse), dict)
+
+
+def _refuse(constant: str) -> None:
+    """Python writes and reads NaN and Infinity; JSON has neither."""
+    raise AssertionError(constant)
 
 
 def test_no_command_is_left_out() -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 from command_line import polyseme
 from pretraining.making import rule_corpus
+from safetensors.torch import load_file
 
 import polyseme as polyseme_api
 from polyseme.config import build
@@ -154,6 +155,41 @@ def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) 
     metadata = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     before = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     assert metadata["perplexity"]["forward"] < 2 * before["perplexity"]["forward"]
+
+
+def test_a_cloze_head_is_trained_on_a_model_that_stays_as_it_is(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    out = tmp_path / "cloze"
+    command = ("pretrain", corpus.folder, "--from", model, "--only", "cloze", "--out", out)
+    polyseme(*command, "--steps", "40")
+    before = load_file(model / "model.safetensors")
+    after = load_file(out / "model.safetensors")
+    assert all(torch.equal(after[name], weights) for name, weights in before.items())
+    assert {name.rpartition(".")[0] for name in after.keys() - before.keys()} == {
+        "objective.cloze.hidden",
+        "objective.cloze.output",
+    }
+    metadata = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
+    told = metadata["perplexity"]
+    assert told["cloze"] < min(told["forward"], told["backward"])
+    words = polyseme_api.score(out, ["The cat purrs ."])[0].parts
+    assert list(words) == ["forward", "backward"]
+    assert (
+        "cat" in polyseme("substitutes", "The old *cat* purrs and purrs .", "--model", out).stdout
+    )
+
+
+def test_a_cloze_head_needs_a_model_that_reads_both_ways(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    command = ("pretrain", corpus.folder, "--only", "cloze", "--out", tmp_path / "m")
+    assert "--from MODEL" in polyseme(*command, code=2).stderr
+    causal = tmp_path / "gpt"
+    preset = ("--preset", "gpt-mini", "--steps", "1", "--set", "model.vocabulary.min_count=1")
+    polyseme("pretrain", corpus.folder, *preset, "--out", causal)
+    result = polyseme(*command, "--from", causal, code=65)
+    assert "forward and a backward" in " ".join(result.stderr.split())
 
 
 def test_other_settings_do_not_overwrite_a_finished_model(model: Path, corpus: Corpus) -> None:

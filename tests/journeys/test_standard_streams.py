@@ -46,6 +46,57 @@ def test_every_text_of_standard_input_is_answered_in_a_line_of_json(
     assert [each["prompt"] for each in texts] == ["word1 word2"] * 2 + ["word3 word10 ."] * 2
 
 
+def test_pairs_of_standard_input_are_compared_line_by_line(
+    case: TaskCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = "\ufeffword1 *word2* .\tword3 *word2* .\r\n\nword1 *word2* .\tword1 *word2* .\n"
+    words = ("same", "-", "--model", case.model)
+    other, same = rows(piped(monkeypatch, data.encode(), *words, "--json"))
+    alone = package.same("word1 *word2* .", "word3 *word2* .", model=case.model)
+    assert other["similarity"] == pytest.approx(alone.similarity, abs=1e-3)
+    assert same["similarity"] == pytest.approx(1, abs=1e-3)
+    assert piped(monkeypatch, data.encode(), *words).count("Similarity") == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("word1 *word2*", "Line 3 of standard input has 0 tabs"),
+        ("*word1*\t*word2*\t*word3*", "Line 3 of standard input has 2 tabs"),
+        ("word1\t*word2*", "Line 3 of standard input: Mark the word"),
+    ],
+)
+def test_a_line_that_is_no_pair_is_named(
+    case: TaskCase, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    data = f"*word1*\t*word2*\n\n{line}\n".encode()
+    told = piped(monkeypatch, data, "same", "-", "--model", case.model, code=66)
+    assert said in " ".join(told.split())
+
+
+def test_sentences_of_standard_input_have_their_nearest_uses_each(
+    case: TaskCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of two words, in turn: each is answered as if it were asked for alone, in its place."""
+    corpus = case.folder / "made" / "corpus"
+    texts = ["word1 *word2* .", "word3 *word10* .", "word4 *word2* ."]
+    words = ("--in", corpus, "--model", case.model)
+    found = rows(piped(monkeypatch, "\n".join(texts).encode(), "nearest", "-", *words, "--json"))
+    alone = [package.nearest(corpus, text, model=case.model).to_json() for text in texts]
+    assert [each["sentence"] for each in found] == [each["sentence"] for each in alone]
+    assert [each["searched"] for each in found] == [each["searched"] for each in alone]
+    assert found[0]["nearest"] == alone[0]["nearest"]
+    assert [each["text"] for each in found[2]["nearest"]] == [
+        each["text"] for each in alone[2]["nearest"]
+    ]
+    named = b"word1 word2 .\nword3 word2 .\n"
+    shown = piped(monkeypatch, named, "nearest", "-", "--word", "word2", *words)
+    assert shown.count("The nearest of") == 2
+    out = ("--out", tmp_path / "uses.csv")
+    told = piped(monkeypatch, named, "nearest", "-", "--word", "word2", *words, *out, code=2)
+    assert "--out is for one sentence" in told
+
+
 def test_standard_input_may_stand_among_texts(
     case: TaskCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
 DIRECTIONS = ("forward", "separate", "joint")
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "bidirectional": {"kind": "bidirectional"},
+    "cloze": {"kind": "bidirectional", "cloze": True},
     "causal": {"kind": "causal"},
     "masked": {"kind": "masked", "next_sentence": False},
     "pairs": {"kind": "masked"},
@@ -124,11 +125,13 @@ def make(contextualizer: str, direction: str, objective: str, reading: str, soft
 
 
 def _allowed() -> Iterator[Case]:
-    grid = product(CONTEXTUALIZERS, DIRECTIONS, OBJECTIVES, INPUTS, ["full"])
+    objectives = OBJECTIVES.keys() - {"cloze"}  # reads as "bidirectional" does
+    grid = product(CONTEXTUALIZERS, DIRECTIONS, sorted(objectives), INPUTS, ["full"])
+    clozes = product(["lstm", "rotary"], ["separate"], ["cloze"], ["word"], ["full", "adaptive"])
     heads = product(
         ["lstm"], DIRECTIONS, ["bidirectional", "masked"], ["word+characters"], SOFTMAXES
     )
-    for choice in dict.fromkeys([*grid, *heads]):
+    for choice in dict.fromkeys([*grid, *heads, *clozes]):
         try:
             yield make(*choice)
         except ConfigError:

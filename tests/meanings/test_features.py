@@ -6,6 +6,7 @@ import torch
 from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
+from polyseme.devices import num_threads
 from polyseme.meanings.features import Expectation, UseDescriber
 from polyseme.objectives.bidirectional import Bidirectional
 
@@ -118,6 +119,20 @@ def test_reading_only_what_is_around_a_use_gives_the_same(point: str, precision:
     for (one, bag), (other, other_bag) in zip(quick, whole, strict=True):
         assert np.abs(one - other).max() < tolerance
         assert np.abs(bag - other_bag).max() < tolerance
+
+
+def test_no_bit_depends_on_the_number_of_threads() -> None:
+    random = np.random.default_rng(0)
+    sentences = [random.choice(WORDS, 1 + n % 23).tolist() for n in range(1500)]
+    begins = [int(random.integers(len(words))) for words in sentences]
+    describe = UseDescriber(tiny("elmo"))
+    found = []
+    for threads in (1, 3):
+        with num_threads(threads):
+            each = describe.stream_single(sentences, [(begin, begin + 1) for begin in begins])
+            found.append(np.concatenate([context for context, _ in each]))
+    one, several = found
+    assert np.array_equal(one, several)
 
 
 def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:

@@ -51,12 +51,12 @@ def test_rivers_and_money_are_told_apart_after_judged_pairs(describer: UseDescri
             "She took the money to the *bank* in Paris .",
         )
     ]
-    alike = compare_uses(describer, read[0], read[1], classifier)
-    other = compare_uses(describer, read[0], read[2], classifier)
+    pairs = [(read[0], read[1]), (read[0], read[2])]
+    alike, other = compare_uses(describer, pairs, classifier)
     assert alike.is_same
     assert not other.is_same
     assert alike.similarity > other.similarity
-    bare = compare_uses(describer, read[0], read[1])
+    [bare] = compare_uses(describer, pairs[:1])
     assert bare.probability is None
     assert bare.is_same is None
     assert bare.to_json()["pairs"] == 0

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 from embedding.making import reading, tiny
+from laws.cases import WORDS, make
 from pretraining.making import rule_text
 
+from polyseme.data.special_tokens import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
 from polyseme.meanings.marked_use import MarkedUse, read_marked
@@ -96,3 +98,24 @@ def test_from_one_side_it_is_the_softmax_of_that_side() -> None:
 def test_a_model_that_sees_the_word_is_refused() -> None:
     with pytest.raises(ModelError, match="has seen the word"):
         find_substitutes(tiny("bert"), MarkedUse(("a", "b"), 0, 1))
+
+
+def test_with_a_cloze_head_its_probabilities_are_told() -> None:
+    """Found another way: the network predicts the whole sentence, the word among the others."""
+    embedder = Embedder(make("lstm", "separate", "cloze", "word", "full").model(), device="cpu")
+    model, words = embedder.model, tuple(WORDS[:4])
+    found = find_substitutes(embedder, MarkedUse(words, 1, 2), number=3)
+    objective = model.network.objective
+    targets = objective.make_targets(
+        model.vocabulary.batch([words]), model.vocabulary, np.random.default_rng(0)
+    )
+    with torch.no_grad():
+        prediction = objective.predict(model.network.encoder, targets)["cloze"]
+        vector = prediction.vectors[1:2]
+        logits = prediction.head.logits(vector, torch.arange(model.vocabulary.size), table=None)
+    shares = logits[0, FIRST_WORD:].double().softmax(dim=0)
+    best = shares.topk(3)
+    assert [word for word, _ in found.words] == [WORDS[index] for index in best.indices.tolist()]
+    assert [share for _, share in found.words] == pytest.approx(best.values.tolist(), rel=1e-4)
+    assert found.own is not None
+    assert found.own[1] == pytest.approx(float(shares[1]), rel=1e-4)

@@ -61,6 +61,23 @@ def test_each_direction_predicts_from_its_own_half() -> None:
     assert torch.equal(predictions["backward"].vectors, top[0, 1:, 4:])
 
 
+def test_a_cloze_head_predicts_each_word_from_the_states_beside_it() -> None:
+    """By its definition: the forward state before the word, the backward state after it."""
+    batch = VOCABULARY.batch([["w1", "w2"], ["w3"]])
+    config = BidirectionalConfig(softmax=FULL, cloze=True)
+    objective = Bidirectional(config, vocab_size=VOCABULARY.size, dim=4)
+    targets = objective.make_targets(batch, VOCABULARY, np.random.default_rng(0))
+    known = VOCABULARY.ids_of(pa.array(["w1", "w2", "w3"])).tolist()
+    assert read_off(targets.parts["cloze"], 2) == [[(1, known[0]), (2, known[1])], [(1, known[2])]]
+    top = torch.arange(64.0).view(2, 4, 8)
+    predictions = objective.predict(lambda _: Encoded((top,), batch.mask, True), targets)
+    left = torch.stack([top[0, 0, :4], top[0, 1, :4], top[1, 0, :4]])
+    right = torch.stack([top[0, 2, 4:], top[0, 3, 4:], top[1, 2, 4:]])
+    assert objective.cloze is not None
+    assert torch.equal(predictions["cloze"].vectors, objective.cloze(left, right))
+    assert list(targets.only("cloze", "words").parts) == ["cloze"]
+
+
 @pytest.mark.parametrize("is_sampled", [True, False])
 def test_negatives_are_sampled_where_the_softmax_is(is_sampled: bool) -> None:
     softmax = SampledSoftmaxConfig(num_samples=7) if is_sampled else FULL

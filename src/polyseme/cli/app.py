@@ -147,6 +147,7 @@ def _command(verb: Verb) -> Callable[..., None]:
     """What Typer calls for a verb: its settings as parameters, its work with a progress bar."""
     from polyseme.cli.options import command_for
     from polyseme.cli.terminal import RichProgress
+    from polyseme.tables import JsonLines
 
     # Imports no torch: what shows help or lists something must not wait for it.
     module = importlib.import_module(verb.module)
@@ -155,7 +156,10 @@ def _command(verb: Verb) -> Callable[..., None]:
     def do(config: Any) -> None:
         with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
             result = module.run(config, bars)
-        bars.console.print_whole(module.show(result))
+        # A result that is one object says itself what it is in JSON; lists go line by line.
+        is_object = getattr(config, "json_", False) and hasattr(result, "to_json")
+        shown = JsonLines([result.to_json()]) if is_object else module.show(result)
+        bars.console.print_whole(shown)
         if hasattr(module, "exit_code"):  # what was found may be bad news for a script
             raise typer.Exit(module.exit_code(result))
 

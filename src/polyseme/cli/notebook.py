@@ -1,4 +1,4 @@
-"""What a person sees in a notebook while a call works: a bar that is drawn anew, and messages.
+"""What a person sees in a notebook while a call works: a bar that moves, and messages.
 
 Rich's own bars need ipywidgets there, in the kernel and in the page, and warn without end where
 they are missing. These are a piece of HTML that the notebook replaces: nothing need be installed.

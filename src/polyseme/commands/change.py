@@ -149,14 +149,15 @@ def _sides(config: ChangeConfig) -> tuple[str, str]:
 def _check(config: ChangeConfig) -> None:
     """Refuse what does not go together, before any work is done."""
     from polyseme.meanings.export import check_format
+    from polyseme.meanings.sources import named_model
 
     is_one = bool(config.find.word or config.find.forms or config.find.regex)
     if is_one and (config.all_ or config.words):
         raise ConfigError("Name a word, or ask for --all or --words, not both.")
     if not is_one and config.index is not None:
         raise ConfigError("--index is for one word. Leave it out, and name --model.")
-    if not is_one and config.model is None:
-        raise ConfigError("Name the model that describes the uses (--model).")
+    if not is_one:
+        named_model(config.model, instead="")
     if config.out is not None:
         if is_one:
             raise ConfigError("--out is for --all and --words.")

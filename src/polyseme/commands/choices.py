@@ -12,6 +12,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -35,6 +36,8 @@ class ChoiceSetConfig(Settings):
     """Sentences to choose from; one of them is right."""
     seed: int = Field(default=1, ge=0)
     """Random seed: which sentences are drawn, and their order."""
+    json_: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,16 @@ class ChoiceSet:
     folder: Path
     counts: dict[str, int]
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"folder": str(self.folder), "examples": self.counts}
+
 
 def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
     """Write the files."""
     from polyseme.storage.files import disk_faults_explained, make_output
     from polyseme.tasks.next_sentence import write_choices
 
-    del progress
     with disk_faults_explained(config.out):
         make_output(config.out)
         counts = write_choices(
@@ -59,6 +65,7 @@ def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
             number=config.number,
             choices=config.choices,
             seed=config.seed,
+            progress=progress,
         )
     return ChoiceSet(config.out, counts)
 

@@ -38,6 +38,8 @@ class CompareConfig(TaskFileConfig):
     """Variants of its embeddings; the others are compared with the first."""
     on: Literal["dev", "test"] = "dev"
     """What is measured on. Leave the test data alone until all is decided."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class CompareResult:
     config: CompareConfig
     measure: str
     results: "list[VariantResult]"
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file of all figures has."""
+        variants = [_as_json(result) for result in self.results]
+        return {"on": self.config.on, "measure": self.measure, "variants": variants}
 
 
 def run(config: CompareConfig, progress: Progress | None = None) -> CompareResult:
@@ -67,10 +74,9 @@ def run(config: CompareConfig, progress: Progress | None = None) -> CompareResul
             on_test=config.on == "test",
             progress=progress or NullProgress(),
         )
-        variants = [_as_json(result) for result in results]
-        told = {"on": config.on, "measure": task.measured_by, "variants": variants}
-        write_text(config.out / f"compare-{config.on}.json", canonical_json(told))
-    return CompareResult(config, task.measured_by, results)
+        result = CompareResult(config, task.measured_by, results)
+        write_text(config.out / f"compare-{config.on}.json", canonical_json(result.to_json()))
+    return result
 
 
 def _as_json(result: "VariantResult") -> dict[str, Any]:

@@ -19,7 +19,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 
@@ -67,6 +67,8 @@ class EditConfig(Settings):
     """Which uses: their numbers, in the column `use` of what `polyseme senses --out` writes."""
     containing: str | None = None
     """Which uses instead: those whose sentence matches this regular expression (RE2)."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class EditResult:
     senses: "Senses"
     number: int
     config: EditConfig
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"edit": self.number, **self.senses.to_json()}
 
 
 def run(config: EditConfig, progress: Progress | None = None) -> EditResult:

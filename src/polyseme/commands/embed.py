@@ -22,13 +22,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
-from polyseme.commands.vectors.info import summary
+from polyseme.commands.vectors.info import facts, summary
 from polyseme.config import Settings, build, to_toml
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
@@ -81,6 +81,8 @@ class EmbedConfig(Settings):
     """Where the work is done."""
     replace: bool = False
     """Make the vectors again if the folder holds some made with other settings."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class EmbedResult:
     """Words embedded in this run, not in one before."""
     files_found: int
     """How many files an earlier run had finished."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the folder holds, how long it took."""
+        how = {"seconds": round(self.seconds, 3), "files_found": self.files_found}
+        return {"folder": str(self.vectors.folder), **facts(self.vectors), **how}
 
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:

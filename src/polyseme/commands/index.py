@@ -53,6 +53,8 @@ class IndexConfig(Settings):
     replace: bool = False
     """Make the index again if the folder holds one of another model, corpus or choice of words.
     The old one can be read until the new one is finished."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,18 @@ class IndexResult:
     """How many parts an earlier run had finished."""
     was_there: bool
     """Whether the index was finished, and whole, before."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the index has, how long it took."""
+        return {
+            "folder": str(self.index.folder),
+            "words": self.num_words,
+            **self.index.manifest["counts"],
+            "num_bytes": self.index.num_bytes,
+            "seconds": round(self.seconds, 3),
+            "parts_found": self.parts_found,
+            "was_there": self.was_there,
+        }
 
 
 def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:

@@ -11,6 +11,9 @@ Examples:
 
   polyseme nearest "They sat on the *bank*." --in corpus/en \
       --model models/en-mini --index index/en --number 20
+
+  cat sentences.txt | polyseme nearest - --word bank --in corpus/en \
+      --model models/en-mini --json
 """
 
 import time
@@ -23,22 +26,30 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
+from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, on_one_line
+from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
+    from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.marked_use import MarkedUse
     from polyseme.meanings.nearest import Nearest
+    from polyseme.meanings.query import Query
+    from polyseme.meanings.sources import UseSource
+    from polyseme.text.corpus import Corpus
 
 
 class NearestConfig(Settings):
     """Which use, where its like are looked for, by which model."""
 
-    arguments: ClassVar[tuple[str, ...]] = ("text",)
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
-    text: str
-    """The sentence, quoted, one word of it between asterisks."""
+    inputs: tuple[str, ...]
+    """Sentences, each quoted, one word of each between asterisks; - reads them from standard input,
+    one a line."""
     find: FindConfig
     """What to look for; without --word, the word that is marked."""
     model: str
@@ -52,62 +63,102 @@ class NearestConfig(Settings):
     seed: int = 1
     """Of the sample that is taken of very many uses."""
     out: Path | None = None
-    """Write the uses into this file: .csv, .tsv or .xlsx."""
+    """Of one sentence: write the uses into this file: .csv, .tsv or .xlsx."""
     json_: bool = False
-    """Print one JSON object instead of lines."""
+    """Print a JSON object a line, one for each sentence, instead of lines of text."""
 
 
 @dataclass(frozen=True)
 class NearestResult:
-    """What was found, and how long it took."""
+    """What was found, in the order given, and how long it took."""
 
-    found: "Nearest"
+    found: "list[Nearest]"
     config: NearestConfig
     seconds: float
 
 
 def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
-    """Describe the use, hold it against all others."""
+    """Describe each use, hold it against all others of its word."""
     from polyseme.meanings.export import check_format, write_uses
     from polyseme.meanings.marked_use import read_marked
-    from polyseme.meanings.nearest import nearest_to
-    from polyseme.meanings.query import Query
-    from polyseme.meanings.sources import UseSource, find_in_index, load_describer
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.sources import load_describer
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
+    texts = texts_of(config.inputs)
     if config.out is not None:
         check_format(config.out)
-    corpus, find = Corpus.open(config.find.in_), config.find
+        if len(texts) != 1:
+            raise ConfigError(f"--out is for one sentence, not for {len(texts)}: use --json.")
+    corpus = Corpus.open(config.find.in_)
     describer = load_describer(config.model, corpus)
-    use = read_marked(describer.embedder, config.text, find.word or "")
-    named = find.word or find.forms or find.regex
-    query = find.query if named else Query.of(use.form, case_sensitive=find.case_sensitive)
-    if config.index is None:
-        source = UseSource(find_uses(corpus, query, where=find.where), describer)
-    else:
-        source = find_in_index(config.index, corpus, query, where=find.where, model=config.model)
-    found = nearest_to(
-        use,
-        describer,
-        source,
-        number=config.number,
-        tags=config.tags,
-        seed=config.seed,
-        progress=progress or NullProgress(),
-    )
+    marked = [read_marked(describer.embedder, text, config.find.word or "") for text in texts]
+    found = _search(marked, describer, corpus, config, progress or NullProgress())
     if config.out is not None:
-        write_uses(found.table(), config.out)
+        write_uses(found[0].table(), config.out)
     return NearestResult(found, config, time.monotonic() - began)
 
 
+def _search(
+    marked: "list[MarkedUse]",
+    describer: "UseDescriber",
+    corpus: "Corpus",
+    config: NearestConfig,
+    progress: Progress,
+) -> "list[Nearest]":
+    """In the order given; the uses of a word are found and described once for all its sentences."""
+    from polyseme.meanings.nearest import nearest_to
+    from polyseme.meanings.query import Query
+
+    find = config.find
+    named = find.query if find.word or find.forms or find.regex else None
+    numbers: dict[Query, list[int]] = {}
+    for number, use in enumerate(marked):
+        query = named or Query.of(use.form, case_sensitive=find.case_sensitive)
+        numbers.setdefault(query, []).append(number)
+    found: dict[int, Nearest] = {}
+    for query, own in numbers.items():
+        nearest = nearest_to(
+            [marked[number] for number in own],
+            describer,
+            _source(query, describer, corpus, config),
+            number=config.number,
+            tags=config.tags,
+            seed=config.seed,
+            progress=progress,
+        )
+        found |= zip(own, nearest, strict=True)
+    return [found[number] for number in range(len(marked))]
+
+
+def _source(
+    query: "Query", describer: "UseDescriber", corpus: "Corpus", config: NearestConfig
+) -> "UseSource":
+    from polyseme.meanings.sources import UseSource, find_in_index
+    from polyseme.meanings.uses import find_uses
+
+    where = config.find.where
+    if config.index is None:
+        return UseSource(find_uses(corpus, query, where=where), describer)
+    return find_in_index(config.index, corpus, query, where=where, model=config.model)
+
+
 def show(result: NearestResult) -> RenderableType:
-    """The uses, then the static neighbours."""
+    """For each sentence the uses, then the static neighbours."""
     found, config = result.found, result.config
     if config.json_:
-        return JsonLines([found.to_json()])
+        return JsonLines(each.to_json() for each in found)
+    parts = [part for each in found for part in _parts(each, with_sentence=len(found) > 1)]
+    if config.out is not None:
+        parts.append(on_one_line(f"{len(found[0].uses):,} uses written to {config.out}."))
+    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
+    return Group(*parts)
+
+
+def _parts(found: "Nearest", *, with_sentence: bool) -> list[RenderableType]:
+    sentence = [PrintableText(" ".join(found.use.words), "bold")] if with_sentence else []
     parts: list[RenderableType] = [
+        *sentence,
         PrintableText(f"The nearest of {found.num_searched:,} uses, the most alike first:"),
         UseLines(found.uses),
     ]
@@ -120,8 +171,4 @@ def show(result: NearestResult) -> RenderableType:
     if found.static:
         words = " ".join(word for word, _ in found.static)
         parts.append(PrintableText(f"Static neighbours of {found.use.form!r}: {words}"))
-    parts += [PrintableText(note, "yellow") for note in found.notes]
-    if config.out is not None:
-        parts.append(on_one_line(f"{len(found.uses):,} uses written to {config.out}."))
-    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
-    return Group(*parts)
+    return [*parts, *(PrintableText(note, "yellow") for note in found.notes)]

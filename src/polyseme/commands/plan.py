@@ -24,7 +24,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import NullProgress, Progress
-from polyseme.tables import titled
+from polyseme.tables import JsonLines, titled
 from polyseme.text.corpus import Corpus
 from polyseme.training.settings import TrainingConfig
 
@@ -48,6 +48,8 @@ class PlanConfig(Settings):
     """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
     """Settings that differ from the preset's, as `--set batches.words=8192`."""
+    json_: bool = False
+    """Print JSON instead of a table: one object, or without a corpus one a line for each preset."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,50 @@ class PlanResult:
     throughput: "Throughput"
     words_per_epoch: int
 
+    @property
+    def steps(self) -> int:
+        """Steps that fit into the hours."""
+        return max(1, int(self.config.hours * 3600 / self.throughput.seconds))
 
-def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | None:
+    @property
+    def epochs(self) -> float:
+        """Passes over the corpus that fit into the hours."""
+        return self.steps * self.throughput.words / self.words_per_epoch
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in bytes and seconds."""
+        from polyseme.model import count_parameters
+
+        throughput = self.throughput
+        return {
+            "preset": self.config.preset,
+            "corpus": str(self.config.folder),
+            "num_parameters": count_parameters(self.model.network),
+            "num_encoder_parameters": count_parameters(self.model.network.encoder),
+            "memory_bytes": throughput.memory,
+            "precision": self.training.precision,
+            "words_per_step": throughput.words,
+            "seconds_per_step": throughput.seconds,
+            "words_per_second": throughput.words_per_second,
+            "words_per_epoch": self.words_per_epoch,
+            "hours": self.config.hours,
+            "steps": self.steps,
+            "epochs": self.epochs,
+        }
+
+
+@dataclass(frozen=True)
+class PresetList:
+    """Without a corpus: the presets are listed."""
+
+    as_json: bool
+
+
+def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | PresetList:
     """Time a few steps; nothing is written."""
     progress = progress or NullProgress()
     if config.folder is None:
-        return None
+        return PresetList(config.json_)
     from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
     from polyseme.pretraining.plan import (
@@ -90,14 +130,18 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | No
     return PlanResult(config, model, training, throughput, train_module.stream.words_per_epoch)
 
 
-def show(result: PlanResult | None) -> RenderableType:
+def show(result: PlanResult | PresetList) -> RenderableType:
     """The plan as a table; or the presets."""
-    return _presets() if result is None else _table(result)
+    if isinstance(result, PresetList):
+        return _presets(result)
+    return _table(result)
 
 
-def _presets() -> RenderableType:
+def _presets(result: PresetList) -> RenderableType:
     from polyseme.presets import PRESETS
 
+    if result.as_json:
+        return JsonLines({"preset": name, "about": each.about} for name, each in PRESETS.items())
     table = Table()
     table.add_column("preset", no_wrap=True)
     table.add_column("what it is")
@@ -115,8 +159,6 @@ def _table(result: PlanResult) -> RenderableType:
     memory, speed = throughput.memory, throughput.words_per_second
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
-    steps = max(1, int(config.hours * 3600 / throughput.seconds))
-    epochs = steps * throughput.words / result.words_per_epoch
     table = Table()
     table.add_column("")
     table.add_column("", justify="right")
@@ -133,8 +175,8 @@ def _table(result: PlanResult) -> RenderableType:
         ("words per second", f"{speed:,.0f}"),
         ("words in an epoch", f"{result.words_per_epoch:,}"),
         ("time of an epoch", f"{result.words_per_epoch / speed / 3600:.2f} h"),
-        (f"steps in {config.hours:g} hours", f"{steps:,}"),
-        (f"epochs in {config.hours:g} hours", f"{epochs:.2f}"),
+        (f"steps in {config.hours:g} hours", f"{result.steps:,}"),
+        (f"epochs in {config.hours:g} hours", f"{result.epochs:.2f}"),
     ]
     for row in rows:
         table.add_row(*row)

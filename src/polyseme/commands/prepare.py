@@ -19,6 +19,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -42,6 +43,7 @@ from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
+from polyseme.text.formats.marked import check_attributes
 from polyseme.text.pieces import ShardPieces
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
@@ -73,6 +75,8 @@ class PrepareConfig(Settings):
     """Words for jieba, one a line, alone or with a frequency: a file of its own format."""
     replace: bool = False
     """Make the corpus again if the folder holds one made with other settings."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,12 @@ class PrepareResult:
     shards_found: int
     """How many shards an earlier run had finished."""
     advice: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what was read and written, how long it took, advice."""
+        how = {"seconds": round(self.seconds, 3), "shards_found": self.shards_found}
+        folder = str(self.corpus.folder)
+        return {"folder": folder, **self.corpus.read_stats, **how, "notes": self.advice}
 
     def __repr__(self) -> str:
         return summary("PrepareResult", repr(self.corpus), f"{self.seconds:,.1f} s", *self.advice)
@@ -105,6 +115,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     config = _resolved(config, outside)
     found = find_sources(config.inputs, config.corpus)
     found, notices = look_into(_without_own_files(found, config), config.corpus)
+    check_attributes(found.sources, config.corpus)
     sources, missing = outside.add_to(found.sources)
     found = replace(found, sources=sources)
     _log_sources(found, [*notices, *missing], progress)

@@ -8,6 +8,8 @@ Examples:
 
   polyseme pretrain corpus/law --from models/en --epochs 3 --out models/law
 
+  polyseme pretrain corpus/en --from models/en --only cloze --epochs 0.1 --out models/en-cloze
+
   polyseme pretrain corpus/en --out models/deep \
       --set model.encoder.contextualizer.num_layers=3
 

@@ -12,7 +12,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.filesize import decimal
@@ -36,6 +36,8 @@ class PullConfig(Settings):
     """The new folder."""
     revision: str | None = None
     """A branch, a tag or a commit; without it, the newest."""
+    json_: bool = False
+    """Print one JSON object instead of a line."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class PullResult:
 
     transfer: "Transfer"
     out: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"folder": str(self.out), **self.transfer.to_json()}
 
 
 def run(config: PullConfig, progress: Progress | None = None) -> PullResult:

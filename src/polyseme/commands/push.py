@@ -12,7 +12,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
@@ -38,6 +38,8 @@ class PushConfig(Settings):
     """If the repository is new, let nobody else see it."""
     message: str | None = None
     """What the commit says."""
+    json_: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,23 @@ class PushResult:
 
     transfer: "Transfer"
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self.transfer.to_json()
+
 
 def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
     """Check the folder, then upload it."""
     from polyseme.storage.hub import push
 
-    return PushResult(
-        push(
-            config.folder,
-            config.repository,
-            private=config.private,
-            message=config.message,
-            progress=progress,
-        )
+    done = push(
+        config.folder,
+        config.repository,
+        private=config.private,
+        message=config.message,
+        progress=progress,
     )
+    return PushResult(done)
 
 
 def show(result: PushResult) -> RenderableType:

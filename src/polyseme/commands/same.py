@@ -10,6 +10,8 @@ Examples:
 
   polyseme same "She *plays* chess." "A *play* by Ibsen." --model models/en-mini \
       --pairs wic.jsonl
+
+  cat pairs.tsv | polyseme same - --model models/en-mini --json
 """
 
 from dataclasses import dataclass
@@ -19,12 +21,15 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
-from polyseme.errors import ConfigError
+from polyseme.errors import ConfigError, InputError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.tables import JsonLines
+from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
+    from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.marked_use import MarkedUse
     from polyseme.meanings.same import SameMeaning
 
 
@@ -34,7 +39,8 @@ class SameConfig(Settings):
     arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
-    """Two sentences, each quoted, one word of each between asterisks."""
+    """Two sentences, each quoted, one word of each between asterisks; - reads pairs from standard
+    input, one a line, with a tab between the sentences."""
     model: str
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
     word: str = ""
@@ -46,49 +52,72 @@ class SameConfig(Settings):
     """How sentences are split into words, if the model does not say: as for a language (en, zh), or
     for the model or the corpus in a folder."""
     json_: bool = False
-    """Print one JSON object."""
+    """Print a JSON object a line, one for each pair."""
 
 
 @dataclass(frozen=True)
 class SameResult:
-    """What was found."""
+    """What was found, in the order given."""
 
-    found: "SameMeaning"
+    found: "list[SameMeaning]"
     config: SameConfig
     num_left_out: int
     """Judged pairs that could not be used."""
 
 
 def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
-    """Describe both uses, and compare them."""
+    """Describe both uses of each pair, and compare them."""
     from polyseme.embedding.loading import load_embedder
     from polyseme.meanings.features import UseDescriber
     from polyseme.meanings.judged_pairs import read_pairs
-    from polyseme.meanings.marked_use import read_marked
     from polyseme.meanings.same import compare_uses, learn_same
 
     progress = progress or NullProgress()
-    if len(config.inputs) != 2:
-        raise ConfigError(f"Two sentences are compared; {len(config.inputs)} were given.")
+    texts = _texts(config)
     judged, unread = ([], 0) if config.pairs is None else read_pairs(config.pairs)
     describer = UseDescriber(load_embedder(config.model, tokenizer_from=config.tokenizer_from))
-    first, second = (read_marked(describer.embedder, text, config.word) for text in config.inputs)
+    pairs = [_read(describer.embedder, pair, line, config.word) for line, pair in texts.items()]
     classifier = None
     if judged:
         progress.start("Learning from pairs", 2 * len(judged))
         classifier, not_found = learn_same(describer, judged, progress.update)
         unread += not_found
-    return SameResult(compare_uses(describer, first, second, classifier), config, unread)
+    progress.start("Comparing uses", 2 * len(pairs))
+    return SameResult(compare_uses(describer, pairs, classifier, progress.update), config, unread)
+
+
+def _texts(config: SameConfig) -> dict[int, tuple[str, str]]:
+    """Two sentences by the number of their line, which is 0 if they were given as arguments."""
+    if config.inputs == (STANDARD_INPUT,):
+        return pairs_of_lines()
+    if len(config.inputs) != 2 or STANDARD_INPUT in config.inputs:
+        raise ConfigError(
+            f"Two sentences are compared, or - alone for pairs on standard input; "
+            f"{len(config.inputs)} were given."
+        )
+    return {0: (config.inputs[0], config.inputs[1])}
+
+
+def _read(
+    embedder: "WordEmbedder", pair: tuple[str, str], line: int, word: str
+) -> "tuple[MarkedUse, MarkedUse]":
+    from polyseme.meanings.marked_use import read_marked
+
+    try:
+        return read_marked(embedder, pair[0], word), read_marked(embedder, pair[1], word)
+    except InputError as error:
+        if not line:
+            raise
+        raise InputError(f"Line {line} of standard input: {error}") from error
 
 
 def show(result: SameResult) -> RenderableType:
-    """The similarity, and what the judged pairs say."""
-    found = result.found
+    """A line for each pair, and what the judged pairs say."""
     if result.config.json_:
-        return JsonLines([found.to_json()])
-    views = ", ".join(f"{name} {value:.2f}" for name, value in found.views.items())
-    parts: list[RenderableType] = [PrintableText(f"Similarity {found.similarity:.2f} ({views}).")]
-    if found.probability is None:
+        return JsonLines(each.to_json() for each in result.found)
+    parts: list[RenderableType] = [*map(_line, result.found)]
+    first = result.found[0]
+    if first.probability is None:
         parts.append(
             PrintableText(
                 "What is alike enough depends on how finely you tell senses apart: give pairs that "
@@ -96,15 +125,22 @@ def show(result: SameResult) -> RenderableType:
             )
         )
     else:
-        said = "the same" if found.is_same else "not the same"
-        sure = f"probability of the same meaning {found.probability:.0%}"
-        parts.append(PrintableText(f"Likely {said}: {sure}.", "bold"))
         parts.append(
             PrintableText(
-                f"Learned from {found.num_pairs:,} pairs; of pairs left out in turn, "
-                f"{found.accuracy:.0%} were told right (always one answer: {found.majority:.0%})."
+                f"Learned from {first.num_pairs:,} pairs; of pairs left out in turn, "
+                f"{first.accuracy:.0%} were told right (always one answer: {first.majority:.0%})."
             )
         )
     if result.num_left_out:
         parts.append(PrintableText(f"{result.num_left_out:,} pairs could not be used.", "yellow"))
     return Group(*parts)
+
+
+def _line(found: "SameMeaning") -> PrintableText:
+    views = ", ".join(f"{name} {value:.2f}" for name, value in found.views.items())
+    line = PrintableText(f"Similarity {found.similarity:.2f} ({views}).")
+    if found.probability is not None:
+        said = "the same" if found.is_same else "not the same"
+        sure = f"probability of the same meaning {found.probability:.0%}"
+        line.append(f" Likely {said}: {sure}.", "bold")
+    return line

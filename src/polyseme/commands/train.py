@@ -70,6 +70,8 @@ class TrainConfig(TaskFileConfig):
 
     include_model: bool = False
     """Put a copy of the model into the folder, so that the task can be moved and passed on."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ class TrainResult:
     metadata: list[dict[str, Any]]
     score: "MeanStd"
     notes: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `metrics.json` has: the measure over all seeds, and of each."""
+        measure = self.metadata[0]["measure"]
+        return {"measure": measure, **self.score._asdict(), "seeds": self.metadata}
 
     def __repr__(self) -> str:
         measure, seeds = self.metadata[0]["measure"], len(self.metadata)
@@ -129,9 +136,9 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
                 {name: told for name, told in task.metadata.items() if name != "made_from"}
             )
         score = MeanStd.of([told["dev"] for told in metadata])
-        summary = {"measure": task_config.measured_by, **score._asdict(), "seeds": metadata}
-        write_text(config.out / "metrics.json", canonical_json(summary))
-    return TrainResult(config, metadata, score, list(dict.fromkeys(notes)))
+        result = TrainResult(config, metadata, score, list(dict.fromkeys(notes)))
+        write_text(config.out / "metrics.json", canonical_json(result.to_json()))
+    return result
 
 
 def show(result: TrainResult) -> RenderableType:

@@ -9,11 +9,11 @@ before, or on padding. No state is kept but layer 0 of words met lately, which c
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from os import PathLike
 
-from polyseme.devices import choose_device, set_threads
+from polyseme.devices import choose_device, in_parallel, set_threads
 from polyseme.display import describe_layers, html_table, summary
 from polyseme.embedding.bucketing import SENTENCES, group_sentences
 from polyseme.embedding.input_sentences import check_words
@@ -33,7 +33,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
 _WINDOW_BYTES = 256 << 20  # of vectors that wait to be handed on
-_ROWS_AROUND = 512  # rows of a batch of which only the last outputs are kept: few bytes a row
+_ROWS_AROUND = 128  # sentences that one thread reads at a time
 
 
 class Embedder(WordEmbedder):
@@ -168,15 +168,22 @@ class Embedder(WordEmbedder):
         checked = (check_words(words, index) for index, words in enumerate(sentences))
         pairs = zip(checked, spans, strict=True)
         while window := list(islice(pairs, SENTENCES)):
-            order = sorted(range(len(window)), key=lambda n: len(window[n][0]))
+            # The longest first, or one thread would be left with them at the end.
+            order = sorted(range(len(window)), key=lambda n: -len(window[n][0]))
+            batches = [order[n : n + _ROWS_AROUND] for n in range(0, len(order), _ROWS_AROUND)]
             found: list[tuple[Vectors, Vectors] | None] = [None] * len(window)
-            for begin in range(0, len(order), _ROWS_AROUND):
-                rows = order[begin : begin + _ROWS_AROUND]
-                words, places = zip(*(window[row] for row in rows), strict=True)
-                states, static = self._encode.around(words, places, self.max_length)
-                for row, state, layer_0 in zip(rows, states, static, strict=True):
-                    found[row] = state, layer_0
+            read = partial(self._read_around, window)
+            for rows, vectors in zip(batches, in_parallel(read, batches), strict=True):
+                for row, each in zip(rows, vectors, strict=True):
+                    found[row] = each
             yield from (each for each in found if each is not None)
+
+    def _read_around(
+        self, window: Sequence[tuple[Sequence[str], tuple[int, int]]], rows: Sequence[int]
+    ) -> list[tuple[Vectors, Vectors]]:
+        words, places = zip(*(window[row] for row in rows), strict=True)
+        states, static = self._encode.around(words, places, self.max_length)
+        return list(zip(states, static, strict=True))
 
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""

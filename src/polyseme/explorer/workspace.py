@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.embedding.loading import load_for_corpus
+from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.jobs import Gate
 from polyseme.explorer.view import View
@@ -54,6 +55,8 @@ class Workspace:
     """Folder for what the user judges: a folder in it for each word and degree of fineness."""
     opening: View = field(default_factory=View)
     """What the first page offers."""
+    embedder: WordEmbedder | None = None
+    """The model, if it is loaded already."""
     is_closed: bool = False
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
@@ -84,7 +87,9 @@ class Workspace:
         """The model; loaded when it is asked for first, which takes seconds."""
         with self._loading:
             if self._describer is None:
-                self._describer = UseDescriber(load_for_corpus(self.model, self.corpus))
+                embedder = self.embedder or load_for_corpus(self.model, self.corpus)
+                self.corpus.check_same_words(embedder.preparation)
+                self._describer = UseDescriber(embedder)
             return self._describer
 
     def sizes(self) -> dict[str, Sizes]:

@@ -152,9 +152,9 @@ class UseDescriber:
         weights = np.tile(each, (len(uses), 1))  # (n, T)
         for row, (begin, end) in zip(weights, uses, strict=True):
             row[begin:end] = 0  # what is said of a use must not know the word itself
-        lengths = np.linalg.norm(static, axis=1, keepdims=True)
+        lengths = np.sqrt(np.einsum("td,td->t", static, static))
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-        bags: Floats = weights / total @ (static / np.maximum(lengths, 1e-9))
+        bags: Floats = weights / (total * np.maximum(lengths, 1e-9)) @ static
         return bags
 
     @cached_property
@@ -230,6 +230,19 @@ class Expectation:
             both, right = (softmax.logits(half, ids, table=table) for half in halves)
             both = both + right
         return both - self._log_frequencies[:num_words]
+
+    @torch.no_grad()
+    def log_probabilities(self, states: Floats) -> torch.Tensor:
+        """(N, V) of all words, in float64: by the cloze head, or by both directions' heads."""
+        num_words, objective = len(self.all_words), self._model.network.objective
+        if isinstance(objective, Bidirectional) and objective.cloze is not None:
+            ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
+            vectors = objective.cloze(*torch.from_numpy(states).chunk(2, dim=1))
+            table = self._model.network.word_embeddings
+            logits = objective.softmax.logits(vectors, ids, table=table)
+        else:
+            logits = self.logits(states, num_words)
+        return logits.double().log_softmax(dim=1)
 
     @cached_property
     def _log_frequencies(self) -> torch.Tensor:

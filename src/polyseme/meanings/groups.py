@@ -96,13 +96,13 @@ def _group(features: UseFeatures, resolution: float, num_groups: int | None, see
     vectors = _joined(views)
     random = np.random.default_rng(seed)
     chosen = _sample(len(vectors), random)
-    graph = [view[chosen] for view in views]
+    sample = [view[chosen] for view in views]
     if num_groups is None:
-        found = communities(graph, resolution, seed, starts=_STARTS)
+        found = _communities(_graph(sample), resolution, seed, starts=_STARTS)
     else:
-        found, resolution = _so_many(graph, num_groups, seed)
+        found, resolution = _so_many(sample, num_groups, seed)
     is_fixed = num_groups is not None
-    stability = _stability(graph, found, resolution, random, is_fixed=is_fixed)
+    stability = _stability(sample, found, resolution, random, is_fixed=is_fixed)
     labels = nearest_group(vectors, group_means(vectors[chosen], found, int(found.max()) + 1))
     labels[chosen] = found
     labels, order = by_size(labels)
@@ -181,19 +181,23 @@ def _components(matrix: Any, dim: int, random: np.random.Generator) -> Floats:
     return components
 
 
-def communities(views: Views, resolution: float, seed: int, *, starts: int = 1) -> Labels:
-    """(N,) the community of each row in the graph of nearest neighbours; the best of some tries."""
-    graph = sum(_neighbour_graph(view) for view in views)
+def _communities(graph: Any, resolution: float, seed: int, *, starts: int = 1) -> Labels:
+    """(N,) the community of each node of a graph; the best of some tries."""
     seeds = np.random.SeedSequence(seed).generate_state(starts).tolist()
     tries = [louvain_communities(graph, resolution=resolution, seed=each) for each in seeds]
     return by_size(max(tries, key=lambda found: modularity(graph, found, resolution)))[0]
 
 
-def _neighbour_graph(vectors: Floats) -> Any:
-    """Sparse (N, N): 1 where one is among the nearest neighbours of the other.
+def _graph(views: Views) -> Any:
+    """Sparse (N, N): in how many views one is among the nearest neighbours of the other.
 
     Not their cosines: those of one view are larger than those of another, and would outweigh them.
     """
+    return sum(_neighbours(view) for view in views)
+
+
+def _neighbours(vectors: Floats) -> Any:
+    """Sparse (N, N): 1 where one is among the nearest neighbours of the other."""
     from scipy.sparse import csr_matrix
 
     similar = vectors @ vectors.T
@@ -209,9 +213,9 @@ def _neighbour_graph(vectors: Floats) -> Any:
 
 def _so_many(views: Views, number: int, seed: int) -> tuple[Labels, float]:
     """Exactly so many groups: finer until there are enough, then the most similar ones merged."""
-    resolution = RESOLUTION
+    resolution, graph = RESOLUTION, _graph(views)
     for _ in range(_MOST_STEPS):
-        labels = communities(views, resolution, seed, starts=_STARTS)
+        labels = _communities(graph, resolution, seed, starts=_STARTS)
         if labels.max() + 1 >= number:
             break
         resolution *= STEP
@@ -256,9 +260,10 @@ def _stability(
     for repeat in range(_REPEATS):
         chosen = random.permutation(len(labels))[: max(2, int(_PART * len(labels)))]
         part = [view[chosen] for view in views]
-        again = communities(part, resolution, seed=repeat)
-        while is_fixed and again.max() + 1 > number:
-            again = _merge_nearest(_joined(part), again)
+        again = _communities(_graph(part), resolution, seed=repeat)
+        vectors = _joined(part) if is_fixed else None
+        while vectors is not None and again.max() + 1 > number:
+            again = _merge_nearest(vectors, again)
         others = int(again.max()) + 1
         pairs = labels[chosen] * others + again
         overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)

@@ -47,37 +47,30 @@ def modularity(graph: Any, labels: Labels, resolution: float) -> float:
 
 
 def _move_nodes(graph: Any, resolution: float, order: npt.NDArray[np.int64]) -> Labels:
-    """The community of each node when none gains by moving, numbered without gaps.
-
-    Plain lists: a node has some fifty neighbours, too few for an array to pay.
-    """
-    degrees: list[float] = np.asarray(graph.sum(axis=1), np.float64).ravel().tolist()
-    total = sum(degrees) or 1.0
-    starts, columns = graph.indptr.tolist(), graph.indices.tolist()
-    weights = graph.data.tolist()
-    labels, totals = list(range(len(degrees))), list(degrees)
-    waiting, is_waiting = deque(order.tolist()), [True] * len(degrees)
+    """The community of each node when none gains by moving, numbered without gaps."""
+    degrees = np.asarray(graph.sum(axis=1), np.float64).ravel()
+    costs = (resolution * degrees / (degrees.sum() or 1.0)).tolist()
+    starts, columns = graph.indptr.tolist(), graph.indices
+    is_loop = np.repeat(np.arange(len(degrees)), np.diff(graph.indptr)) == columns
+    weights = np.where(is_loop, 0.0, graph.data)  # a loop comes along wherever its node goes
+    labels, totals = np.arange(len(degrees)), degrees.copy()
+    waiting, is_waiting = deque(order.tolist()), np.ones(len(degrees), np.bool_)
     while waiting:
         node = waiting.popleft()
         is_waiting[node] = False
         span = slice(starts[node], starts[node + 1])
-        old = labels[node]
-        links = {old: 0.0}
-        for other, weight in zip(columns[span], weights[span], strict=True):
-            if other != node:
-                label = labels[other]
-                links[label] = links.get(label, 0.0) + weight
+        neighbours = columns[span]
+        near, old = labels.take(neighbours), int(labels[node])
+        links = np.bincount(near, weights[span], old + 1)
         totals[old] -= degrees[node]
-        cost = resolution * degrees[node] / total
-        new, most = old, links[old] - cost * totals[old] + _LEAST_GAIN
-        for label, link in links.items():
-            if link - cost * totals[label] > most:
-                new, most = label, link - cost * totals[label]
+        gains = links.take(near) - costs[node] * totals.take(near)
+        best = int(gains.argmax()) if len(gains) else 0
+        stays = links[old] - costs[node] * totals[old] + _LEAST_GAIN
+        new = int(near[best]) if len(gains) and gains[best] > stays else old
         totals[new] += degrees[node]
         if new != old:
             labels[node] = new
-            for other in columns[span]:
-                if labels[other] != new and not is_waiting[other]:
-                    is_waiting[other] = True
-                    waiting.append(other)
+            again = neighbours[(labels.take(neighbours) != new) & ~is_waiting.take(neighbours)]
+            is_waiting[again] = True
+            waiting.extend(again.tolist())
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)

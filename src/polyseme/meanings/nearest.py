@@ -1,7 +1,7 @@
 """A use in, the uses of the word that mean the same out, beside the word's static neighbours.
 
-    in   a marked sentence; uses of the word, described by a model or an index
-    out  `Nearest`: uses, the most alike first; and words near the word without any sentence
+    in   marked sentences; uses of the word, described by a model or an index
+    out  a `Nearest` each: uses, the most alike first; and words near the word without any sentence
 
 The static neighbours mix all meanings of a word, as word2vec's do; the uses are those of one. All
 uses of the word are looked at: no approximate index is as quick as reading one slice.
@@ -109,7 +109,7 @@ class Nearest:
 
 
 def nearest_to(
-    use: MarkedUse,
+    marked: Sequence[MarkedUse],
     describer: "UseDescriber",
     source: UseSource,
     *,
@@ -117,33 +117,46 @@ def nearest_to(
     tags: Path | None = None,
     seed: int = 1,
     progress: Progress | None = None,
-) -> Nearest:
-    """The uses of a source most alike to one that a model describes; not the use itself."""
+) -> list[Nearest]:
+    """For each marked use, which the model describes: the uses of a source most alike to it.
+
+    What a source has is described once, however many are asked about. No use is its own neighbour.
+    """
     progress = progress or NullProgress()
     is_lazy = source.describer is describer
     uses = draw_uses(source.uses, seed) if is_lazy else source.uses
     progress.start("Describing uses", len(uses))
     features = source.describer.describe(uses, progress.update)
-    own = describer([use.words], np.array([[use.begin, use.end]]))
-    order, found = most_alike(own, features, number + _SPARE)
-    rows = [row for row in order if not _is_same(uses, row, use)][:number]
-    chosen = uses.select(rows)
-    return Nearest(
-        use,
-        chosen,
-        tuple(float(found[row]) for row in rows),
-        len(uses),
-        static_neighbours(describer.embedder, use.form, number),
-        source.notes,
-        tuple(tag or "?" for tag in tags_of(chosen, tags)) if tags else (),
-    )
+    static = {
+        form: static_neighbours(describer.embedder, form, number)
+        for form in {use.form for use in marked}
+    }
+    centre = Centre.of(features) if len(features) else None
+    nearest = []
+    for use in marked:
+        own = describer([use.words], np.array([[use.begin, use.end]]))
+        order, found = most_alike(own, features, number + _SPARE, centre)
+        rows = [row for row in order if not _is_same(uses, row, use)][:number]
+        chosen = uses.select(rows)
+        of_uses = tuple(tag or "?" for tag in tags_of(chosen, tags)) if tags else ()
+        similarity = tuple(float(found[row]) for row in rows)
+        nearest.append(
+            Nearest(use, chosen, similarity, len(uses), static[use.form], source.notes, of_uses)
+        )
+    return nearest
 
 
-def most_alike(own: UseFeatures, features: UseFeatures, number: int) -> tuple[list[int], Floats]:
-    """The numbers of the uses most alike to one, and how alike each of all is."""
+def most_alike(
+    own: UseFeatures, features: UseFeatures, number: int, centre: Centre | None = None
+) -> tuple[list[int], Floats]:
+    """The numbers of the uses most alike to one, and how alike each of all is.
+
+    `centre`: that of all, if it is known already.
+    """
     if not len(features):
         return [], np.empty(0, np.float32)
-    found: Floats = similarities(own, features, Centre.of(features)).mean(axis=1)
+    centre = centre or Centre.of(features)
+    found: Floats = similarities(own, features, centre).mean(axis=1)
     return np.argsort(-found, kind="stable")[:number].tolist(), found
 
 

@@ -28,6 +28,7 @@ MIN_PAIRS = 20
 _FOLDS = 5
 _RIDGE = 1.0  # pull of the weights towards zero: few pairs must not make it sure of itself
 _STEPS = 50
+_AT_ONCE = 1_000  # pairs whose features are in memory together
 _Values = npt.NDArray[np.float64]
 
 
@@ -107,7 +108,7 @@ def learn_same(
             f"{MIN_PAIRS} are needed, with {_FOLDS} or more of each kind."
         )
     features = _describe(describer, marked, on_use)
-    first, second = (features.select(np.arange(part, len(marked), 2)) for part in (0, 1))
+    first, second = _halves(features)
     centre = Centre.of(features)
     views = pair_similarities(first, second, centre).astype(np.float64)
     gold = np.array(is_same, np.float64)
@@ -124,15 +125,26 @@ def learn_same(
 
 def compare_uses(
     describer: UseDescriber,
-    first: MarkedUse,
-    second: MarkedUse,
+    pairs: Sequence[tuple[MarkedUse, MarkedUse]],
     classifier: SameClassifier | None = None,
+    on_use: Callable[[int], None] = lambda _: None,
+) -> list[SameMeaning]:
+    """How alike the uses of each pair are; after judged pairs, how likely they mean the same."""
+    found: list[SameMeaning] = []
+    for begin in range(0, len(pairs), _AT_ONCE):
+        part = pairs[begin : begin + _AT_ONCE]
+        features = _describe(describer, [use for pair in part for use in pair])
+        first, second = _halves(features)
+        centre = classifier.centre if classifier else Centre.none(features)
+        views = pair_similarities(first, second, centre)
+        found += [_told(*pair, own, classifier) for pair, own in zip(part, views, strict=True)]
+        on_use(2 * len(found))
+    return found
+
+
+def _told(
+    first: MarkedUse, second: MarkedUse, views: Floats, classifier: SameClassifier | None
 ) -> SameMeaning:
-    """How alike two uses are, and, after judged pairs, how likely they mean the same."""
-    features = _describe(describer, [first, second])
-    one, two = (features.select(np.array([row])) for row in (0, 1))
-    centre = classifier.centre if classifier else Centre.none(features)
-    views = pair_similarities(one, two, centre)[0]
     told = dict(zip(VIEWS, map(float, views), strict=False))
     if classifier is None:
         return SameMeaning(first, second, told)
@@ -172,6 +184,12 @@ def _describe(
 ) -> UseFeatures:
     spans = np.array([(use.begin, use.end) for use in uses])
     return describer([use.words for use in uses], spans, on_use)
+
+
+def _halves(features: UseFeatures) -> tuple[UseFeatures, UseFeatures]:
+    """Of pairs in a row: the first uses, and the second ones."""
+    first, second = (features.select(np.arange(part, len(features), 2)) for part in (0, 1))
+    return first, second
 
 
 def _folds(gold: _Values) -> npt.NDArray[np.int64]:

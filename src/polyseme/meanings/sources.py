@@ -5,6 +5,7 @@ that are asked for, now, and nothing is kept: there is no hidden store that coul
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,11 +47,18 @@ def find_described(
         if layer is not None:
             raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
         return find_in_index(index, corpus, query, where=where, model=model)
+    model = named_model(model)
+    with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
+        describer = pool.submit(load_describer, model, corpus, layer)
+        uses = find_uses(corpus, query, where=where)
+    return UseSource(uses, describer.result())
+
+
+def named_model(model: str | None, instead: str = ", or an index (--index)") -> str:
+    """The model, or an error that says what to name; `instead`: what would do besides."""
     if model is None:
-        raise ConfigError(
-            "Name the model that describes the uses (--model), or an index (--index)."
-        )
-    return UseSource(find_uses(corpus, query, where=where), load_describer(model, corpus, layer))
+        raise ConfigError(f"Name the model that describes the uses (--model){instead}.")
+    return model
 
 
 def find_in_index(

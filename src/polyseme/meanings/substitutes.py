@@ -3,10 +3,10 @@
     in   a sentence, one word of it marked
     out  `Substitutes`: words with their probabilities, and how likely the word itself is there
 
-The model does not see the word itself. From both sides, by Bayes' rule, if left and right are
-independent given the word: P(word | left) P(word | right) / P(word), which is then made to sum to
-one. The two sides are not quite independent, which makes probabilities too sure of themselves;
-their order is what can be trusted.
+The model does not see the word itself. A cloze head predicts it from both sides at once. Without
+one, by Bayes' rule, if left and right are independent given the word: P(word | left)
+P(word | right) / P(word), which is then made to sum to one. The two sides are not quite
+independent, which makes these probabilities too sure of themselves; their order can be trusted.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def find_substitutes(embedder: WordEmbedder, use: MarkedUse, number: int = 10) -
     top = next(iter(embedder.stream([use.words], layers="top")))[0]
     states = expects.states(top, [(use.begin, use.end)])
     words = expects.all_words
-    log_probs = expects.logits(states, len(words))[0].double().log_softmax(dim=0)
+    log_probs = expects.log_probabilities(states)[0]
     best = torch.topk(log_probs, min(number, len(words)))
     pairs = zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
     found = tuple((words[index], probability) for index, probability in pairs)

@@ -3,7 +3,7 @@ works: so targets can be sharded, and all processes together predict what one al
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -59,6 +59,11 @@ class TrainingTargets:
     def num_words(self) -> int:
         """Words read, special tokens counted."""
         return self.batch.num_words
+
+    def only(self, *names: str) -> "TrainingTargets":
+        """Those parts of the loss that have one of these names."""
+        parts = {name: part for name, part in self.parts.items() if name in names}
+        return replace(self, parts=parts)
 
     def shard(self, rank: int, world_size: int) -> "TrainingTargets":
         """Every `world_size`-th sentence from `rank` on, and the targets in those."""

@@ -124,7 +124,7 @@ def evaluate_targets(
     network.eval()
     found, done = Evaluation(), 0
     for targets in some:
-        with torch.autocast(device.split(":", maxsplit=1)[0], torch.bfloat16, enabled=is_half):
+        with torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=is_half):
             found.add(network, targets.to(device))
         done += targets.num_words
         on_words(done)

@@ -6,8 +6,9 @@ out   the model, its card, learning curve and run log; what was stopped goes on
 
 import contextlib
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,8 @@ from polyseme.data.vocabulary import Vocabulary
 from polyseme.devices import resolve_precision
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.model import Model, ModelConfig
+from polyseme.model import Model, ModelConfig, build_network
+from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.presets import Preset
 from polyseme.pretraining.card import run_metadata, write_card
 from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
@@ -64,6 +66,12 @@ class PretrainResult:
     is_continued: bool
     """Whether it began with the weights of another model."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: measures on held-out text, how the run went."""
+        names = ("perplexity", "unigram_perplexity", "accuracy")
+        measured = {name: self.model.metadata.get(name, {}) for name in names}
+        return {"folder": str(self.folder), **measured, **asdict(self.outcome), "notes": self.notes}
+
     def __repr__(self) -> str:
         perplexity = self.model.metadata["perplexity"]
         told = ", ".join(f"{part} {value:,.1f}" for part, value in perplexity.items())
@@ -104,7 +112,13 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | No
     held = config.held_out_words
     precision = resolve_precision(config.training.precision, config.training.device)
     train_module = Pretraining(
-        model, corpus, batches, seed=seed, held_out_words=held, precision=precision
+        model,
+        corpus,
+        batches,
+        seed=seed,
+        held_out_words=held,
+        precision=precision,
+        only=config.only,
     )
     if not corpus.read_stats["held_out_sentences"]:
         progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
@@ -151,13 +165,32 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
     """An untrained model of the preset, or a trained one to go on with."""
     torch.manual_seed(config.training.seed)
     if config.from_ is None:
+        if config.only is not None:
+            raise ConfigError(f"Name the model that gets the {config.only} head: --from MODEL.")
         wanted = resolve_model(preset, config.model)
         return Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     if config.model:
         raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
     model = Model.load(config.from_)
     corpus.check_same_words(model.preparation)
-    return model
+    return model if config.only is None else _with_cloze_head(model)
+
+
+def _with_cloze_head(model: Model) -> Model:
+    """The model with a cloze head: its own, or a new one."""
+    objective = model.config.objective
+    if not isinstance(objective, BidirectionalConfig):
+        raise ModelError(
+            f"A model trained as {objective.kind!r} can have no cloze head: it needs a forward and "
+            "a backward language model. Begin with one trained as 'bidirectional', such as ELMo."
+        )
+    if objective.cloze:
+        return model
+    wanted = objective.model_copy(update={"cloze": True})
+    config = model.config.model_copy(update={"objective": wanted})
+    network = build_network(config, model.vocabulary)
+    network.load_state_dict(network.state_dict() | model.network.state_dict())
+    return replace(model, config=config, network=network)
 
 
 def _plan(

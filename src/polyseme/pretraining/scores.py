@@ -89,6 +89,7 @@ def score_sentences(model: Model, sentences: Sequence[Sequence[str]]) -> Iterato
         batch = model.vocabulary.batch(some)
         random = np.random.default_rng(0)
         targets = network.objective.make_targets(batch, model.vocabulary, random)
+        targets = targets.only("forward", "backward")  # a cloze says nothing of a sentence's own
         with torch.no_grad():
             found = network.log_probabilities(targets)
         for row, words in enumerate(some):

@@ -32,6 +32,9 @@ class PretrainConfig(Settings):
     """Which preset to train; `polyseme plan` lists them."""
     from_: Path | None = None
     """Start from this model's weights and words instead of a preset: pretraining on a domain."""
+    only: Literal["cloze"] | None = None
+    """With --from: train this part alone and leave all other weights as they are. `cloze` is a head
+    that predicts a word from both sides at once; a model without one gets it."""
     hours: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for about so long, measuring included: the steps that fit are found by timing a few."""
     epochs: float | None = Field(default=None, gt=0, le=1_000_000)
@@ -46,6 +49,8 @@ class PretrainConfig(Settings):
     """How the finished model's weights are stored."""
     licence: str = ""
     """Licence of the text, for the model card."""
+    json_: bool = False
+    """Print one JSON object instead of a table."""
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)

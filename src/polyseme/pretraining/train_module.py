@@ -29,9 +29,14 @@ class Pretraining:
         seed: int,
         held_out_words: int,
         precision: str = "float32",
+        only: str | None = None,
     ) -> None:
         self.model, self.corpus, self.batch_config = model, corpus, batches
         self._seed, self._held_out_words, self._precision = seed, held_out_words, precision
+        self._only = only
+        if only is not None:
+            for name, parameter in self.module.named_parameters():
+                parameter.requires_grad_(name.startswith(f"objective.{only}."))
         self.stream = SentenceStream(
             corpus, model.vocabulary, batches, seed=seed, pairs=self.module.objective.pairs
         )
@@ -50,7 +55,12 @@ class Pretraining:
             # The seed is the position in the corpus: nothing to save, nothing to restore.
             seed = [self._seed, after["epoch"], after["window"], after["batch"]]
             random = np.random.default_rng(seed)
-            yield self.module.objective.make_targets(batch, self.model.vocabulary, random), after
+            targets = self.module.objective.make_targets(batch, self.model.vocabulary, random)
+            yield self._trained(targets), after
+
+    def _trained(self, targets: TrainingTargets) -> TrainingTargets:
+        """Those of what is trained."""
+        return targets if self._only is None else targets.only(self._only)
 
     def param_groups(self) -> dict[str, ParamGroup]:
         """All parameters are trained alike."""
@@ -72,7 +82,8 @@ class Pretraining:
             limit_words=self._held_out_words,
             pairs=self.module.objective.pairs,
         )
-        return list(fixed_targets(self.module, self.model.vocabulary, batches))
+        targets = fixed_targets(self.module, self.model.vocabulary, batches)
+        return [self._trained(each) for each in targets]
 
     def environment(self, *, device: str, precision: str) -> Environment:
         """Versions, threads, processor, kernel."""
@@ -86,4 +97,5 @@ class Pretraining:
             "batches": self.batch_config.model_dump(mode="json"),
             "seed": self._seed,
             "corpus": {name: told["sha256"] for name, told in files.items()},
+            **({"only": self._only} if self._only else {}),
         }

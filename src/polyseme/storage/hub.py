@@ -14,7 +14,7 @@ and its owner may edit it. The card as the manifest has it lies beside it, and i
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -65,6 +65,10 @@ class Transfer:
     commit: str
     num_files: int
     num_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "repository": str(self.repository)}
 
 
 def push(

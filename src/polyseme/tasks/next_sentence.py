@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, StorageError
+from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import own_folder, scratch_for
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
@@ -39,6 +40,7 @@ def write_choices(
     number: int = 2_000,
     choices: int = 4,
     seed: int = 1,
+    progress: Progress | None = None,
 ) -> dict[str, int]:
     """Write up to `number` training examples and an eighth as many of each other kind; returns how
     many each file has. Sentences are drawn from all of the corpus, alike for the same seed."""
@@ -50,7 +52,7 @@ def write_choices(
     most = {name: number if name == "train" else max(choices, number // 8) for name in _NAMES}
     drawn: dict[str, list[_Pair]] = {name: [] for name in most}
     seen = dict.fromkeys(most, 0)
-    for file, pair in _pairs(Corpus.open(corpus)):
+    for file, pair in _pairs(Corpus.open(corpus), progress or NullProgress()):
         seen[file] += 1
         if len(drawn[file]) < most[file]:
             drawn[file].append(pair)
@@ -68,10 +70,12 @@ def write_choices(
     }
 
 
-def _pairs(corpus: Corpus) -> Iterator[tuple[str, _Pair]]:
+def _pairs(corpus: Corpus, progress: Progress) -> Iterator[tuple[str, _Pair]]:
     """Every two sentences in a row, and the file that their document is for."""
     document, position = None, -1
     before: list[str] = []
+    num_read = 0
+    progress.start("Drawing sentences", corpus.read_stats["sentences"])
     for shard in corpus.shards:
         with damage_explained(shard):
             for batch in read_batches(shard, ["document", "position", "words"]):
@@ -81,6 +85,8 @@ def _pairs(corpus: Corpus) -> Iterator[tuple[str, _Pair]]:
                     if is_next and _is_fit(before) and _is_fit(words):
                         yield _FILES[zlib.crc32(document.encode()) % 10], _Pair(before, words)
                     before = words
+                num_read += batch.num_rows
+                progress.update(num_read)
 
 
 def _is_fit(words: list[str]) -> bool:

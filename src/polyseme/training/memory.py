@@ -1,7 +1,9 @@
 """Freed memory: kept for the next step of a training run, handed back by a server that waits."""
 
+import contextlib
 import ctypes
 import sys
+from collections.abc import Callable
 
 _M_TRIM_THRESHOLD = -1  # from glibc's malloc.h
 _M_MMAP_THRESHOLD = -3
@@ -15,12 +17,7 @@ def keep_freed_memory() -> bool:
     large tensor again, zeroed by the kernel: a third of a training step's time on a processor.
     Says whether it could be done; elsewhere the program is merely slower.
     """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # no glibc
-        return False
+    mallopt = _glibc("mallopt")
     return bool(mallopt(_M_MMAP_THRESHOLD, _LARGEST) and mallopt(_M_TRIM_THRESHOLD, _LARGEST))
 
 
@@ -30,10 +27,13 @@ def return_freed_memory() -> bool:
     Each thread frees into an arena of its own, which keeps what lies between blocks still in use:
     a process that works in many threads, one after another, grows without holding anything.
     """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):  # no glibc
-        return False
-    return bool(trim(0))
+    return bool(_glibc("malloc_trim")(0))
+
+
+def _glibc(name: str) -> Callable[..., int]:
+    """A function of glibc; where there is none, one that says that it failed."""
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):
+            found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+            return found
+    return lambda *_: 0

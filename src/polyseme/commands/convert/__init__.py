@@ -11,7 +11,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -34,26 +34,41 @@ class ConvertResult:
     notes: tuple[str, ...]
     next_step: str
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: what the model is, what it lacks."""
+        told = {"folder": str(self.folder), "kind": self.kind, **_counts(self.model)}
+        return {**told, "notes": self.notes}
+
 
 def show(result: ConvertResult) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
-    from polyseme.model import count_parameters
-
-    encoder, vocabulary = result.model.config.encoder, result.model.vocabulary
+    counts = _counts(result.model)
     table = Table()
     table.add_column("")
     table.add_column("", justify="right")
-    rows = [
-        ("parameters", f"{count_parameters(result.model.network):,}"),
-        ("layers with context", f"{result.model.config.encoder.num_layers - 1}"),
-        ("dimensions of each layer", f"{encoder.output_dim:,}"),
-        ("words listed", f"{len(vocabulary.words):,}"),
-        ("character ids", f"{vocabulary.num_characters:,}"),
-    ]
-    for row in rows:
-        table.add_row(*row)
+    labels = (
+        "parameters",
+        "layers with context",
+        "dimensions of each layer",
+        "words listed",
+        "character ids",
+    )
+    for label, number in zip(labels, counts.values(), strict=True):
+        table.add_row(label, f"{number:,}")
     shown = titled(f"{result.folder}: {result.kind}", table)
     return Group(shown, *result.notes, f"Next: {result.next_step}")
+
+
+def _counts(model: "Model") -> dict[str, int]:
+    from polyseme.model import count_parameters
+
+    return {
+        "num_parameters": count_parameters(model.network),
+        "num_layers": model.config.encoder.num_layers - 1,
+        "dim": model.config.encoder.output_dim,
+        "num_words": len(model.vocabulary.words),
+        "num_characters": model.vocabulary.num_characters,
+    }
 
 
 def check_output(folder: Path) -> None:

@@ -9,6 +9,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
@@ -60,14 +61,18 @@ def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsR
 def show(result: VectorsResult) -> RenderableType:
     """The table and how to read the files."""
     if result.as_json:
-        told = {name: v for name, v in result.vectors.manifest.items() if name != "files"}
-        told |= {"num_files": len(result.vectors.files), "num_bytes": result.vectors.num_bytes}
-        return JsonLines([{**told, "notes": result.notes}])
+        return JsonLines([{**facts(result.vectors), "notes": result.notes}])
     lines = [*result.notes, f"Model {result.vectors.manifest['model'][:12]} (SHA-256)."]
     if result.vectors.config.format == "parquet":
         path = result.vectors.folder / "vectors" / "*.parquet"
         lines.append(f"Each row is a word in its sentence; any tool reads {path}.")
     return Group(summary(result.vectors), *lines)
+
+
+def facts(vectors: VectorFolder) -> dict[str, Any]:
+    """What the manifest says, without the list of files, as plain values."""
+    told = {name: value for name, value in vectors.manifest.items() if name != "files"}
+    return told | {"num_files": len(vectors.files), "num_bytes": vectors.num_bytes}
 
 
 def summary(vectors: VectorFolder) -> Group:
