@@ -5,7 +5,7 @@
     python -m benchmarks.pretrain precision CORPUS   bfloat16 against float32
     python -m benchmarks.pretrain softmax            sampled, full and adaptive, by vocabulary
     python -m benchmarks.pretrain processes CORPUS   two processes against two threads
-    python -m benchmarks.pretrain threads   CORPUS   all threads, one and auto; alone and in company
+    python -m benchmarks.pretrain threads   CORPUS   all threads, one, adaptive; in company
     python -m benchmarks.pretrain versions  CORPUS --before FOLDER   another checkout, in turns
 
 Each compares things side by side in one run, in turns, and prints medians: the machine's mood

@@ -1,4 +1,4 @@
-"""Training steps with all threads, with one, and with `auto`: alone, and beside a busy program."""
+"""Training steps with all threads, with one and adaptive: alone, and beside a busy program."""
 
 import argparse
 import contextlib
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -18,23 +19,20 @@ from polyseme.training.schedule import learning_rate_at
 from polyseme.training.step import Stepper
 from polyseme.training.threads import ThreadChoice
 
-_SETTLING = 6  # steps in which `auto` tries; told apart from those that follow
+_SETTLING = 6  # steps in which numbers are tried; those that follow are counted
 
 
 def threads(args: argparse.Namespace) -> None:
-    """All threads, one thread and `auto`, alone and while another program takes a core."""
+    """All threads, one thread and adaptive ones, alone and while another program takes a core."""
     most = args.threads or torch.get_num_threads()
     print_facts()
     work = Workload(args)
-    wishes = {f"{most} threads": most, "1 thread": 1, "auto": "auto"}
+    wishes = {f"{most} threads": most, "1 thread": 1, "adaptive": None}
     rows = []
     for company in (False, True):
         with _company(company):
             found = take_turns(
-                {
-                    name: lambda wish=wish: _speed(work, args, wish, most)
-                    for name, wish in wishes.items()
-                },  # type: ignore[misc]
+                {name: partial(_speed, work, args, wish, most) for name, wish in wishes.items()},
                 args.repeats,
             )
         for name, speeds in found.items():
@@ -63,13 +61,13 @@ def _company(is_there: bool) -> Iterator[None]:
         busy.wait()
 
 
-def _speed(work: Workload, args: argparse.Namespace, wish: object, most: int) -> float:
+def _speed(work: Workload, args: argparse.Namespace, wish: int | None, most: int) -> float:
     """Words per second over all steps but those in which numbers are tried."""
     training = work.training(args.precision)
     stepper = Stepper(
         work.train_module({}).module.train(), training, DistributedContext(0, 1, "cpu")
     )
-    choice = ThreadChoice(wish, most)  # type: ignore[arg-type]
+    choice = ThreadChoice(wish or most, is_adaptive=wish is None)
     words, began = 0, time.perf_counter()
     for step, targets in enumerate(work.targets):
         if step == _SETTLING:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -43,9 +43,9 @@ class TaskTrainingConfig(Settings):
     """Numbers used inside the network."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
-    threads: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
-    """Processor threads; by default as many as PyTorch takes. `auto` keeps to what is fastest while
-    other programs come and go, and lets the last bits depend on them."""
+    adaptive_threads: bool = False
+    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
+    which other programs come and go. The last bits then depend on them."""
     save_minutes: float = Field(10.0, gt=0)
     """Minutes between checkpoints: the most work a crash can take."""
 

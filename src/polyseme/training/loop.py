@@ -81,9 +81,8 @@ class _Run:
         self.distributed, self.progress = distributed, progress
         self.module = train_module.module.to(distributed.device)
         # Several processes share the machine already, one thread each.
-        wish = config.threads if distributed.world_size == 1 or config.threads != "auto" else None
-        self.threads = ThreadChoice(wish, torch.get_num_threads())
-        set_threads(self.threads.number)
+        is_adaptive = config.adaptive_threads and distributed.world_size == 1
+        self.threads = ThreadChoice(torch.get_num_threads(), is_adaptive=is_adaptive)
         self.stepper = Stepper(self.module, config, distributed, train_module.param_groups())
         self.checkpoints = Checkpoints(folder, keep=config.keep_checkpoints)
         self.described = describe_run(train_module, config, distributed)

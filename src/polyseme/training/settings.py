@@ -1,6 +1,6 @@
 """How a run is made: how long, how fast, how safe, on what."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -43,9 +43,9 @@ class TrainingConfig(Settings):
     """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
-    threads: Annotated[int, Field(ge=1)] | Literal["auto"] | None = None
-    """Processor threads; by default as many as PyTorch takes. `auto` keeps to what is fastest while
-    other programs come and go, and lets the last bits depend on them."""
+    adaptive_threads: bool = False
+    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
+    which other programs come and go. The last bits then depend on them."""
     timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
     """With several processes: how long one may keep the others waiting before the run fails."""
     tensorboard: bool = False

@@ -1,15 +1,14 @@
-"""How many processor threads the steps of a run take: as told, or what is fastest at the time.
+"""How many processor threads the steps of a run take: all, or what is fastest at the time.
 
 Threads meet at every multiplication, and the last one keeps all others waiting. Where another
-program takes a core, two threads can be several times slower than one. So `auto` times real steps
-with all threads, half of them and so on down to one, keeps to the fastest, and times them again
+program takes a core, two threads can be several times slower than one. So real steps are timed with
+all threads, half of them and so on down to one; the fastest number is kept, and all are timed again
 when steps have become slower, or now and then while not all are used. No step is wasted; but sums
 are split otherwise with another number of threads, so the last bits depend on what else ran.
 """
 
 import statistics
 from collections import deque
-from typing import Literal
 
 _TRIAL_STEPS = 2  # with each number; the faster counts, as the first pays for the change
 _WINDOW = 8  # steps whose median is the pace at the time
@@ -18,11 +17,11 @@ _HOPE_STEPS = 200  # until all threads are tried again
 
 
 class ThreadChoice:
-    """The number of threads for the next step; None leaves it as it is."""
+    """The number of threads for the next step: always `most`, unless it is adaptive."""
 
-    def __init__(self, wish: int | Literal["auto"] | None, most: int) -> None:
-        self.number = most if wish == "auto" else wish
-        self._candidates = _halved(most) if wish == "auto" else []
+    def __init__(self, most: int, *, is_adaptive: bool) -> None:
+        self.number = most
+        self._candidates = _halved(most) if is_adaptive else [most]
         self._pace = dict.fromkeys(self._candidates, float("inf"))
         self._trial: list[int] = []
         self._window: deque[float] = deque(maxlen=_WINDOW)
@@ -34,7 +33,6 @@ class ThreadChoice:
         """What the step took, which was done with `number` threads."""
         if len(self._candidates) < 2:
             return
-        assert isinstance(self.number, int)
         pace = seconds / max(1, words)
         if self._trial:
             self._pace[self.number] = min(self._pace[self.number], pace)
