@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -31,10 +32,7 @@ def threads(args: argparse.Namespace) -> None:
     for company in (False, True):
         with _company(company):
             found = take_turns(
-                {
-                    name: lambda wish=wish: _speed(work, args, wish, most)
-                    for name, wish in wishes.items()
-                },  # type: ignore[misc]
+                {name: partial(_speed, work, args, wish, most) for name, wish in wishes.items()},
                 args.repeats,
             )
         for name, speeds in found.items():

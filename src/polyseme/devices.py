@@ -71,14 +71,19 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-def one_thread() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
     """NumPy, SciPy, scikit-learn and torch work with one thread for as long as a call lasts.
 
     Sums split over threads differ in last bits, and small products on a busy machine take many
     times as long with several threads as with one. Calls may overlap, in several threads, too: the
     number from before comes back when the last of them ends.
     """
-    return _ONE_THREAD
+    from threadpoolctl import threadpool_limits
+
+    # OpenMP has a number for each thread: whoever comes second must set its own.
+    with _ONE_THREAD, threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:

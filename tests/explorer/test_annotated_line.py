@@ -1,6 +1,7 @@
 """Attributes under words: the right one under each, in lines and in their context."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ _RUBY = re.compile(r"<ruby>([^<]*)<rp> \(</rp><rt>([^<]*)</rt><rp>\)</rp></ruby>
 
 
 @pytest.fixture(scope="module")
-def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explored]:
     folder = Path(tmp_path_factory.mktemp("annotated"))
-    return explore(make_treebank_corpus(folder), folder / "notes")
+    found = explore(make_treebank_corpus(folder), folder / "notes")
+    yield found
+    found.workspace.close()
 
 
 def test_each_word_has_its_own_attribute_in_every_line(explored: Explored) -> None:
@@ -69,6 +72,7 @@ def test_the_switch_is_an_address_and_only_where_there_are_attributes(
         answer = there.client.get("/word?q=bank&attribute=pos")
         assert answer.status_code == 400
         assert "no word attribute" in answer.text
+    without.workspace.close()
 
 
 def test_attributes_are_text(tmp_path: Path) -> None:
@@ -78,6 +82,7 @@ def test_attributes_are_text(tmp_path: Path) -> None:
         look_at(found.get(f"/word?q=bank&sort=corpus&attribute=gloss&page={page}"))
     for number in range(0, 84, 7):
         look_at(found.get(f"/context?q=bank&attribute=gloss&use={number}"))
+    found.workspace.close()
 
 
 def test_a_corpus_whose_attribute_is_not_there_is_damaged(explored: Explored) -> None:

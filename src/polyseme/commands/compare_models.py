@@ -1,8 +1,8 @@
 r"""Train several kinds of model on your text, the same minutes each, and see what each has learned.
 
-For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by how well
-they tell hidden words apart, by parts of speech (with a tagged text) and by the uses they find
-alike. What is trained stays in the folder, and is not trained again.
+For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by
+pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
+text) and by the uses they find alike. What is trained stays there, and is not trained again.
 
 Examples:
 

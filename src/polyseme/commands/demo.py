@@ -1,4 +1,4 @@
-"""Open the explorer on texts that come along: English novels, or Chinese classics.
+"""Open the explorer on demo texts: English novels, or Chinese classics.
 
 English: novels of 1840-1859 and of 1900-1920, beginning with the word *train*. Chinese: books from
 before 600 and after 1300, beginning with 走. The first start prepares the texts, in some seconds;

@@ -2,7 +2,7 @@ r"""Find the uses of a word that mean what it means in one sentence.
 
 Mark the word with asterisks, or name it with --word. Beside the uses stand the word's static
 neighbours: the words nearest to it without any sentence, which mix all its meanings. With the
-CoNLL-U file the corpus was prepared from (--tags), the parts of speech of the uses are told.
+CoNLL-U file the corpus was prepared from (--tags), the parts of speech of the uses are shown.
 
 Examples:
 

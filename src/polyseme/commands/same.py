@@ -1,7 +1,7 @@
 r"""Ask whether a word means the same in two sentences.
 
-Mark the word in each with asterisks, or name it with --word. A similarity is told. With pairs that
-people judged (--pairs), a probability, too, and how often such answers were right.
+Mark the word in each with asterisks, or name it with --word. Prints a similarity; with pairs that
+people judged (--pairs), also a probability, and how often such answers are right.
 
 Examples:
 

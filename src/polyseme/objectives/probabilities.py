@@ -44,13 +44,12 @@ def log_sum_exp(logits: Tensor, bias: Tensor) -> Tensor:
     """(N, K) and (K,) -> (N,) float32, of logits and bias together."""
     kernel = _kernel_for(logits)
     if kernel is None:
-        found: Tensor = (logits.float() + bias).logsumexp(dim=-1)
-        return found
+        return torch.logsumexp(logits.float() + bias, dim=-1)
     maxima, totals = torch.empty(2, len(logits))
     room = torch.empty(_GROUPS, logits.shape[1])
     every = bias[None].expand(len(logits), -1)
     _call(kernel, "sum_softmax", logits, every, totals, totals, maxima, totals, room, room)
-    return maxima + totals.log()
+    return torch.add(maxima, totals.log())
 
 
 def _kernel_for(logits: Tensor) -> Kernel | None:
