@@ -5,6 +5,8 @@
     python -m benchmarks.pretrain precision CORPUS   bfloat16 against float32
     python -m benchmarks.pretrain softmax            sampled, full and adaptive, by vocabulary
     python -m benchmarks.pretrain processes CORPUS   two processes against two threads
+    python -m benchmarks.pretrain threads   CORPUS   all threads, one, adaptive; in company
+    python -m benchmarks.pretrain versions  CORPUS --before FOLDER   another checkout, in turns
 
 Each compares things side by side in one run, in turns, and prints medians: the machine's mood
 is in both. From the project's root, on a processor; threads are torch's unless told.
@@ -18,6 +20,8 @@ import torch
 from benchmarks.pretrain_processes import processes
 from benchmarks.pretrain_softmax import softmax
 from benchmarks.pretrain_step import step
+from benchmarks.pretrain_threads import threads
+from benchmarks.pretrain_versions import versions
 from benchmarks.pretrain_whole import precision, whole
 
 _PRECISIONS = ["float32", "bfloat16"]
@@ -31,6 +35,8 @@ def main() -> None:
         "whole": whole,
         "precision": precision,
         "processes": processes,
+        "threads": threads,
+        "versions": versions,
     }
     for name, do in on_corpus.items():
         verb = _verb(verbs, name, do)
@@ -42,6 +48,9 @@ def main() -> None:
         )
         if name != "precision":
             verb.add_argument("--precision", choices=["auto", *_PRECISIONS], default="auto")
+        if name == "versions":
+            verb.add_argument("--before", required=True, help="the other checkout's folder")
+            verb.set_defaults(steps=2, repeats=30)
         if name != "processes":
             verb.add_argument("--threads", type=int)
     _add_step(_verb(verbs, "step", step, repeats=7))

@@ -136,7 +136,7 @@ def measure(case: Case) -> Cost:
         vectors.grad = None
         began = time.perf_counter()
         with torch.autocast("cpu", torch.bfloat16, enabled=case.precision == "bfloat16"):
-            loss: Tensor = head.loss(vectors, targets, table=None, negatives=negatives)
+            loss: Tensor = head.losses([(vectors, targets)], table=None, negatives=negatives)[0]
         loss.backward()  # type: ignore[no-untyped-call]
         seconds.append(time.perf_counter() - began)
     weights = sum(weight.nbytes for weight in head.parameters())

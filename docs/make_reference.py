@@ -355,8 +355,11 @@ def _meaning(name: str, field: FieldInfo) -> str:
 
 def _values(field: FieldInfo) -> str:
     """The type in words, with its bounds."""
-    text = _type(field.annotation)
-    for limit in field.metadata:
+    return _bounded(_type(field.annotation), field.metadata)
+
+
+def _bounded(text: str, limits: typing.Iterable[Any]) -> str:
+    for limit in limits:
         match limit:
             case annotated_types.Ge():
                 text += f", from {limit.ge}"
@@ -368,6 +371,9 @@ def _values(field: FieldInfo) -> str:
 def _type(annotation: Any) -> str:
     if typing.get_origin(annotation) is typing.Literal:
         return ", ".join(f"`{value}`" for value in typing.get_args(annotation))
+    if typing.get_origin(annotation) is typing.Annotated:  # a part of a union, with bounds
+        inner, field = typing.get_args(annotation)
+        return _bounded(_type(inner), field.metadata)
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         parts = [part for part in typing.get_args(annotation) if part is not type(None)]
         return ", ".join(_type(part) for part in parts)

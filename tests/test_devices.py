@@ -1,5 +1,6 @@
 import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from threadpoolctl import threadpool_info
@@ -47,6 +48,18 @@ def test_work_in_parallel_comes_back_in_order_with_one_thread_of_torch_each() ->
         assert in_parallel(work, [7, 5, 6]) == [(7, 1), (5, 1), (6, 1)]
         assert torch.get_num_threads() == 3
         assert in_parallel(work, []) == []
+
+
+def test_who_comes_second_has_one_thread_of_openmp_too() -> None:
+    with ThreadPoolExecutor(1) as pool, one_thread():
+        other = pool.submit(_openmp_within_one_thread).result()
+    assert other == {1}
+
+
+def _openmp_within_one_thread() -> set[int]:
+    with one_thread():
+        info = threadpool_info()
+    return {pool["num_threads"] for pool in info if pool["user_api"] == "openmp"}
 
 
 def _threads_of_pools() -> list[int]:

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from polyseme.errors import ConfigError
 
@@ -71,14 +71,19 @@ class _OneThread:
 _ONE_THREAD = _OneThread()
 
 
-def one_thread() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
     """NumPy, SciPy, scikit-learn and torch work with one thread for as long as a call lasts.
 
     Sums split over threads differ in last bits, and small products on a busy machine take many
     times as long with several threads as with one. Calls may overlap, in several threads, too: the
     number from before comes back when the last of them ends.
     """
-    return _ONE_THREAD
+    from threadpoolctl import threadpool_limits
+
+    # OpenMP has a number for each thread: whoever comes second must set its own.
+    with _ONE_THREAD, threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
@@ -105,3 +110,22 @@ def choose_device(wish: str | None) -> str:
         there = ", ".join(kind for kind, is_there in has.items() if is_there)
         raise ConfigError(f"device = {wish!r} is not available here. Available: {there}.")
     return wish
+
+
+def resolve_precision(wish: str, device: str = "auto") -> Literal["float32", "bfloat16"]:
+    """What `auto` comes to: bfloat16 where the hardware multiplies it, else float32."""
+    if wish == "auto":
+        return "bfloat16" if _multiplies_bfloat16(device) else "float32"
+    return "bfloat16" if wish == "bfloat16" else "float32"
+
+
+def _multiplies_bfloat16(device: str) -> bool:
+    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
+    import torch
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    if device == "mps":
+        return False
+    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return bool(has_tiles())

@@ -71,7 +71,8 @@ def test_snippets_of_other_packages_run(package: str, name: str, rows: int) -> N
 def test_the_page_lists_the_columns_of_a_shard(folder: Path) -> None:
     schema = pq.read_schema(folder / "corpus/shards/part-00000.parquet")
     assert schema.names == shard_schema(()).names
-    assert table_of("shards/part-NNNNN.parquet") == [*schema.names, "one for each `--meta`"]
+    own = ["one for each `--meta`", "one for each `--word-attributes`"]
+    assert table_of("shards/part-NNNNN.parquet") == [*schema.names, *own]
 
 
 def test_the_page_lists_the_columns_of_the_vocabulary() -> None:

@@ -219,3 +219,14 @@ def test_the_manifest_tells_everything_that_decides_last_bits(case: Case, tmp_pa
     }
     assert (told["precision"], told["threads"]) == ("float32", 2)
     assert json.loads((tmp_path / "v" / "environment.json").read_text()) == told
+
+
+@pytest.mark.parametrize(("has_tiles", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_what_the_processor_multiplies_and_the_manifest_tells_it(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tiles: bool, precision: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_tiles, raising=False)
+    vectors = case.embed(tmp_path / "v", layers="top", precision="auto").vectors
+    assert vectors.manifest["environment"]["precision"] == precision
+    assert f'precision = "{precision}"' in (tmp_path / "v" / "config.toml").read_text()

@@ -1,5 +1,6 @@
 """How near bfloat16 comes to float32, on models that have learnt something."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,16 @@ def test_half_the_bits_leave_vectors_where_they_are(contextualizer: str) -> None
     half = layers_of(Embedder(model, device="cpu", precision="bfloat16"), SENTENCES)
     assert lowest_of(half, whole) >= 0.9999
     assert any(not np.array_equal(a, b) for a, b in zip(half, whole, strict=True))
+
+
+def test_vectors_of_en_mini_in_bfloat16_have_a_cosine_of_0_99998_to_those_in_float32() -> None:
+    model = Model.load(Path(__file__).parents[2] / "models" / "en-mini")
+    text = "The bank raised its interest rate again , and the old bridge fell into the river ."
+    words = text.split()
+    sentences = [words[begin:] + words[:begin] for begin in range(len(words))]
+    whole = layers_of(Embedder(model, device="cpu"), sentences)
+    half = layers_of(Embedder(model, device="cpu", precision="bfloat16"), sentences)
+    assert lowest_of(half, whole) >= 0.99998
 
 
 def test_fewer_bits_than_that_would_be_noticed() -> None:

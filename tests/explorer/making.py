@@ -1,6 +1,7 @@
 """A corpus of two meanings of *bank*, its explorer, and a browser's requests to it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,28 @@ def make_corpus_of(folder: Path, rows: list[dict[str, Any]], meta: tuple[str, ..
         "inputs": [str(folder / "texts.jsonl")],
         "out": folder / "corpus",
         "corpus": {"language": "en", "meta": meta},
+        "executor": {"workers": 1},
+    }
+    return run(build(PrepareConfig, values)).corpus
+
+
+def make_treebank_corpus(folder: Path, glosses: Sequence[str] = ()) -> Corpus:
+    """The same uses, each word with its lemma (in capitals) and a gloss; `of` has no lemma."""
+    uses, _ = bank_uses()
+    blocks: list[str] = []
+    for words in uses.sentences():
+        lines: list[str] = []
+        for word in words:
+            gloss = glosses[(len(blocks) + len(lines)) % len(glosses)] if glosses else "g"
+            lines.append("\t".join([word, "_" if word == "of" else word.upper(), gloss]))
+        blocks.append("\n".join(["<text>", "<s>", *lines, "</s>", "</text>"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bank.vert").write_text("\n".join(blocks) + "\n", encoding="utf-8")
+    settings = {"language": "en", "format": "vertical", "word_attributes": ("lemma", "gloss")}
+    values = {
+        "inputs": [str(folder / "bank.vert")],
+        "out": folder / "corpus",
+        "corpus": settings,
         "executor": {"workers": 1},
     }
     return run(build(PrepareConfig, values)).corpus

@@ -24,7 +24,7 @@ from polyseme.explorer.server import _listen
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 
-from .making import TOKEN, make_bank_corpus
+from .making import TOKEN, make_bank_corpus, make_treebank_corpus
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
@@ -362,6 +362,45 @@ def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path)
         here.page.click(".progress a.action")
         here.wait(".band")
         here.wait("#map.ready")
+        close(here)
+    browser.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_attributes_stand_under_words_and_are_chosen_by_the_keyboard(
+    playwright: Any, tmp_path: Path, scheme: str
+) -> None:
+    workspace = Workspace(make_treebank_corpus(tmp_path), str(MODEL), tmp_path / "notes")
+    browser = launch(playwright)
+    with serving(workspace) as address:
+        here = visit(browser, address, 1366 if scheme == "light" else 390)
+        here.page.emulate_media(color_scheme=scheme)
+        here.open("/word?q=bank&lang=zh")
+        here.wait(".band")
+        here.wait("#map.ready")
+        assert here.page.query_selector("ruby") is None
+        here.page.focus("[name=attribute]")
+        here.page.keyboard.press("ArrowDown")
+        here.page.wait_for_url(re.compile("attribute=lemma"))
+        here.wait(".line ruby rt")
+        here.wait("#map.ready")
+        # Under its word, and centred there.
+        above, below = here.page.evaluate(
+            """() => { const word = document.querySelector('.line .word ruby');
+            const middle = (box) => [box.x + box.width / 2, box.y + box.height / 2];
+            const range = document.createRange(); range.selectNode(word.firstChild);
+            return [range, word.querySelector('rt')].map(
+              (part) => middle(part.getBoundingClientRect())); }"""
+        )
+        assert abs(above[0] - below[0]) < 2
+        assert below[1] - above[1] > 8
+        here.look_for_barriers()
+        here.page.click(".line a.word")
+        assert here.wait(".context mark ruby rt").inner_text() == "BANK"
+        here.look_for_barriers()
+        here.page.go_back()
+        here.wait(".line")
+        assert here.page.query_selector(".line ruby") is None
         close(here)
     browser.close()
 

@@ -25,7 +25,8 @@ ALLOWED_TAGS = {
     "form", "input", "button", "label", "nav", "span", "h1", "h2", "h3", "main", "div", "p",
     "section", "table", "caption", "colgroup", "col", "tbody", "thead", "tr", "td", "th", "details",
     "summary", "select", "option", "datalist", "noscript", "canvas", "aside", "progress", "dl",
-    "dt", "dd", "kbd", "ul", "li", "mark", "b", "rect", "line", "ol", "small", "i",
+    "dt", "dd", "kbd", "ul", "li", "mark", "b", "rect", "line", "ol", "small", "i", "ruby", "rt",
+    "rp",
 }  # fmt: skip
 """All that pages are made of."""
 

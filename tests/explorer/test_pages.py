@@ -193,10 +193,26 @@ def test_a_map_lets_groups_go_first() -> None:
         ]
         for job in jobs:
             assert job.state == "waiting"
-        wait_until(lambda: gate._in_haste == 2)
+        wait_until(lambda: gate._in_haste == 3)
     assert all(job.ended.wait(60) for job in jobs)
     assert told[-1] == "map"
     assert [job.state for job in jobs] == ["done"] * 3
+
+
+def test_groups_do_not_wait_for_a_map_that_is_being_drawn() -> None:
+    gate, may_end = Gate(), threading.Event()
+    drawing = Job(lambda _: assert_set(may_end), gate, has_time=True)
+    wait_until(lambda: drawing.state == "running")
+    grouping = Job(lambda _: None, gate)
+    assert grouping.ended.wait(60)
+    assert (grouping.state, drawing.state) == ("done", "running")
+    may_end.set()
+    assert drawing.ended.wait(60)
+    assert drawing.state == "done"
+
+
+def assert_set(event: threading.Event) -> None:
+    assert event.wait(60)
 
 
 def test_groups_of_another_fineness_are_there_before_the_first_map(tmp_path: Path) -> None:

@@ -9,6 +9,11 @@ from command_line import polyseme
 from meanings.test_named_groups import MODEL, bank_uses
 
 import polyseme as polyseme_api
+from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.view import View
+from polyseme.explorer.workspace import Workspace
+from polyseme.meanings.use_index import UseIndex
+from polyseme.text.corpus import Corpus
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,39 @@ def test_senses_by_an_index_are_those_by_the_model(folder: Path) -> None:
     )
     assert len(found.uses) == 42
     assert found.notes == ["42 uses are few: below 150, groups are often chance."]
+
+
+def test_the_explorer_groups_by_an_index_as_senses_does(folder: Path, tmp_path: Path) -> None:
+    corpus, index = Corpus.open(folder / "corpus"), UseIndex.open(folder / "index")
+    workspace = Workspace(corpus, "no model", tmp_path / "notes", index=index)
+    word = workspace.word(View(q="bank"))
+    assert word.senses(Fineness(0, None)) is None
+    assert word.job is not None
+    assert word.job.ended.wait(120)
+    found = word.senses(Fineness(0, None))
+    assert found is not None, word.job.error
+    told = polyseme_api.senses(folder / "corpus", "bank", index=folder / "index")
+    assert found.labels == told.labels
+    assert found.groups == told.groups
+    # The control: of a word that is not in it, the model is asked.
+    other = workspace.word(View(q="the"))
+    assert other.senses(Fineness(0, None)) is None
+    assert other.job is not None
+    assert other.job.ended.wait(120)
+    assert other.job.state == "failed"
+    assert "no model" in str(other.job.error)
+    workspace.close()
+
+
+def test_the_explorer_refuses_an_index_of_another_corpus_as_senses_does(
+    folder: Path, tmp_path: Path
+) -> None:
+    polyseme(*("prepare", folder / "bank.conllu", "--language", "en"),
+             *("--workers", "1", "--out", tmp_path / "other"))  # fmt: skip
+    by = ("--model", MODEL, "--index", folder / "index")
+    told = polyseme("explore", tmp_path / "other", *by, "--no-browser", code=65).stderr
+    assert told == polyseme("senses", "bank", "--in", tmp_path / "other", *by, code=65).stderr
+    assert "is not an index of" in " ".join(told.split())
 
 
 def test_change_by_an_index_is_that_by_the_model(folder: Path) -> None:

@@ -244,3 +244,24 @@ def test_a_user_dictionary_is_part_of_the_corpus(tmp_path: Path) -> None:
     assert 'user_words = [\n    "大语言模型",\n]' in (tmp_path / "c" / "config.toml").read_text(
         encoding="utf-8"
     )
+
+
+def test_attributes_of_words_are_refused_where_words_have_none(texts: Path, tmp_path: Path) -> None:
+    words = ("prepare", texts, "--language", "en", "--word-attributes", "lemma")
+    result = polyseme(*words, "--out", tmp_path / "c", code=2)
+    assert "in which words have no attributes" in result.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_an_attribute_that_a_treebank_does_not_have_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.conllu").write_text("1\tDogs\tdog" + "\t_" * 7 + "\n\n")
+    words = ("prepare", tmp_path / "a.conllu", "--language", "en", "--out", tmp_path / "c")
+    result = polyseme(*words, "--word-attributes", "lemma,pos", code=2)
+    assert "no attribute 'pos'" in result.stderr
+    assert "upos, xpos" in result.stderr
+    polyseme(*words, "--word-attributes", "lemma,upos")
+    (row,) = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert (row["words"], row["lemma"], row["upos"]) == (["Dogs"], ["dog"], [None])
+    polyseme("inspect", tmp_path / "c", "--verify")
+    refused = polyseme(*words, "--word-attributes", "lemma", code=65)
+    assert "word_attributes = ('lemma', 'upos')" in refused.stderr

@@ -7,8 +7,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from polyseme.devices import num_threads
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.loader import Kernel
 from polyseme.objectives import crossentropy
-from polyseme.objectives.crossentropy import log_probabilities, summed_cross_entropy
+from polyseme.objectives.crossentropy import (
+    log_probabilities,
+    summed_cross_entropies,
+    summed_cross_entropy,
+)
+from polyseme.objectives.probabilities import log_sum_exp, to_probabilities
 
 ROWS, WORDS, WIDTH = 11, 23, 6
 Three = tuple[Tensor, Tensor, Tensor]
@@ -70,6 +78,72 @@ def test_log_probabilities_are_torchs() -> None:
     vectors, weight, bias = (tensor.detach() for tensor in of)
     expected = -functional.cross_entropy(vectors @ weight.t() + bias, targets, reduction="none")
     assert torch.allclose(log_probabilities(vectors, weight, bias, targets), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_probabilities_are_the_same_by_torch_and_compiled(
+    library: Kernel, dtype: torch.dtype
+) -> None:
+    random = torch.Generator().manual_seed(0)
+    logits = (8 * torch.randn(37, 201, generator=random)).to(dtype)
+    logits[3] = -300.0  # the target alone is likely
+    logits[4, 7] = 90.0  # and here it is all but impossible
+    bias, target_logits = torch.randn(201, generator=random), torch.randn(37, generator=random)
+    struck = torch.randint(-1, 201, (37,), generator=random)
+    found = []
+    for kernel in (None, library):
+        grad_bias = torch.ones(201)
+        with patch.object(loader, "load", return_value=kernel):
+            given = (bias, target_logits, struck, grad_bias)
+            log_probs, probs = to_probabilities(logits.clone(), *given)
+            found.append((log_probs, probs, grad_bias, log_sum_exp(logits, bias)))
+    assert found[1][1].dtype == dtype
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5, check_dtype=True)
+    repeated = struck >= 0
+    assert not found[1][1][repeated, struck[repeated]].any()
+
+
+def test_probabilities_are_the_same_with_any_number_of_threads(library: Kernel) -> None:
+    random = torch.Generator().manual_seed(0)
+    logits, bias = torch.randn(99, 1000, generator=random), torch.zeros(1000)
+    found = []
+    for threads in (1, 2, 3):
+        grad_bias = torch.zeros(1000)
+        with patch.object(loader, "load", return_value=library), num_threads(threads):
+            struck = torch.full((99,), -1)
+            log_probs, probs = to_probabilities(
+                logits.clone(), bias, torch.zeros(99), struck, grad_bias
+            )
+        found.append((log_probs, probs, grad_bias))
+    assert all(map(torch.equal, found[0], found[1]))
+    assert all(map(torch.equal, found[0], found[2]))
+
+
+def test_a_logit_that_is_no_number_shows(library: Kernel) -> None:
+    logits = torch.zeros(2, 50)
+    logits[1, 3] = torch.nan
+    with patch.object(loader, "load", return_value=library):
+        struck = torch.full((2,), -1)
+        log_probs, _ = to_probabilities(
+            logits, torch.zeros(50), torch.zeros(2), struck, torch.zeros(50)
+        )
+    assert log_probs.isnan().tolist() == [False, True]
+
+
+def test_parts_together_are_each_by_itself() -> None:
+    of, targets = numbers()
+    vectors, weight, bias = of
+    negatives = torch.tensor([4, 9, 1, 22])
+    others = torch.randn(3, WIDTH, requires_grad=True)
+    parts = [(vectors, targets), (others, torch.tensor([9, 9, 0]))]
+    found = summed_cross_entropies(parts, weight, bias, negatives)
+    alone = [summed_cross_entropy(v, weight, bias, t, negatives) for v, t in parts]
+    whole = [0.7 * one - 3 * other for one, other in (found, alone)]
+    learned = (vectors, others, weight, bias)
+    gradients_of_both = [torch.autograd.grad(each, learned) for each in whole]
+    for one, other in zip(*gradients_of_both, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("negatives", [None, [4, 9, 1, 22]])

@@ -134,7 +134,7 @@ def test_whether_a_pair_follows_is_predicted_by_a_head_of_its_own() -> None:
     assert objective.next_sentence is not None
     scores = top[:, 0] @ objective.next_sentence.weight.t() + objective.next_sentence.bias
     assert torch.allclose(told, scores.log_softmax(-1)[torch.arange(6), ids], atol=1e-6)
-    loss = prediction.head.loss(prediction.vectors, ids, table=None, negatives=None)
+    (loss,) = prediction.head.losses([(prediction.vectors, ids)], table=None, negatives=None)
     assert torch.allclose(loss, -told.sum())
 
 

@@ -5,6 +5,7 @@ put in their place, and of every word it is predicted whether it was replaced. *
 (Gao et al., 2021): the same sentence, read twice with other dropout, is to be found among others.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -85,16 +86,15 @@ class _Nearest:
     def __init__(self, among: Tensor) -> None:
         self.among = among
 
-    def loss(
+    def losses(
         self,
-        vectors: Tensor,
-        targets: Tensor,
+        parts: Sequence[tuple[Tensor, Tensor]],
         *,
         table: Tensor | None,
         negatives: Negatives | None,
-    ) -> Tensor:
+    ) -> Sequence[Tensor]:
         del negatives
-        return -self.log_probabilities(vectors, targets, table=table).sum()
+        return [-self.log_probabilities(*part, table=table).sum() for part in parts]
 
     def log_probabilities(
         self, vectors: Tensor, targets: Tensor, *, table: Tensor | None

@@ -86,7 +86,7 @@ def test_a_word_is_among_the_negatives_as_often_as_is_expected() -> None:
 def test_with_all_words_as_negatives_the_gradient_is_the_full_softmaxs() -> None:
     sampled, (vectors, targets) = word_softmax(num_samples=VOCAB_SIZE), vectors_and_targets()
     negatives = sampled.sample_negatives(np.random.default_rng(0))
-    loss = sampled.loss(vectors, targets, table=None, negatives=negatives)
+    loss = sampled.losses([(vectors, targets)], table=None, negatives=negatives)[0]
     assert sampled.weight is not None
     logits = vectors @ sampled.weight.t() + sampled.bias
     # Padding is no word and never a negative.
@@ -99,16 +99,16 @@ def test_with_all_words_as_negatives_the_gradient_is_the_full_softmaxs() -> None
 def test_with_more_negatives_the_mean_gradient_nears_the_full_softmaxs() -> None:
     vectors, targets = vectors_and_targets()
     full = word_softmax()
-    target = torch.autograd.grad(full.loss(vectors, targets, table=None, negatives=None), vectors)[
-        0
-    ]
+    target = torch.autograd.grad(
+        full.losses([(vectors, targets)], table=None, negatives=None)[0], vectors
+    )[0]
     distances = []
     for num_samples in (4, 12, 30):
         softmax, random = word_softmax(num_samples=num_samples), np.random.default_rng(0)
         mean = torch.zeros_like(vectors)
         for _ in range(300):
             negatives = softmax.sample_negatives(random)
-            loss = softmax.loss(vectors, targets, table=None, negatives=negatives)
+            loss = softmax.losses([(vectors, targets)], table=None, negatives=negatives)[0]
             mean += torch.autograd.grad(loss, vectors)[0] / 300
         distances.append(float((mean - target).norm() / target.norm()))
     assert distances[0] > distances[1] > distances[2]
@@ -119,7 +119,7 @@ def test_without_the_correction_frequent_words_would_be_held_down() -> None:
     """The loss with negatives is that of the full softmax over words as often as sampled."""
     softmax, (vectors, targets) = word_softmax(num_samples=5), vectors_and_targets(1)
     negatives = Negatives(torch.tensor([1, 2, 8, 30]), num_tries=9)
-    loss = softmax.loss(vectors, targets, table=None, negatives=negatives)
+    loss = softmax.losses([(vectors, targets)], table=None, negatives=negatives)[0]
     assert softmax.weight is not None
     words = [int(targets[0]), *(w for w in negatives.ids.tolist() if w != int(targets[0]))]
     chances = [np.log((word + 1) / word) / np.log(VOCAB_SIZE) for word in words]
@@ -141,7 +141,7 @@ def test_an_adaptive_softmax_trains_on_the_very_probabilities_it_is_measured_by(
     assert softmax.sample_negatives(np.random.default_rng(0)) is None
     vectors, targets = torch.randn(30, 8), torch.randint(1, vocab_size, (30,))
     told = softmax.log_probabilities(vectors, targets, table=None)
-    loss = softmax.loss(vectors, targets, table=None, negatives=None)
+    loss = softmax.losses([(vectors, targets)], table=None, negatives=None)[0]
     assert torch.allclose(loss, -told.sum())
     every = softmax.log_probabilities(
         vectors[:1].expand(vocab_size, -1), torch.arange(vocab_size), table=None
@@ -153,7 +153,8 @@ def test_an_adaptive_softmax_without_targets_costs_nothing() -> None:
     config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2)
     softmax = AdaptiveSoftmax(config, vocab_size=40, dim=8)
     vectors = torch.randn(0, 8, requires_grad=True)
-    loss = softmax.loss(vectors, torch.empty(0, dtype=torch.long), table=None, negatives=None)
+    none = torch.empty(0, dtype=torch.long)
+    (loss,) = softmax.losses([(vectors, none)], table=None, negatives=None)
     assert float(loss.detach()) == 0
 
 
@@ -187,9 +188,8 @@ def test_tied_weights_are_one_tensor_that_learns_from_both_sides(kind: str) -> N
     assert isinstance(network.objective, Causal)
     head = network.objective.softmax
     # Word 7 is read, word 9 is the target: each side alone would leave the other without gradient.
-    loss = head.loss(
-        table(torch.tensor([7])),
-        torch.tensor([9]),
+    (loss,) = head.losses(
+        [(table(torch.tensor([7])), torch.tensor([9]))],
         table=table.weight,
         negatives=Negatives(torch.tensor([3]), 1),
     )

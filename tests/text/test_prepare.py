@@ -225,3 +225,53 @@ def test_a_worker_with_other_versions_refuses_the_work(tmp_path: Path) -> None:
             make_config(), "fingerprint of another machine", ShardPieces("x", ()), tmp_path, print
         )
     assert not list(tmp_path.iterdir())
+
+
+def _treebank(sentences: list[list[tuple[str, str]]]) -> bytes:
+    """A document for each sentence, of words with their lemmas."""
+    blocks = []
+    for number, words in enumerate(sentences):
+        lines = [
+            f"{place}\t{word}\t{lemma}\t" + "\t".join("_" * 7)
+            for place, (word, lemma) in enumerate(words, start=1)
+        ]
+        blocks.append("\n".join([f"# newdoc id = d{number}", *lines]))
+    return ("\n\n".join(blocks) + "\n\n").encode()
+
+
+def test_attributes_have_a_value_for_each_word_in_every_sentence_and_shard(tmp_path: Path) -> None:
+    lengths = [1 + number % 30 for number in range(400)]
+    sentences = [[(f"W{n}", f"w{n}" if n % 3 else "_") for n in range(size)] for size in lengths]
+    data = _treebank(sentences)
+    found = []
+    for shard_bytes in (1 << 12, 1 << 23):
+        folder = tmp_path / str(shard_bytes)
+        values = {"max_words": 8, "shard_bytes": shard_bytes, "word_attributes": ("lemma", "upos")}
+        prepared = run(folder, data, "conllu", **values)
+        for row in prepared.rows:
+            expected = [word.lower() if int(word[1:]) % 3 else None for word in row["words"]]
+            assert row["lemma"] == expected
+            assert row["upos"] == [None] * len(row["words"])
+        assert prepared.counts["sentences_split"] > 0
+        found.append(prepared.rows)
+    assert found[0] == found[1]
+
+
+def test_attributes_are_normalized_and_stay_with_their_words(tmp_path: Path) -> None:
+    data = _treebank([[("\ufb01ne", "\ufb01ne"), ("\x01", "gone"), ("day", "a\x0cday")]])
+    (row,) = run(
+        tmp_path, data, "conllu", unicode_normalization="NFKC", word_attributes=("lemma",)
+    ).rows
+    assert (row["words"], row["lemma"]) == (["fine", "day"], ["fine", "a day"])
+
+
+def test_a_sentence_with_an_unfit_attribute_is_quarantined(tmp_path: Path) -> None:
+    data = _treebank([[("a", "\0")], [("b", "b")]])
+    prepared = run(tmp_path, data, "conllu", word_attributes=("lemma",))
+    assert [row["words"] for row in prepared.rows] == [["b"]]
+    assert prepared.counts["quarantined"] == 1
+
+
+def test_a_corpus_without_attributes_has_no_column_more(tmp_path: Path) -> None:
+    (row,) = run(tmp_path, _treebank([[("a", "b")]]), "conllu").rows
+    assert list(row) == shards.shard_schema(()).names

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards
 from polyseme.text.shards import ShardWriter, shard_schema
 
@@ -84,3 +85,21 @@ def test_a_full_disk_comes_as_an_error_with_its_number(tmp_path: Path, num_rows:
     with pytest.raises(OSError, match="No space left") as caught:
         write(tmp_path / "full.parquet", ROWS[:1] * num_rows)
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_long_sentences_without_attributes_can_be_read_back(tmp_path: Path) -> None:
+    """A column of nothing takes no room: its row groups are so small that it is read all the same.
+
+    The control: without attributes nothing changes.
+    """
+    words = ["w"] * 250
+    for attributes, groups in ((("xpos",), 2), ((), 1)):
+        path = tmp_path / f"{groups}.parquet"
+        with ShardWriter(path, (), attributes=attributes) as writer:
+            for number in range(2_200):
+                row = (f"s{number}", "d", number, False, "w", words, [0] * 250)
+                writer.add((*row, *([None] * 250 for _ in attributes)))
+        with ParquetReader(path, list(attributes) or ["words"]) as reader:
+            assert reader.num_row_groups == groups
+            for group in range(groups):
+                reader.read_group(group)

@@ -14,6 +14,7 @@ Examples:
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -27,6 +28,7 @@ from polyseme.explorer.settings import ServeConfig
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
+    from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.text.corpus import Corpus
 
 
@@ -36,14 +38,15 @@ class _Demo(NamedTuple):
     word: str
     finer: int
     """Steps to more groups than usual that the word is shown in."""
+    shard_bytes: int
+    """So small that all workers have something to do, to the end."""
     meta: tuple[str, ...]
 
 
 _DEMOS = {
-    "en": _Demo("demo-en", "en-mini", "train", 1, ("year", "author", "title", "period")),
-    "zh": _Demo("demo-zh", "zh-mini", "走", 1, ("year", "dynasty", "title", "period")),
+    "en": _Demo("demo-en", "en-mini", "train", 1, 1 << 20, ("year", "author", "title", "period")),
+    "zh": _Demo("demo-zh", "zh-mini", "走", 1, 1 << 18, ("year", "dynasty", "title", "period")),
 }
-_SHARD_BYTES = 1 << 20  # so small that all workers have something to do
 _NAME = "texts.jsonl"
 
 
@@ -67,18 +70,20 @@ class DemoResult:
 
 def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
     """Prepare the texts if need be, then serve pages until they are no longer wanted."""
-    from polyseme.explorer.server import serve
-    from polyseme.explorer.view import View
-    from polyseme.explorer.workspace import Workspace
     from polyseme.storage.installed import model_folder, require_texts
 
     progress = progress or NullProgress()
     demo = _DEMOS[config.language]
-    model = model_folder(demo.model)
+    model = str(model_folder(demo.model))
     folder = (config.cache or cache_folder()) / demo.texts
-    corpus = _corpus(require_texts(demo.texts), folder, config.language, progress)
+    corpus, embedder = _open(require_texts(demo.texts), folder, config.language, model, progress)
+
+    from polyseme.explorer.server import serve
+    from polyseme.explorer.view import View
+    from polyseme.explorer.workspace import Workspace
+
     opening = View(q=demo.word, finer=demo.finer)
-    workspace = Workspace(corpus, str(model), folder / "notes", opening=opening)
+    workspace = Workspace(corpus, model, folder / "notes", opening=opening, embedder=embedder)
     serve(
         workspace,
         config.serve,
@@ -102,29 +107,52 @@ def cache_folder() -> Path:
     return (Path(given) if given else Path.home() / ".cache") / "polyseme"
 
 
-def _corpus(texts: Path, folder: Path, language: str, progress: Progress) -> "Corpus":
-    """The demo's corpus: the one that is there, if it is of these texts, or a new one."""
-    from polyseme.commands import prepare
-    from polyseme.config import build
-    from polyseme.storage.files import disk_faults_explained, make_output, sha256_of
+def _open(
+    texts: Path, folder: Path, language: str, model: str, progress: Progress
+) -> "tuple[Corpus, WordEmbedder | None]":
+    """The demo's corpus: the one that is there, if it is of these texts, or a new one.
+
+    While texts are prepared, the model is loaded besides.
+    """
+    from polyseme.storage.files import sha256_of
     from polyseme.storage.folders import holds
     from polyseme.text.corpus import Corpus
 
     # Named after the texts: those of a later version are prepared again, and notes stay.
     place = folder / f"corpus-{sha256_of(texts)[:10]}"
     if holds(place, "corpus"):
-        return Corpus.open(place)
+        return Corpus.open(place), None
+    import polyseme.commands.prepare  # noqa: F401  # not while another thread imports
+
+    with ThreadPoolExecutor(1) as beside:
+        embedder = beside.submit(_load, model)
+        corpus = _prepare(texts, folder, place, language, progress)
+        return corpus, embedder.result()
+
+
+def _load(model: str) -> "WordEmbedder":
+    """The model, with all that pages need: most of the time is for importing it."""
+    import polyseme.explorer.server  # noqa: F401
+    from polyseme.embedding.loading import load_embedder
+    from polyseme.explorer.desk import load_templates
+
+    load_templates()
+    return load_embedder(model)
+
+
+def _prepare(texts: Path, folder: Path, place: Path, language: str, progress: Progress) -> "Corpus":
+    from polyseme.commands import prepare
+    from polyseme.config import build
+    from polyseme.storage.files import disk_faults_explained, make_output
+
     with disk_faults_explained(folder):
         make_output(folder)
         unpacked = _unpack(texts, folder / _NAME)
+    demo = _DEMOS[language]
     settings = {
         "inputs": [str(unpacked)],
         "out": place,
-        "corpus": {
-            "language": language,
-            "meta": _DEMOS[language].meta,
-            "shard_bytes": _SHARD_BYTES,
-        },
+        "corpus": {"language": language, "meta": demo.meta, "shard_bytes": demo.shard_bytes},
     }
     corpus = prepare.run(build(prepare.PrepareConfig, settings), progress).corpus
     unpacked.unlink(missing_ok=True)

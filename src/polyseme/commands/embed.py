@@ -164,7 +164,10 @@ def _with_words_file(config: EmbedConfig) -> VectorsConfig:
         words |= {line.strip() for line in text.splitlines() if line.strip()}
         if not words:
             raise InputError(f"{config.words_file} holds no word: write one on each line.")
-    changed = {**config.vectors.model_dump(), "words": sorted(words)}
+    vectors = config.vectors
+    # What `auto` comes to here, for all workers, for the key of each file and for the manifest.
+    told = {"words": sorted(words), "precision": vectors.resolved_precision}
+    changed = {**vectors.model_dump(), **told}
     return build(VectorsConfig, changed)
 
 

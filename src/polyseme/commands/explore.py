@@ -8,6 +8,8 @@ Examples:
 
   polyseme explore corpus/novels --model models/en-mini
 
+  polyseme explore corpus/novels --model models/en-mini --index index/novels
+
   polyseme explore corpus/novels --model models/en-mini --no-browser --port 8123
 """
 
@@ -32,6 +34,8 @@ class ExploreConfig(Settings):
     """The corpus folder."""
     model: str
     """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    index: Path | None = None
+    """Read uses from this index (`polyseme index`), made with the model, where it has the word."""
     notes: Path | None = None
     """Folder for what you judge; by default a folder beside the corpus, CORPUS-notes."""
     word: str = ""
@@ -52,13 +56,16 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
     from polyseme.explorer.server import serve
     from polyseme.explorer.view import View
     from polyseme.explorer.workspace import Workspace
+    from polyseme.meanings.use_index import open_for
     from polyseme.text.corpus import Corpus
 
     progress = progress or NullProgress()
     corpus = Corpus.open(config.corpus)
+    index = None if config.index is None else open_for(config.index, corpus, config.model)
     folder = config.corpus.resolve()
     notes = config.notes or folder.with_name(f"{folder.name}-notes")
-    workspace = Workspace(corpus, config.model, notes, opening=View(q=config.word))
+    opening = View(q=config.word)
+    workspace = Workspace(corpus, config.model, notes, opening=opening, index=index)
     serve(workspace, config.serve, on_ready=lambda address: announce(address, progress))
     return ExploreResult(notes)
 

@@ -43,6 +43,7 @@ from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
+from polyseme.text.formats.marked import check_attributes
 from polyseme.text.pieces import ShardPieces
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
@@ -114,6 +115,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     config = _resolved(config, outside)
     found = find_sources(config.inputs, config.corpus)
     found, notices = look_into(_without_own_files(found, config), config.corpus)
+    check_attributes(found.sources, config.corpus)
     sources, missing = outside.add_to(found.sources)
     found = replace(found, sources=sources)
     _log_sources(found, [*notices, *missing], progress)

@@ -60,7 +60,7 @@ def embed_part(model: Path, config: VectorsConfig, pca: Path | None) -> "EmbedPa
 
 def environment_of(model: Name, config: VectorsConfig) -> Environment:
     """What decides last bits here, besides model and settings."""
-    return environment_for(model, precision=config.precision, threads=config.threads)
+    return environment_for(model, precision=config.resolved_precision, threads=config.threads)
 
 
 def note_environment(out: Path, model: Name, config: VectorsConfig, progress: Progress) -> None:
@@ -192,7 +192,7 @@ def held_embedder(model: str, config: VectorsConfig, key: str) -> WordEmbedder:
     """The model, held by a worker from part to part; another `key` is another model."""
     del key
     return load_embedder(
-        model, precision=config.precision, threads=config.threads, pooling=config.pooling
+        model, precision=config.resolved_precision, threads=config.threads, pooling=config.pooling
     )
 
 

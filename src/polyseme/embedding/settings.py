@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from polyseme.config import Settings
+from polyseme.devices import resolve_precision
 
 Precision = Literal["float32", "bfloat16"]
 Pooling = Literal["mean", "first"]
@@ -32,8 +33,9 @@ class VectorsConfig(Settings):
     """How numbers are written."""
     format: Literal["parquet", "allennlp-hdf5"] = "parquet"
     """Parquet, one row a word; or hdf5 as AllenNLP wrote it, one dataset a sentence."""
-    precision: Precision = "float32"
-    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit."""
+    precision: Precision | Literal["auto"] = "float32"
+    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit;
+    `auto` takes it where the processor multiplies it in hardware, and the manifest tells."""
     batch_invariant: bool = False
     """The same bits for a sentence whatever it is embedded with; slower."""
     pooling: Pooling = "mean"
@@ -58,6 +60,11 @@ class VectorsConfig(Settings):
     def chosen_layers(self) -> Layers:
         """The layers as the embedder takes them."""
         return _layers(self.layers)
+
+    @property
+    def resolved_precision(self) -> Precision:
+        """What `auto` comes to on this machine."""
+        return resolve_precision(self.precision)
 
     def columns(self, num_layers: int) -> list[str]:
         """Names of the columns that hold vectors."""

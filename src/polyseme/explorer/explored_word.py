@@ -24,7 +24,8 @@ from polyseme.meanings.groups import MIN_USES, Grouping, by_size, group_uses, un
 from polyseme.meanings.layer_features import LayerDescriber
 from polyseme.meanings.layout import lay_out
 from polyseme.meanings.named_groups import Senses, draw_uses, named, words_of_uses
-from polyseme.meanings.use_features import Floats, UseFeatures
+from polyseme.meanings.use_features import Describer, Floats, UseFeatures
+from polyseme.meanings.use_index import IndexedUses
 from polyseme.meanings.uses import Uses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
@@ -58,6 +59,8 @@ class ExploredWord:
     load_describer: Callable[[], UseDescriber]
     gate: Gate
     """Work that takes long is done by one thread at a time."""
+    indexed: IndexedUses | None = None
+    """What an index knows of it: the model need not describe these uses."""
     job: Job | None = None
     """The last that looked for groups."""
     _features: UseFeatures | None = None
@@ -69,8 +72,8 @@ class ExploredWord:
 
     @cached_property
     def uses(self) -> Uses:
-        """Those that are described: all, or a sample of very many."""
-        return draw_uses(self.found, SEED)
+        """Those that are described: all, or a sample of very many; or those that an index has."""
+        return draw_uses(self.indexed.uses if self.indexed else self.found, SEED)
 
     @cached_property
     def ids(self) -> list[UseId]:
@@ -139,33 +142,37 @@ class ExploredWord:
         """Memory of its arrays, which is most of what it takes."""
         features = [self._features, *self._by_layer.values()]
         vectors = [each.senses.grouping.vectors.nbytes for each in self._grouped.values()]
+        uses = [self.found, *([self.indexed.uses] if self.indexed else [])]
         return (
-            self.found.num_bytes + sum(each.num_bytes for each in features if each) + sum(vectors)
+            sum(each.num_bytes for each in uses)
+            + sum(each.num_bytes for each in features if each)
+            + sum(vectors)
         )
 
     def _work(self, how: Fineness, job: Job) -> None:
         job.start("load", 0)
-        describer = self.load_describer()
+        describer = self.indexed or self.load_describer()
         features = self._describe(describer, job)
-        grouping = self._group(features, describer, how, job)
+        grouping = self._group(features, how, job)
         words = words_of_uses(self.uses, features, describer)
         groups = named(words, grouping)
-        senses = Senses(self.uses, grouping, features, groups, len(self.found), words)
+        notes = tuple(self.indexed.notes) if self.indexed else ()
+        senses = Senses(
+            self.uses, grouping, features, groups, len(self.found), words, source_notes=notes
+        )
         with self._lock:
             self._grouped[how] = _Grouped(senses)
             while len(self._grouped) > _GROUPINGS:
                 self._grouped.popitem(last=False)
         self.drawing(how)
 
-    def _describe(self, describer: UseDescriber, job: Job) -> UseFeatures:
+    def _describe(self, describer: Describer, job: Job) -> UseFeatures:
         if self._features is None:
             job.start("describe", len(self.uses))
-            self._features = describer(self.uses.sentences(), self.uses.spans, job.update)
+            self._features = describer.describe(self.uses, job.update)
         return self._features
 
-    def _group(
-        self, features: UseFeatures, describer: UseDescriber, how: Fineness, job: Job
-    ) -> Grouping:
+    def _group(self, features: UseFeatures, how: Fineness, job: Job) -> Grouping:
         if how.layer is None:
             job.start("group", 0)
             return group_uses(features, finer=how.finer, seed=SEED)
@@ -174,7 +181,7 @@ class ExploredWord:
             return _by_form(self.uses)
         if how.layer not in self._by_layer:
             job.start("describe", len(self.uses))
-            describe = LayerDescriber(describer.embedder, how.layer)
+            describe = LayerDescriber(self.load_describer().embedder, how.layer)
             self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
         job.start("group", 0)
         return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)

@@ -17,26 +17,31 @@ class JobStoppedError(Exception):
 
 
 class Gate:
-    """One thread works at a time; whoever has time lets all others go first."""
+    """One thread works at a time, and besides it one that has time: it began when no other waited.
+
+    So nobody waits for what takes long and is not needed at once, and two cores have work.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._is_taken = False
-        self._in_haste = 0
+        self._in_haste = 0  # waiting or at work
+        self._is_taken = {False: False, True: False}  # by who has time, or has none
 
     @contextmanager
     def turn(self, *, has_time: bool = False) -> Iterator[None]:
         """Wait for one's turn, and have it as long as this lasts."""
         with self._changed:
             self._in_haste += not has_time
-            self._changed.wait_for(lambda: not self._is_taken and not (has_time and self._in_haste))
-            self._in_haste -= not has_time
-            self._is_taken = True
+            self._changed.wait_for(
+                lambda: not self._is_taken[has_time] and not (has_time and self._in_haste)
+            )
+            self._is_taken[has_time] = True
         try:
             yield
         finally:
             with self._changed:
-                self._is_taken = False
+                self._in_haste -= not has_time
+                self._is_taken[has_time] = False
                 self._changed.notify_all()
 
 

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from polyseme import __version__
 from polyseme.errors import InputError
+from polyseme.explorer.annotated_line import annotate
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.language import Language, choose_language
@@ -77,6 +78,7 @@ def context(request: Request) -> Response:
         view,
         number=number,
         line=line_of(use),
+        words=annotate(uses, number, view.attribute) if view.attribute else None,
         before=" ".join(map(printable, before)),
         after=" ".join(map(printable, after)),
         facts=[(DOCUMENT, use.document), *use.metadata.items(), ("id", use.sentence_id)],
@@ -156,6 +158,7 @@ def _word_page(desk: Desk, request: Request, reading: Reading) -> Response:
         reading=reading,
         job=reading.word.job,
         columns=desk.workspace.columns,
+        attributes=desk.workspace.corpus.config.word_attributes,
         num_layers=desk.num_layers if reading.edited else 0,
         undo=log.edits[undo.edit - 1].kind if log and undo else "",
         log=log,

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from polyseme.errors import InputError
+from polyseme.explorer.annotated_line import AnnotatedLine, annotate
 from polyseme.explorer.explored_word import ExploredWord
 from polyseme.explorer.view import View
 from polyseme.meanings.concordance import Line, line_of, sort_order
@@ -64,6 +65,8 @@ class Row:
     """The user's own."""
     confidence: float | None
     metadata: tuple[str, ...]
+    words: AnnotatedLine | None
+    """Left, form and right once more, word by word, if the view shows a word attribute."""
 
 
 @dataclass(eq=False)
@@ -174,7 +177,14 @@ class Reading:
                 labels.get(number, ""),
                 float(self.learned.confidence[number]) if self.learned else None,
                 tuple(printable(value or "–") for value in use.metadata.values()),
+                self._annotated(number),
             )
+
+    def _annotated(self, number: int) -> AnnotatedLine | None:
+        attribute = self.view.attribute
+        if not attribute:
+            return None
+        return annotate(self.word.uses, number, attribute).cut(_LONGEST)
 
     def next_to_label(self) -> list[Row]:
         """Lines whose label would teach most."""

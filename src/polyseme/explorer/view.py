@@ -53,6 +53,8 @@ class View:
     like: int | None = None
     """Most like this use first."""
     sort: str = ""
+    attribute: str = ""
+    """The word attribute that is shown under each word."""
     by: str = ""
     """Column that frequencies are counted by."""
     page: int = 1

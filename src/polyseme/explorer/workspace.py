@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyseme.embedding.loading import load_for_corpus
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.errors import InputError
 from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.jobs import Gate
 from polyseme.explorer.view import View
@@ -27,6 +29,7 @@ from polyseme.meanings.frequencies import Sizes, count_words_by
 from polyseme.meanings.named_groups import Senses
 from polyseme.meanings.query import Query
 from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.use_index import IndexedUses, UseIndex
 from polyseme.meanings.uses import find_uses
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus
@@ -34,6 +37,7 @@ from polyseme.text.corpus import Corpus
 _WORDS = 3
 _BYTES = 256 << 20  # of arrays of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
+_ENDING = 10  # seconds that work has to end
 ABOUT = "about.json"
 
 
@@ -54,6 +58,10 @@ class Workspace:
     """Folder for what the user judges: a folder in it for each word and degree of fineness."""
     opening: View = field(default_factory=View)
     """What the first page offers."""
+    index: UseIndex | None = None
+    """Knows uses of some words, which the model then need not describe."""
+    embedder: WordEmbedder | None = None
+    """The model, if it is loaded already."""
     is_closed: bool = False
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
@@ -84,7 +92,9 @@ class Workspace:
         """The model; loaded when it is asked for first, which takes seconds."""
         with self._loading:
             if self._describer is None:
-                self._describer = UseDescriber(load_for_corpus(self.model, self.corpus))
+                embedder = self.embedder or load_for_corpus(self.model, self.corpus)
+                self.corpus.check_same_words(embedder.preparation)
+                self._describer = UseDescriber(embedder)
             return self._describer
 
     def sizes(self) -> dict[str, Sizes]:
@@ -101,13 +111,23 @@ class Workspace:
             if query in self._words:
                 self._words.move_to_end(query)
                 return self._words[query]
-        found = ExploredWord(find_uses(self.corpus, query), self.describer, self._gate)
+        uses = find_uses(self.corpus, query)
+        found = ExploredWord(uses, self.describer, self._gate, self._indexed(query))
         with self._lock:
             kept = self._words.setdefault(query, found)
             self._words.move_to_end(query)
             while len(self._words) > 1 and (len(self._words) > _WORDS or self.num_bytes > _BYTES):
                 self._words.popitem(last=False)[1].stop()
             return kept
+
+    def _indexed(self, query: Query) -> IndexedUses | None:
+        """What the index knows of a word; None if it has not all that is looked for."""
+        if self.index is None:
+            return None
+        try:
+            return self.index.find(self.corpus, query)
+        except InputError:
+            return None
 
     @property
     def num_bytes(self) -> int:
@@ -119,11 +139,15 @@ class Workspace:
         self.word(view).senses(Fineness(view.finer, view.layer))
 
     def close(self) -> None:
-        """Stop all work."""
+        """Stop all work, and wait until the model is left in peace."""
         self.is_closed = True
         with self._lock:
-            for word in self._words.values():
-                word.stop()
+            words = list(self._words.values())
+        for word in words:
+            word.stop()
+        for word in words:
+            if word.job:  # torn from its work at the end, it would take the process along
+                word.job.ended.wait(_ENDING)
 
     def remember(self, view: View, num_uses: int) -> None:
         """Put a search into the history."""

@@ -73,6 +73,10 @@ class TextColumn:
         return [values[code] if code >= 0 else None for code in self.codes[rows].tolist()]
 
 
+Attribute = tuple[str | None, ...]
+"""The values of a word attribute, one for each word of a sentence."""
+
+
 class Details(NamedTuple):
     """What is read of a sentence only if it is looked at."""
 
@@ -94,6 +98,7 @@ class SentenceTable:
     shards: Sequence[Path] = ()
     places: Integers | None = None
     _details: dict[int, Details] = field(default_factory=dict, repr=False)
+    _attributes: dict[tuple[str, int], Attribute] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -126,14 +131,34 @@ class SentenceTable:
         if self.places is None:
             return _joined_by_spaces(sentence, self.words_of(sentence))
         if sentence not in self._details:
-            shard, group, _ = self.places[sentence].tolist()
-            is_there = (self.places[:, 0] == shard) & (self.places[:, 1] == group)
-            sentences = np.flatnonzero(is_there)
-            found = _read_details(self.shards[shard], group, self.places[sentences, 2])
+            path, group, sentences, rows = self._of_row_group(sentence, self.places)
+            found = _read_details(path, group, rows)
             if len(self._details) + len(found) > _REMEMBERED:
                 self._details.clear()
             self._details |= zip(sentences.tolist(), found, strict=True)
         return self._details[sentence]
+
+    def attribute_of(self, sentence: int, name: str) -> Attribute:
+        """A word attribute of each word of a sentence; read and remembered as its details are."""
+        if self.places is None:
+            return (None,) * len(self.words_of(sentence))
+        if (name, sentence) not in self._attributes:
+            path, group, sentences, rows = self._of_row_group(sentence, self.places)
+            lengths = np.diff(self.offsets)[sentences]
+            found = _read_attribute(path, group, rows, name, lengths)
+            if len(self._attributes) + len(found) > _REMEMBERED:
+                self._attributes.clear()
+            keys = [(name, each) for each in sentences.tolist()]
+            self._attributes |= zip(keys, found, strict=True)
+        return self._attributes[name, sentence]
+
+    def _of_row_group(
+        self, sentence: int, places: Integers
+    ) -> tuple[Path, int, Integers, Integers]:
+        """Where a sentence lies, all sentences of its row group in this table, and their rows."""
+        shard, group, _ = places[sentence].tolist()
+        sentences = np.flatnonzero((places[:, 0] == shard) & (places[:, 1] == group))
+        return self.shards[shard], group, sentences, places[sentences, 2]
 
     def around(self, sentence: int, distance: int) -> tuple[list[str], list[str]]:
         """Texts of neighbours in the same document and row group; none outside of a corpus."""
@@ -167,3 +192,15 @@ def _read_details(path: Path, group: int, rows: Integers) -> list[Details]:
             Details(sentence_id, text, tuple(starts))
             for sentence_id, text, starts in zip(*columns, strict=True)
         ]
+
+
+def _read_attribute(
+    path: Path, group: int, rows: Integers, name: str, lengths: Integers
+) -> list[Attribute]:
+    """A word attribute of these rows of a row group."""
+    with damage_explained(path):
+        with ParquetReader(path, [name]) as reader:
+            found = reader.read_group(group).take(rows)[name].to_pylist()
+        if [len(values) for values in found] != lengths.tolist():
+            raise ValueError(f"{name} does not have a value for each word")
+        return [tuple(values) for values in found]

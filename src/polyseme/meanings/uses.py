@@ -136,6 +136,10 @@ class Uses(Sequence[Use]):
         """The texts of the sentences just before and just after a use's, of the same document."""
         return self._table.around(int(self._rows[index]), distance)
 
+    def attribute(self, index: int, name: str) -> tuple[str | None, ...]:
+        """A word attribute of each word of a use's sentence, one that the corpus has."""
+        return self._table.attribute_of(int(self._rows[index]), name)
+
     def sentences(self) -> list[list[str]]:
         """The words of each use's sentence; two uses in one sentence share one list."""
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}

@@ -7,10 +7,13 @@ Autograd would keep a row of V numbers for each of N words until the backward pa
 sum, so its gradient is known as soon as a row is; only what it adds to vectors and weights is kept.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from polyseme.objectives.probabilities import log_sum_exp, to_probabilities
 
 _CHUNK = 4 << 20  # numbers in one chunk of rows x words: 16 MB
 _MIN_ROWS = 32  # however many words: with fewer, the weights are read far more often than used
@@ -20,18 +23,30 @@ def summed_cross_entropy(
     vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, negatives: Tensor | None = None
 ) -> Tensor:
     """Loss summed over rows. With `negatives` (K,), only these words and the target compete."""
-    loss: Tensor = _CrossEntropy.apply(vectors, weight, bias, targets, negatives)  # type: ignore[no-untyped-call]
+    (loss,) = summed_cross_entropies([(vectors, targets)], weight, bias, negatives)
     return loss
+
+
+def summed_cross_entropies(
+    parts: Sequence[tuple[Tensor, Tensor]],
+    weight: Tensor,
+    bias: Tensor,
+    negatives: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """The same for several vectors and targets at once: the weights' gradient is made once."""
+    flat = [tensor for part in parts for tensor in part]
+    found: Tensor = _CrossEntropies.apply(weight, bias, negatives, *flat)  # type: ignore[no-untyped-call]
+    return found.unbind()
 
 
 def log_probabilities(vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
     """(N,) natural log of each target's probability among all V words, without gradient."""
     found = vectors.new_empty(len(vectors), dtype=torch.float32)
-    columns, offset = weight.to(vectors.dtype).t(), bias.to(vectors.dtype)
+    columns, bias = weight.detach().to(vectors.dtype).t(), bias.detach().float()
     for rows in row_chunks(len(vectors), len(weight)):
-        logits = torch.addmm(offset, vectors[rows], columns).float()
-        chosen = logits.gather(1, targets[rows, None]).squeeze(1)
-        found[rows] = chosen - logits.logsumexp(dim=-1)
+        logits = torch.mm(vectors[rows], columns)
+        chosen = logits.gather(1, targets[rows, None]).squeeze(1).float() + bias[targets[rows]]
+        found[rows] = chosen - log_sum_exp(logits, bias)
     return found
 
 
@@ -53,57 +68,102 @@ def row_chunks(rows: int, columns: int) -> list[slice]:
     return [slice(begin, min(rows, begin + step)) for begin in range(0, rows, step)]
 
 
-class _CrossEntropy(torch.autograd.Function):
+class _Part(NamedTuple):
+    """Vectors, the words they are to predict, and gradients as if nothing came after the loss."""
+
+    vectors: Tensor  # (N, D)
+    targets: Tensor  # (N,)
+    grad_vectors: Tensor  # (N, D)
+    grad_weight: Tensor  # (K, D) of the words that compete
+    grad_bias: Tensor  # (K,)
+    grad_target: Tensor  # (N, 1) of the target's logit
+
+
+class _CrossEntropies(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        vectors: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        targets: Tensor,
-        negatives: Tensor | None,
+        ctx: Any, weight: Tensor, bias: Tensor, negatives: Tensor | None, *flat: Tensor
     ) -> Tensor:
-        dtype = vectors.dtype
+        dtype = flat[0].dtype
         # Without sampled negatives, all words are negatives.
         negative_weight = (weight if negatives is None else weight[negatives]).to(dtype)  # (K, D)
-        negative_bias = (bias if negatives is None else bias[negatives]).to(dtype)
-        target_weight = weight[targets].to(dtype)  # (N, D)
-        target_column = _target_columns(targets, negatives, len(weight))
-        total = torch.zeros((), device=vectors.device)
-        grad_vectors = torch.empty_like(vectors)
-        grad_weight = torch.zeros_like(negative_weight, dtype=torch.float32)
-        grad_bias = torch.zeros(len(negative_weight), device=vectors.device)
-        grad_target = torch.empty(len(vectors), 1, device=vectors.device)  # of the target's logit
-        for rows in row_chunks(len(vectors), len(negative_weight)):
-            some = vectors[rows]
-            target_logits = (some * target_weight[rows]).sum(dim=-1) + bias[targets[rows]]
-            logits = torch.addmm(negative_bias, some, negative_weight.t())
-            log_probs = _log_softmax(target_logits, logits, target_column[rows])
-            total -= log_probs[:, 0].sum()
-            all_probs = log_probs.exp_()
-            grad_target[rows], negative_probs = all_probs[:, :1] - 1, all_probs[:, 1:]
-            probs = negative_probs.to(dtype)
-            torch.mm(probs, negative_weight, out=grad_vectors[rows])
-            grad_vectors[rows].addcmul_(grad_target[rows].to(dtype), target_weight[rows])
-            grad_weight += torch.mm(probs.t(), some)
-            grad_bias += negative_probs.sum(dim=0)
-        ctx.save_for_backward(
-            vectors, targets, negatives, grad_vectors, grad_weight, grad_bias, grad_target
-        )
+        negative_bias = (bias if negatives is None else bias[negatives]).float()
+        losses: list[Tensor] = []
+        saved: list[Tensor] = []
+        for vectors, targets in zip(flat[::2], flat[1::2], strict=True):
+            part = _Part(
+                vectors,
+                targets,
+                torch.empty_like(vectors),
+                torch.zeros_like(negative_weight, dtype=torch.float32),
+                torch.zeros_like(negative_bias),
+                torch.empty(len(vectors), 1, device=vectors.device),
+            )
+            target_logits = _target_logits(vectors, weight, bias, targets)
+            struck = _struck_columns(targets, negatives, len(weight))
+            losses.append(_fill(part, negative_weight, negative_bias, target_logits, struck))
+            part.grad_vectors.addcmul_(part.grad_target.to(dtype), weight[targets].to(dtype))
+            saved += part
+        ctx.save_for_backward(negatives, *saved)
         ctx.size = len(weight)
-        return total
+        return torch.stack(losses)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        vectors, targets, negatives, grad_vectors, *rest = ctx.saved_tensors
-        grad_weight, grad_bias, grad_target = rest
+        negatives, *saved = ctx.saved_tensors
+        size = len(_Part._fields)
+        parts = [_Part(*saved[begin : begin + size]) for begin in range(0, len(saved), size)]
+        both = list(zip(parts, grad_output, strict=True))
+        grad_weight = _add_scaled([(part.grad_weight, scale) for part, scale in both])
+        grad_bias = _add_scaled([(part.grad_bias, scale) for part, scale in both])
         if negatives is not None:
             grad_weight = _scattered(grad_weight, negatives, ctx.size)
             grad_bias = _scattered(grad_bias, negatives, ctx.size)
-        grad_weight.index_add_(0, targets, grad_target * vectors)
-        grad_bias.index_add_(0, targets, grad_target.squeeze(1))
-        grad_vectors = grad_vectors * grad_output.to(grad_vectors.dtype)
-        return grad_vectors, grad_weight.mul_(grad_output), grad_bias.mul_(grad_output), None, None
+        flat: list[Tensor | None] = []
+        for part, scale in both:
+            grad_target = part.grad_target * scale
+            grad_weight.index_add_(0, part.targets, grad_target * part.vectors)
+            grad_bias.index_add_(0, part.targets, grad_target.squeeze(1))
+            flat += [part.grad_vectors * scale.to(part.grad_vectors.dtype), None]
+        return grad_weight, grad_bias, None, *flat
+
+
+def _fill(
+    part: _Part, weight: Tensor, bias: Tensor, target_logits: Tensor, struck: Tensor
+) -> Tensor:
+    """Work out the gradients against the words that compete, all but the target. The loss."""
+    total = torch.zeros((), device=weight.device)
+    chunks = row_chunks(len(part.vectors), len(weight))
+    room = weight.new_empty(chunks[0].stop if chunks else 0, len(weight))
+    for rows in chunks:
+        some = part.vectors[rows]
+        # Into what is there already: as `out`, autocast leaves it alone, too.
+        logits = torch.mm(some, weight.t(), out=room[: len(some)])
+        log_probs, probs = to_probabilities(
+            logits, bias, target_logits[rows], struck[rows], part.grad_bias
+        )
+        total -= log_probs.sum()
+        part.grad_target[rows, 0] = log_probs.exp() - 1
+        torch.mm(probs, weight, out=part.grad_vectors[rows])
+        if probs.dtype == torch.float32:
+            part.grad_weight.addmm_(probs.t(), some)
+        else:
+            part.grad_weight.add_(torch.mm(probs.t(), some))
+    return total
+
+
+def _target_logits(vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """(N,) float32"""
+    products = vectors * weight[targets].to(vectors.dtype)
+    return products.sum(dim=-1).float() + bias[targets].float()
+
+
+def _add_scaled(scaled: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    (first, scale), *others = scaled
+    total = first * scale
+    for each, scale in others:
+        total.addcmul_(each, scale)
+    return total
 
 
 def _scattered(rows: Tensor, ids: Tensor, size: int) -> Tensor:
@@ -113,22 +173,10 @@ def _scattered(rows: Tensor, ids: Tensor, size: int) -> Tensor:
     return whole
 
 
-def _log_softmax(target_logits: Tensor, logits: Tensor, target_column: Tensor) -> Tensor:
-    """Log-probabilities (n, 1 + K): the target's first, then each negative's."""
-    both = torch.empty(len(target_logits), logits.shape[1] + 1, device=logits.device)
-    both[:, 0] = target_logits
-    both[:, 1:] = logits
-    # The target competes once: where it is also among the negatives, it is struck out there.
-    # Where it is not, its column is 0, and column 0 is written over with itself.
-    both.scatter_(1, target_column, torch.where(target_column > 0, -torch.inf, both[:, :1]))
-    # Logs, as a probability too small for a float would make the loss infinite.
-    return both.log_softmax(dim=-1)
-
-
-def _target_columns(targets: Tensor, negatives: Tensor | None, size: int) -> Tensor:
-    """(N, 1) which column of [target, negatives...] repeats the target; 0 where none does."""
+def _struck_columns(targets: Tensor, negatives: Tensor | None, size: int) -> Tensor:
+    """(N,) which of the negatives repeats the target, -1 where none does: it competes once."""
     if negatives is None:
-        return targets[:, None] + 1
-    column = targets.new_zeros(size)
-    column[negatives] = torch.arange(1, len(negatives) + 1, device=targets.device)
-    return column[targets][:, None]
+        return targets
+    column = targets.new_full((size,), -1)
+    column[negatives] = torch.arange(len(negatives), device=targets.device)
+    return column[targets]

@@ -4,6 +4,7 @@ Of the words to be predicted, most are masked, some replaced and some left (Devl
 that the encoder cannot know which words of a sentence to trust.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -112,16 +113,15 @@ class ClassificationHead(nn.Linear):
 
     measure: HeldOutMeasure = "accuracy"
 
-    def loss(
+    def losses(
         self,
-        vectors: Tensor,
-        targets: Tensor,
+        parts: Sequence[tuple[Tensor, Tensor]],
         *,
         table: Tensor | None,
         negatives: Negatives | None,  # noqa: ARG002
-    ) -> Tensor:
-        """What training lowers, summed over (B, D) vectors."""
-        return -self.log_probabilities(vectors, targets, table=table).sum()
+    ) -> Sequence[Tensor]:
+        """What training lowers, for each (B, D) vectors and (B,) targets summed over them."""
+        return [-self.log_probabilities(*part, table=table).sum() for part in parts]
 
     def log_probabilities(
         self,

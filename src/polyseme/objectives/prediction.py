@@ -4,7 +4,7 @@ An objective says which vectors are to predict which targets, and by which head;
 same for all of them and stands here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from torch import Tensor
@@ -25,15 +25,14 @@ class Head(Protocol):
 
     measure: HeldOutMeasure
 
-    def loss(
+    def losses(
         self,
-        vectors: Tensor,
-        targets: Tensor,
+        parts: Sequence[tuple[Tensor, Tensor]],
         *,
         table: Tensor | None,
         negatives: Negatives | None,
-    ) -> Tensor:
-        """What training lowers, summed over (N, D) vectors."""
+    ) -> Sequence[Tensor]:
+        """What training lowers, for each (N, D) vectors and (N,) targets summed over them."""
 
     def log_probabilities(
         self, vectors: Tensor, targets: Tensor, *, table: Tensor | None
@@ -73,10 +72,13 @@ def losses(
     predictions: Mapping[str, Prediction], table: Tensor | None, negatives: Negatives | None
 ) -> dict[str, Tensor]:
     """What training lowers, for each part summed over its targets."""
-    return {
-        part: head.loss(vectors, targets, table=table, negatives=negatives)
-        for part, (head, vectors, targets) in predictions.items()
-    }
+    found: dict[str, Tensor] = {}
+    # All parts of a head together: the gradient of its weights is as large as they are.
+    for head in dict.fromkeys(prediction.head for prediction in predictions.values()):
+        own = {part: each[1:] for part, each in predictions.items() if each.head is head}
+        told = head.losses(list(own.values()), table=table, negatives=negatives)
+        found |= zip(own, told, strict=True)
+    return {part: found[part] for part in predictions}
 
 
 def log_probabilities(

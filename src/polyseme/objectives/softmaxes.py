@@ -4,6 +4,7 @@ All three are measured alike, by the probability among all words. They differ in
 step costs: full grows with the vocabulary, sampled does not, adaptive spends less on rare words.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from polyseme.errors import ConfigError
 from polyseme.objectives.crossentropy import (
     log_probabilities,
     row_chunks,
-    summed_cross_entropy,
+    summed_cross_entropies,
     top_k,
 )
 from polyseme.objectives.prediction import HeldOutMeasure
@@ -95,22 +96,21 @@ class WordSoftmax(nn.Module):
             return None
         return sample_negatives(self.config.num_samples, len(self.bias), random)
 
-    def loss(
+    def losses(
         self,
-        vectors: Tensor,
-        targets: Tensor,
+        parts: Sequence[tuple[Tensor, Tensor]],
         *,
         table: Tensor | None,
         negatives: Negatives | None,
-    ) -> Tensor:
-        """What training lowers, summed over (N, D) vectors."""
+    ) -> Sequence[Tensor]:
+        """What training lowers, for each (N, D) vectors and (N,) targets summed over them."""
         weight = self._weight(table)
         if negatives is None:
-            return summed_cross_entropy(vectors, weight, self.bias, targets)
+            return summed_cross_entropies(parts, weight, self.bias)
         # A word sampled often competes often; subtracting the log of how likely it is to be
         # sampled makes the sampled softmax, on average, the full one (Jean et al., 2015).
-        bias = self.bias - log_q(len(self.bias), negatives.num_tries, vectors.device)
-        return summed_cross_entropy(vectors, weight, bias, targets, negatives.ids)
+        bias = self.bias - log_q(len(self.bias), negatives.num_tries, weight.device)
+        return summed_cross_entropies(parts, weight, bias, negatives.ids)
 
     def log_probabilities(
         self, vectors: Tensor, targets: Tensor, *, table: Tensor | None
@@ -155,16 +155,15 @@ class AdaptiveSoftmax(nn.Module):
         """None: all words compete."""
         return None
 
-    def loss(
+    def losses(
         self,
-        vectors: Tensor,
-        targets: Tensor,
+        parts: Sequence[tuple[Tensor, Tensor]],
         *,
         table: Tensor | None,
         negatives: Negatives | None,  # noqa: ARG002
-    ) -> Tensor:
-        """What training lowers, summed over (N, D) vectors."""
-        return -self.log_probabilities(vectors, targets, table=table).sum()
+    ) -> Sequence[Tensor]:
+        """What training lowers, for each (N, D) vectors and (N,) targets summed over them."""
+        return [-self.log_probabilities(*part, table=table).sum() for part in parts]
 
     def log_probabilities(
         self,

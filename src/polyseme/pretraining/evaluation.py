@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 
 from polyseme.data.batch import Batch
 from polyseme.data.char_vocabulary import Integers
@@ -113,14 +114,18 @@ def evaluate_targets(
     network: LanguageModel,
     some: Iterable[TrainingTargets],
     on_words: Callable[[int], None] = lambda _: None,
+    *,
+    precision: str = "float32",
 ) -> Evaluation:
-    """Predict all targets, without dropout and in float32; tells of words as it reads."""
+    """Predict all targets, without dropout; tells of words as it reads."""
     device = str(next(network.parameters()).device)
+    is_half = precision == "bfloat16"
     was_training = network.training
     network.eval()
     found, done = Evaluation(), 0
     for targets in some:
-        found.add(network, targets.to(device))
+        with torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=is_half):
+            found.add(network, targets.to(device))
         done += targets.num_words
         on_words(done)
     network.train(was_training)

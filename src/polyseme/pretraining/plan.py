@@ -5,6 +5,7 @@ from typing import Any
 
 from polyseme.config import Settings, build, merged
 from polyseme.data.stream import BatchConfig
+from polyseme.devices import resolve_precision
 from polyseme.errors import ConfigError
 from polyseme.model import ModelConfig
 from polyseme.presets import PRESETS, Preset
@@ -45,18 +46,5 @@ def resolve_training(run: RunConfig, preset: Preset, steps: int) -> TrainingConf
     values = run.model_dump(exclude_none=True)
     values["steps"] = steps
     values.setdefault("learning_rate", preset.learning_rate)
-    if run.precision == "auto":
-        values["precision"] = "bfloat16" if _multiplies_bfloat16(run.device) else "float32"
+    values["precision"] = resolve_precision(run.precision, run.device)
     return build(TrainingConfig, values)
-
-
-def _multiplies_bfloat16(device: str) -> bool:
-    """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
-    import torch
-
-    if device in ("auto", "cuda") and torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
-    if device == "mps":
-        return False
-    has_tiles = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    return bool(has_tiles())

@@ -14,6 +14,7 @@ import torch
 
 from polyseme.config import build, read_toml, to_toml
 from polyseme.data.vocabulary import Vocabulary
+from polyseme.devices import resolve_precision
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.model import Model, ModelConfig, build_network
@@ -109,8 +110,15 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | No
     batches = resolve_batches(preset, config.batches)
     seed = config.training.seed
     held = config.held_out_words
+    precision = resolve_precision(config.training.precision, config.training.device)
     train_module = Pretraining(
-        model, corpus, batches, seed=seed, held_out_words=held, only=config.only
+        model,
+        corpus,
+        batches,
+        seed=seed,
+        held_out_words=held,
+        precision=precision,
+        only=config.only,
     )
     if not corpus.read_stats["held_out_sentences"]:
         progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")

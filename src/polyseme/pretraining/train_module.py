@@ -28,10 +28,12 @@ class Pretraining:
         *,
         seed: int,
         held_out_words: int,
+        precision: str = "float32",
         only: str | None = None,
     ) -> None:
         self.model, self.corpus, self.batch_config = model, corpus, batches
-        self._seed, self._held_out_words, self._only = seed, held_out_words, only
+        self._seed, self._held_out_words, self._precision = seed, held_out_words, precision
+        self._only = only
         if only is not None:
             for name, parameter in self.module.named_parameters():
                 parameter.requires_grad_(name.startswith(f"objective.{only}."))
@@ -66,7 +68,9 @@ class Pretraining:
 
     def evaluate(self) -> dict[str, float]:
         """Each part's measure on held-out text; the first part predicts words: perplexity."""
-        return evaluate_targets(self.module, self.held_out_targets).measures
+        # In the run's own precision: on the way the curve counts, at the end all digits do.
+        found = evaluate_targets(self.module, self.held_out_targets, precision=self._precision)
+        return found.measures
 
     @cached_property
     def held_out_targets(self) -> list[TrainingTargets]:

@@ -43,6 +43,9 @@ class TaskTrainingConfig(Settings):
     """Numbers used inside the network."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
+    adaptive_threads: bool = False
+    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
+    which other programs come and go. The last bits then depend on them."""
     save_minutes: float = Field(10.0, gt=0)
     """Minutes between checkpoints: the most work a crash can take."""
 

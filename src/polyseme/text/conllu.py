@@ -10,6 +10,13 @@ from typing import NamedTuple
 # A word (3), a contraction (3-4) or an empty node (3.1).
 _NUMBER = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|(\.[0-9]+))?")
 _NUM_COLUMNS = 10
+ATTRIBUTES = {
+    name: 2 + number
+    for number, name in enumerate(
+        ("lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+    )
+}
+"""What a line says of its word, and in which column."""
 
 
 class ConlluLine(NamedTuple):

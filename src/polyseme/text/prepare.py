@@ -24,7 +24,7 @@ from polyseme.text.normalization import UnfitTextError
 from polyseme.text.pieces import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
 from polyseme.text.read_stats import ReadStats
-from polyseme.text.records import Blank, Record, Rejected, quote
+from polyseme.text.records import Blank, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters import WordSpans
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.shards import ShardWriter
@@ -84,7 +84,9 @@ def prepare_shard(
     with (
         _no_cycle_collection(),
         GroupCountsWriter(folder / "word_counts" / f"{shard.name}.parquet") as words,
-        ShardWriter(folder / "shards" / f"{shard.name}.parquet", config.meta, words) as writer,
+        ShardWriter(
+            folder / "shards" / f"{shard.name}.parquet", config.meta, words, config.word_attributes
+        ) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
         for piece in shard.pieces:
@@ -177,7 +179,18 @@ class _PieceWork:
         assert record.starts is not None
         words = WordSpans(list(record.words), list(record.starts))
         one = [(0, len(words.words))] if words.words else []
-        return preprocessor.in_sentences(record.text, words, one, has_controls=has_controls)
+        found = preprocessor.in_sentences(record.text, words, one, has_controls=has_controls)
+        return replace(found, attributes=self._attributes(record.attributes))
+
+    def _attributes(self, given: WordAttributes) -> WordAttributes:
+        """Normalized as the words are: all of a sentence at once, as most are normal."""
+        # No value has a tab: columns end there.
+        joined = "\t".join(value or "" for values in given for value in values)
+        normalized, _ = self.preprocessor.normalize(joined)
+        if normalized == joined:
+            return given
+        each = iter(normalized.split("\t"))
+        return tuple(tuple(next(each).strip() or None for _ in values) for values in given)
 
     def _count(self, record: Record, found: PreprocessedText) -> None:
         counts = self.stats.counts
@@ -206,6 +219,7 @@ class _PieceWork:
     ) -> None:
         (begin, end), words, all_starts = span, found.words.words[slice(*span)], found.words.starts
         first, last = all_starts[begin], all_starts[end - 1] + len(words[-1])
+        attributes = [list(values[begin:end]) for values in found.attributes]
         self.writer.add(
             (
                 sentence_id,
@@ -216,6 +230,7 @@ class _PieceWork:
                 words,
                 [start - first for start in all_starts[begin:end]],
                 *self._meta(record),
+                *attributes,
             )
         )
         self.position += 1

@@ -17,6 +17,7 @@ from polyseme import __version__
 from polyseme.config import Settings
 from polyseme.errors import CorpusError, ModelError
 from polyseme.text.normalization import describe_script, normalize
+from polyseme.text.records import WordAttributes
 from polyseme.text.segmenters import (
     SegmenterInfo,
     WordSpans,
@@ -86,6 +87,8 @@ class PreprocessedText:
     as one."""
     has_controls: bool
     """Whether control characters were replaced by spaces."""
+    attributes: WordAttributes = ()
+    """What the source says of each word."""
 
     def stored(self) -> Iterator[WordSpans]:
         """The sentences as a corpus stores them, long ones split."""

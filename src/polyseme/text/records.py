@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+WordAttributes: TypeAlias = tuple[tuple[str | None, ...], ...]
+"""For each attribute, a value for each word; None where there is none."""
 QUOTE = 1000
 """How much of a rejected item is kept for reading, in bytes or characters."""
 
@@ -32,6 +34,8 @@ class Record:
     """The words of one sentence, where the source has them marked."""
     starts: tuple[int, ...] | None = None
     """Where each of `words` begins in `text`."""
+    attributes: WordAttributes = ()
+    """What the source says of each of `words`, in the order of the `word_attributes` setting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ USER_DICTIONARY = 500_000
 """Characters of all user words together: they are part of the settings of corpora and models."""
 # A word and its frequency. A frequency of 0 would divide words, in all of jieba, for good.
 _USER_WORD = re.compile(r"[^\s\x00-\x1f\ud800-\udfff]{1,64}(?: [1-9][0-9]{0,8})?")
+_ATTRIBUTE = re.compile(r"\w[\w-]{0,63}")
 _COLUMNS = frozenset(("sentence_id", "document", "position", "held_out", "text", "words", "starts"))
 
 
@@ -49,6 +50,10 @@ class CorpusConfig(Settings):
     """Column that names each document; by default its place in the file does."""
     meta: tuple[str, ...] = ()
     """Columns or attributes to carry along with every sentence, for example date,author."""
+    word_attributes: tuple[str, ...] = ()
+    """Attributes to keep with each word (positional attributes), for example lemma,upos. CoNLL-U:
+    any of lemma, upos, xpos, feats, head, deprel, deps, misc. Vertical text: names for the columns
+    after the word, in their order. Other formats have none."""
     unicode_normalization: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
     """Normalization form of the text before words are found; None leaves it as it is."""
     script: Literal["simplified", "traditional"] | None = None
@@ -82,6 +87,18 @@ class CorpusConfig(Settings):
             raise ValueError("a column is named twice")
         return value
 
+    @field_validator("word_attributes")
+    @classmethod
+    def _word_attributes_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not _ATTRIBUTE.fullmatch(name):
+                raise ValueError(f"{name[:80]!r} is no name of letters, digits, _ and -")
+            if name in _COLUMNS:
+                raise ValueError(f"{name} is a column of ours; call yours something else")
+        if len(set(value)) < len(value):
+            raise ValueError("an attribute is named twice")
+        return value
+
     @field_validator("user_words")
     @classmethod
     def _user_words_are_words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,6 +108,13 @@ class CorpusConfig(Settings):
         if sum(map(len, value)) + 4 * len(value) > USER_DICTIONARY:
             raise ValueError(f"over {USER_DICTIONARY:,} characters; name those that matter most")
         return value
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> "CorpusConfig":
+        if both := set(self.meta).intersection(self.word_attributes):
+            names = ", ".join(sorted(both))
+            raise ValueError(f"{names}: metadata of a text and an attribute of words share a name")
+        return self
 
     @model_validator(mode="after")
     def _user_words_are_used(self) -> "CorpusConfig":

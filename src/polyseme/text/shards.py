@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from polyseme.storage.parquet import FREE_VALUES
 from polyseme.storage.parquet_writer import ParquetOutput
 from polyseme.text.group_counts import GroupCountsWriter
 
@@ -17,8 +18,15 @@ _ROW_GROUP = 10_000
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
-def shard_schema(meta: tuple[str, ...]) -> Any:
-    """Columns of a shard: ours, then the user's."""
+_AT_WORDS = 5  # among the columns
+_WORDS = pa.list_(pa.field("element", _DICTIONARY))
+
+
+def shard_schema(meta: tuple[str, ...], attributes: tuple[str, ...] = ()) -> Any:
+    """Columns of a shard: ours, then the user's metadata, then attributes of words.
+
+    An attribute has a value for each of `words`, which may be null.
+    """
     return pa.schema(
         [
             pa.field("sentence_id", pa.string(), nullable=False),
@@ -26,9 +34,10 @@ def shard_schema(meta: tuple[str, ...]) -> Any:
             pa.field("position", pa.int32(), nullable=False),
             pa.field("held_out", pa.bool_(), nullable=False),
             pa.field("text", pa.string(), nullable=False),
-            pa.field("words", pa.list_(pa.field("element", _DICTIONARY)), nullable=False),
+            pa.field("words", _WORDS, nullable=False),
             pa.field("starts", pa.list_(pa.field("element", pa.int32())), nullable=False),
             *(pa.field(name, _DICTIONARY) for name in meta),
+            *(pa.field(name, _WORDS, nullable=False) for name in attributes),
         ]
     )
 
@@ -40,24 +49,35 @@ class ShardWriter(ParquetOutput):
     """
 
     def __init__(
-        self, path: Path, meta: tuple[str, ...], counts: GroupCountsWriter | None = None
+        self,
+        path: Path,
+        meta: tuple[str, ...],
+        counts: GroupCountsWriter | None = None,
+        attributes: tuple[str, ...] = (),
     ) -> None:
         self._counts = counts
+        lists = [f"{name}.list.element" for name in ("words", *attributes)]
         super().__init__(
             path,
-            shard_schema(meta),
+            shard_schema(meta, attributes),
             compression="zstd",
-            use_dictionary=["document", "words.list.element", *meta],
+            use_dictionary=["document", *lists, *meta],
             # Far above what a row group holds, so that words never fall back to plain strings.
             dictionary_pagesize_limit=64 << 20,
         )
         self._columns: list[list[Any]] = [[] for _ in self.schema]
+        # An attribute that no word has takes no room, and of such a column a reader takes only so
+        # many values on trust.
+        self._most_words = FREE_VALUES // 2 if attributes else None
+        self._num_words = 0
 
     def add(self, row: tuple[Any, ...]) -> None:
         """One sentence: its values in the order of the schema."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
-        if len(self._columns[0]) >= _ROW_GROUP:
+        self._num_words += len(row[_AT_WORDS])
+        is_long = self._most_words is not None and self._num_words >= self._most_words
+        if is_long or len(self._columns[0]) >= _ROW_GROUP:
             self.flush()
 
     def flush(self) -> None:
@@ -70,8 +90,9 @@ class ShardWriter(ParquetOutput):
         ]
         self.write(arrays)
         if self._counts is not None:
-            self._counts.add(arrays[self.schema.names.index("words")].values)
+            self._counts.add(arrays[_AT_WORDS].values)
         self._columns = [[] for _ in self.schema]
+        self._num_words = 0
 
 
 def _encode(values: list[Any], kind: Any) -> Any:

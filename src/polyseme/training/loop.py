@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from polyseme.devices import num_threads, set_threads
 from polyseme.errors import TrainingError, TrainingStoppedError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
@@ -34,6 +35,7 @@ from polyseme.training.settings import TrainingConfig
 from polyseme.training.signals import StopRequest, stop_signals
 from polyseme.training.state import Outcome
 from polyseme.training.step import Stepper, StepResult
+from polyseme.training.threads import ThreadChoice
 from polyseme.training.train_module import Position, TrainBatch, TrainModule
 
 
@@ -51,6 +53,7 @@ def train(
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(disk_faults_explained(folder))
+        stack.enter_context(num_threads(None))  # and as before when it ends
         distributed = stack.enter_context(process_group(config))
         stop = stack.enter_context(stop_signals())
         if distributed.is_main:
@@ -77,6 +80,9 @@ class _Run:
         self.train_module, self.config = train_module, config
         self.distributed, self.progress = distributed, progress
         self.module = train_module.module.to(distributed.device)
+        # Several processes share the machine already, one thread each.
+        is_adaptive = config.adaptive_threads and distributed.world_size == 1
+        self.threads = ThreadChoice(torch.get_num_threads(), is_adaptive=is_adaptive)
         self.stepper = Stepper(self.module, config, distributed, train_module.param_groups())
         self.checkpoints = Checkpoints(folder, keep=config.keep_checkpoints)
         self.described = describe_run(train_module, config, distributed)
@@ -147,7 +153,8 @@ class _Run:
 
     def _step(self, batch: TrainBatch, position: Position, stop: StopRequest) -> None:
         """One batch, from loss to log line; then the end, if a signal asks for it."""
-        state = self.state
+        state, began = self.state, time.monotonic()
+        set_threads(self.threads.number)
         result = self.stepper.forward_backward(
             batch, step=state.step, wants_stop=stop.by is not None
         )
@@ -156,6 +163,7 @@ class _Run:
             self.stepper.optimizer_step(result.gradient_norm, rate)
         else:
             state.skipped += 1
+        self.threads.note(time.monotonic() - began, batch.num_words)
         state.step += 1
         state.position = dict(position)
         state.words += batch.num_words

@@ -43,6 +43,9 @@ class TrainingConfig(Settings):
     """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
+    adaptive_threads: bool = False
+    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
+    which other programs come and go. The last bits then depend on them."""
     timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
     """With several processes: how long one may keep the others waiting before the run fails."""
     tensorboard: bool = False

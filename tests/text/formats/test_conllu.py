@@ -104,3 +104,13 @@ def test_a_line_that_cannot_be_decoded_rejects_its_sentence_as_one(tmp_path: Pat
 def test_a_sentence_of_comments_alone_is_blank(tmp_path: Path) -> None:
     items = read_all(tmp_path, b"# only = this\n\n", "conllu")
     assert (num_blank(items), len(items)) == (1, 1)
+
+
+def test_attributes_are_read_by_their_names(tmp_path: Path) -> None:
+    data = "1\tDogs\tdog\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n" + line("2-3", "dont")
+    data += "2\tdo\tdo\tAUX\t_\t_\t0\troot\t_\t_\n3\tnt\tnot\tPART\t_\t_\t2\tadvmod\t_\t_\n"
+    config = make_config(word_attributes=("upos", "lemma", "feats"))
+    (record,) = records(read_all(tmp_path, data.encode(), "conllu", config))
+    assert record.words == ("Dogs", "dont")
+    # A contraction has none of its own.
+    assert record.attributes == (("NOUN", None), ("dog", None), ("Number=Plur", None))

@@ -77,3 +77,12 @@ def test_a_line_that_cannot_be_decoded_is_rejected(tmp_path: Path) -> None:
     items = read_all(tmp_path, b"<s>\na\n\xff\nb\n</s>\n", "vertical")
     assert texts(items) == ["a b"]
     assert reasons(items) == ["not-utf-8"]
+
+
+def test_columns_after_the_word_are_its_attributes_in_their_order(tmp_path: Path) -> None:
+    lines = [b"Dogs\tNNS\tdog\tx", b"R&amp;D\tNN\tr&amp;d&#9;e", b"bark", b"\tNN\tno word"]
+    data = b"<s>\n" + b"\n".join(lines) + b"\nYes\t_\tyes\n</s>\n"
+    config = make_config(word_attributes=("tag", "lemma"))
+    (record,) = records(read_all(tmp_path, data, "vertical", config))
+    assert record.words == ("Dogs", "R&D", "bark", "Yes")
+    assert record.attributes == (("NNS", "NN", None, None), ("dog", "r&d e", None, "yes"))

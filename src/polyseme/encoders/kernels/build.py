@@ -1,4 +1,4 @@
-"""Compile the LSTM's inner loops: `gates.c` for training, `steps.c` and `tiles.c` for embedding.
+"""Compile the inner loops: `gates.c`, `softmax.c` for training, `steps.c`, `tiles.c` for embedding.
 
 `python -m polyseme.encoders.kernels.build` does it with the system's C compiler, for the best
 instruction set of this processor. Nothing needs it: without it the same work is done by torch, in
@@ -21,7 +21,7 @@ from polyseme.errors import PolysemeError
 from polyseme.limits import read_text
 from polyseme.storage.files import publish, sha256_of, write_text
 
-_NAMES = ("gates.c", "steps.c", "tiles.c", "gates.h", "steps.h")
+_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "gates.h", "steps.h")
 SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
 COMPILERS = ("cc", "gcc", "clang")
 COMMAND = "python -m polyseme.encoders.kernels.build"

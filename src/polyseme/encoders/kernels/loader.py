@@ -1,7 +1,8 @@
 """The compiled library: which one this process uses, and what its functions take.
 
 Undeclared, ctypes would pass whatever it is given, and a wrong argument would be a wrong address.
-So the structures of `gates.c` and `steps.h` are repeated here, and every function is declared.
+So the structures of `gates.c`, `softmax.c` and `steps.h` are repeated here, and every function is
+declared.
 """
 
 import ctypes
@@ -31,6 +32,12 @@ class StepShape(ctypes.Structure):
     _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
 
 
+class SoftmaxShape(ctypes.Structure):
+    """`table` of `softmax.c`."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("rows", "columns", "groups", "threads")]
+
+
 class StridedArray(ctypes.Structure):
     """`array` of `gates.h`: where it begins and how far apart its stacks lie."""
 
@@ -39,6 +46,7 @@ class StridedArray(ctypes.Structure):
 
 _ARRAYS = ctypes.POINTER(StridedArray)
 _GATES = (None, [ctypes.POINTER(GatesShape), _ARRAYS])
+_SOFTMAX = (None, [ctypes.POINTER(SoftmaxShape), _ARRAYS])
 _STEP = (None, [ctypes.POINTER(StepShape), _ARRAYS])
 _PACK = (None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)])
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
@@ -46,6 +54,10 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "forward_bfloat16": _GATES,
     "backward_float32": _GATES,
     "backward_bfloat16": _GATES,
+    "softmax_float32": _SOFTMAX,
+    "softmax_bfloat16": _SOFTMAX,
+    "sum_softmax_float32": _SOFTMAX,
+    "sum_softmax_bfloat16": _SOFTMAX,
     "step_float32": _STEP,  # this and all below only where the instruction set has what they need
     "step_bfloat16": _STEP,
     "pack_float32": _PACK,

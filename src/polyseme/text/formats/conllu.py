@@ -3,9 +3,9 @@
 Comment keys (`# date = 1850`) are metadata from there to the end of the document.
 """
 
-from polyseme.text.conllu import parse_line
+from polyseme.text.conllu import ATTRIBUTES, parse_line
 from polyseme.text.formats.lines import TextLine, read_lines
-from polyseme.text.formats.marked import sentence
+from polyseme.text.formats.marked import by_attribute, sentence
 from polyseme.text.pieces import Piece
 from polyseme.text.records import Blank, ReadItem, ReadItems, Rejected, quote
 from polyseme.text.settings import CorpusConfig
@@ -14,8 +14,10 @@ from polyseme.text.settings import CorpusConfig
 class _Sentence:
     """The lines of one sentence as they come."""
 
-    def __init__(self) -> None:
+    def __init__(self, attributes: tuple[str, ...]) -> None:
         self.words: list[str] = []
+        self._columns = [ATTRIBUTES[name] for name in attributes]
+        self._attributes: list[list[str]] = []
         self.glued: list[bool] = []
         self.place = 0
         self.is_begun = False
@@ -41,6 +43,7 @@ class _Sentence:
             return
         self._covered_to = found.last or self._covered_to
         self.words.append(found.form)
+        self._attributes.append([found.columns[number].strip() for number in self._columns])
         self.glued.append(self._next_is_glued)
         self._next_is_glued = "SpaceAfter=No" in found.columns[9]
 
@@ -52,7 +55,13 @@ class _Sentence:
             return Blank()
         name, opened = document
         return sentence(
-            self.words, self.glued, document=name, place=self.place, meta=meta, opened=opened
+            self.words,
+            self.glued,
+            document=name,
+            place=self.place,
+            meta=meta,
+            opened=opened,
+            attributes=by_attribute(self._attributes, len(self._columns)),
         )
 
 
@@ -60,7 +69,7 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per sentence. A line that cannot be read spoils the sentence it is in."""
     document = f"{piece.source.name}@{piece.start}", piece.start
     values: dict[str, str] = {}
-    current = _Sentence()
+    current = _Sentence(config.word_attributes)
     for line in read_lines(piece, config):
         if isinstance(line, Rejected):
             current.begin(line.place)
@@ -77,6 +86,6 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             current.add(line)
         elif current.is_begun:
             yield current.finish(document, tuple(values.get(key) for key in config.meta))
-            current = _Sentence()
+            current = _Sentence(config.word_attributes)
     if current.is_begun:
         yield current.finish(document, tuple(values.get(key) for key in config.meta))

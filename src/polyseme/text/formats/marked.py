@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from polyseme.text.records import Record
+from polyseme.errors import ConfigError
+from polyseme.text.conllu import ATTRIBUTES
+from polyseme.text.records import Record, WordAttributes
+from polyseme.text.settings import CorpusConfig
+from polyseme.text.sources import Source
+
+_NO_VALUE = ("", "_")
 
 
 def sentence(
@@ -14,8 +20,10 @@ def sentence(
     place: int,
     meta: tuple[str | None, ...],
     opened: int,
+    attributes: WordAttributes = (),
 ) -> Record:
     """A record of one sentence. `glued[i]` says that no space stands before word i."""
+    assert all(len(values) == len(words) for values in attributes)
     # The first word stands at 0; each next one after its forerunner and, unless glued, a space.
     steps = [0] + [
         len(word) + (not is_glued) for word, is_glued in zip(words, glued[1:], strict=False)
@@ -25,7 +33,43 @@ def sentence(
         ("" if is_glued or i == 0 else " ") + word
         for i, (word, is_glued) in enumerate(zip(words, glued, strict=True))
     )
-    return Record(document, text, place, meta, opened=opened, words=tuple(words), starts=starts)
+    return Record(
+        document,
+        text,
+        place,
+        meta,
+        opened=opened,
+        words=tuple(words),
+        starts=starts,
+        attributes=attributes,
+    )
+
+
+def by_attribute(rows: Sequence[Sequence[str]], number: int) -> WordAttributes:
+    """The values of each attribute, from those of each word; what is missing or `_` is no value."""
+
+    def value(row: Sequence[str], column: int) -> str | None:
+        found = row[column] if column < len(row) else ""
+        # An entity may stand for a tab, and where tabs are columns end.
+        return None if found in _NO_VALUE else found.replace("\t", " ")
+
+    return tuple(tuple(value(row, column) for row in rows) for column in range(number))
+
+
+def check_attributes(sources: Sequence[Source], config: CorpusConfig) -> None:
+    """Refuse attributes that files cannot have."""
+    names = config.word_attributes
+    others = [source for source in sources if source.format not in ("conllu", "vertical")]
+    if names and others:
+        raise ConfigError(
+            f"{others[0].name} is read as {others[0].format}, in which words have no attributes. "
+            f"Leave out --word-attributes {','.join(names)}, or give CoNLL-U or vertical text."
+        )
+    unknown = [name for name in names if name not in ATTRIBUTES]
+    if unknown and any(source.format == "conllu" for source in sources):
+        raise ConfigError(
+            f"CoNLL-U has no attribute {unknown[0]!r}. Expected: {', '.join(ATTRIBUTES)}."
+        )
 
 
 def remake(record: Record, change: Callable[[str], str]) -> Record:
@@ -43,4 +87,5 @@ def remake(record: Record, change: Callable[[str], str]) -> Record:
         place=record.place,
         meta=record.meta,
         opened=record.opened,
+        attributes=tuple(tuple(values[i] for i in kept) for values in record.attributes),
     )

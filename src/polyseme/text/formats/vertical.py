@@ -8,7 +8,7 @@ import html
 import re
 
 from polyseme.text.formats.lines import read_lines
-from polyseme.text.formats.marked import sentence
+from polyseme.text.formats.marked import by_attribute, sentence
 from polyseme.text.pieces import Piece
 from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
@@ -29,7 +29,7 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             continue
         tag = _TAG.fullmatch(line.text.strip())
         if tag is None:
-            run.add(html.unescape(line.text.split("\t", 1)[0].strip()), line.start)
+            run.add([html.unescape(part).strip() for part in run.split(line.text)], line.start)
             if len(run.words) >= _LONGEST_RUN:
                 yield from run.finish()
             continue
@@ -55,13 +55,21 @@ class _WordRun:
         self._document = f"{self._name}@{piece.start}"
         self._opened = piece.start
         self._columns = config.meta
+        self._num_attributes = len(config.word_attributes)
+        self._attributes: list[list[str]] = []
         self._meta: tuple[str | None, ...] = (None,) * len(config.meta)
 
-    def add(self, word: str, start: int) -> None:
+    def split(self, line: str) -> list[str]:
+        """The word and its attributes, as far as they are kept."""
+        return line.split("\t", 1 + self._num_attributes)[: 1 + self._num_attributes]
+
+    def add(self, columns: list[str], start: int) -> None:
+        word, *attributes = columns
         if not word:
             return
         self._place = self._place if self.words else start
         self.words.append(word)
+        self._attributes.append(attributes)
         self._glued.append(self.is_glued)
         self.is_glued = False
 
@@ -81,5 +89,6 @@ class _WordRun:
                 place=self._place,
                 meta=self._meta,
                 opened=self._opened,
+                attributes=by_attribute(self._attributes, self._num_attributes),
             )
-            self.words, self._glued = [], []
+            self.words, self._glued, self._attributes = [], [], []
