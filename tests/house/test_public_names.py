@@ -101,8 +101,15 @@ CLASSES: dict[type, set[str]] = {
     },
     Uses: {
         *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
-        *("around", "attribute", "num_bytes", "sentence_ids", "sentence_rows", "to_csv"),
-        "to_pandas",
+        *(
+            "around",
+            "attribute",
+            "num_bytes",
+            "sentence_ids",
+            "sentence_rows",
+            "to_csv",
+            "to_pandas",
+        ),
     },
     Embedder: {
         *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),

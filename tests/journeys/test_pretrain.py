@@ -17,8 +17,10 @@ from safetensors.torch import load_file
 
 import polyseme as polyseme_api
 from polyseme.config import build
+from polyseme.pretraining import run
 from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining.throughput import Throughput
 from polyseme.storage.files import sha256_of
 from polyseme.text.corpus import Corpus
 
@@ -196,6 +198,21 @@ def test_other_settings_do_not_overwrite_a_finished_model(model: Path, corpus: C
     command = ("pretrain", corpus.folder, "--preset", "gpt-mini", "--steps", "3", "--out", model)
     result = polyseme(*command, code=65)
     assert "finished model of other" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(("measuring", "steps"), [(0.0, 4), (1000.0, 2)])
+def test_half_of_a_short_run_is_for_training_however_long_measuring_takes(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measuring: float, steps: int
+) -> None:
+    """Of 36 seconds, with steps of 9."""
+    found = Throughput(seconds=9.0, words=100.0, memory=0)
+    monkeypatch.setattr(run, "measure_throughput", lambda *_, **__: found)
+    monkeypatch.setattr(run, "time_evaluation", lambda _: measuring)
+    command = ("pretrain", corpus.folder, *SMALL[:2], "--hours", "0.01", "--out", tmp_path / "m")
+    told = " ".join(polyseme(*command).stderr.split())
+    metadata = json.loads((tmp_path / "m/manifest.json").read_text(encoding="utf-8"))["metadata"]
+    assert metadata["steps"] == steps
+    assert ("longer than asked for" in told) == (measuring > 0)
 
 
 def test_plan_tells_what_training_takes(corpus: Corpus) -> None:

@@ -111,6 +111,15 @@ def test_what_is_no_text_is_passed_over_by_name(tmp_path: Path, data: bytes, wor
     assert [(name, word in reason) for name, reason in found.passed_over] == [("a.txt", True)]
 
 
+def test_empty_files_are_counted_and_named(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").touch()
+    found, said = look(tmp_path, SENTENCE)
+    assert "1 of 2 files is empty (b.txt)." in said
+    assert len(found.sources) == 2
+    (tmp_path / "b.txt").write_text(ANOTHER, encoding="utf-8")
+    assert "empty" not in look(tmp_path, SENTENCE)[1]
+
+
 def test_nothing_but_a_pdf_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.txt: not text but rich text"):
         look(tmp_path, b"{\\rtf1\\ansi")

@@ -226,9 +226,17 @@ def _steps_in(
     throughput = measure_throughput(train_module, training, max_seconds=360 * config.hours)
     measuring = time_evaluation(train_module)
     left = config.hours * 3600 - _MORE_AT_THE_END * measuring
-    steps = max(1, int(left / (throughput.seconds + measuring / training.evaluate_every)))
+    fitting = int(left / (throughput.seconds + measuring / training.evaluate_every))
+    # A short run on a slow machine could be nothing but measuring: half of the time is for steps.
+    fewest = max(1, int(config.hours * 1800 / throughput.seconds))
+    steps = max(fewest, fitting)
     speed, hours = f"{throughput.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
     progress.log(f"{speed}: {steps:,} steps in {hours}, measuring included.")
+    if fitting < fewest:
+        progress.log(
+            "Measuring alone takes more than half of this time, so the run takes longer than asked "
+            "for. Give more time, or fewer --held-out-words."
+        )
     return steps
 
 

@@ -31,6 +31,7 @@ from polyseme.storage.files import disk_faults_explained
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.kneser_ney import Discounts, smooth
+from polyseme.text.word_counts import open_duckdb
 
 
 class NgramConfig(Settings):
@@ -112,15 +113,11 @@ def _open_database(scratch: Path, memory: str, threads: int) -> Iterator[duckdb.
     scratch.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryDirectory(prefix="ngrams-", dir=scratch) as folder:
-            options: dict[str, str | bool | int | float | list[str]] = {
-                "memory_limit": memory,
-                "threads": threads,
-                "temp_directory": folder,
-                "preserve_insertion_order": "false",  # it costs memory, and nothing has an order
-                "autoinstall_known_extensions": "false",  # nothing from the network
-                "autoload_known_extensions": "false",
-            }
-            with duckdb.connect(str(Path(folder) / "grams.duckdb"), config=options) as connection:
+            own = Path(folder)
+            database = str(own / "grams.duckdb")
+            with open_duckdb(database, memory=memory, threads=threads, spilled=own) as connection:
+                # An order costs memory, and nothing has one.
+                connection.execute("SET preserve_insertion_order = false")
                 yield connection
     except duckdb.OutOfMemoryException as error:
         if "max_temp_directory_size" in str(error):

@@ -67,9 +67,19 @@ def look_into(found: FoundSources, config: CorpusConfig) -> tuple[FoundSources, 
         raise InputError(f"None of the files is text.{reasons}")
     sources = [one.source for one in seen]
     return FoundSources(sources, passed_over), [
+        *_on_empty(sources),
         *_on_layout(seen, config),
         *_on_language(seen, config),
     ]
+
+
+def _on_empty(sources: Sequence[Source]) -> Iterator[str]:
+    """A corpus has fewer documents than files then, which nothing else would explain."""
+    empty = [source.name for source in sources if not source.bytes]
+    if empty:
+        more = ", …" if len(empty) > 1 else ""
+        are = "are" if len(empty) > 1 else "is"
+        yield f"{len(empty):,} of {len(sources):,} files {are} empty ({empty[0]}{more})."
 
 
 def _head(source: Source) -> bytes:

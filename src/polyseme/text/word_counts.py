@@ -4,7 +4,8 @@ DuckDB groups and sorts on disk when the spellings outgrow the memory it is give
 number of distinct words is bounded by the disk, not by the machine.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -36,16 +37,26 @@ def count_words(shards: Sequence[Path], final: Path, *, threads: int) -> int:
         return _count(shards, scratch, spilled, threads=threads)
 
 
-def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) -> int:
+@contextlib.contextmanager
+def open_duckdb(
+    database: str, *, memory: str, threads: int, spilled: Path
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database that goes to a folder when memory is short, and never to a network."""
     options: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": _MEMORY,
+        "memory_limit": memory,
         "threads": threads,
         "temp_directory": str(spilled),
-        "autoinstall_known_extensions": "false",  # nothing from the network
+        "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
     }
+    with duckdb.connect(database, config=options) as connection:
+        connection.execute("SET enable_progress_bar = false")  # in a notebook it would draw its own
+        yield connection
+
+
+def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) -> int:
     rows = 0
-    with duckdb.connect(":memory:", config=options) as connection:
+    with open_duckdb(":memory:", memory=_MEMORY, threads=threads, spilled=spilled) as connection:
         names = {"shards": [str(path) for path in shards]}
         result = connection.execute(_QUERY, names)
         with (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from embedding.bulk_cases import make_case
+from listening import Heard
 
 from polyseme.errors import InputError, StorageError
 from polyseme.tasks.data import read_split
@@ -84,8 +85,10 @@ def test_a_corpus_of_one_document_is_too_little(tmp_path: Path) -> None:
 
 def test_the_right_choice_is_the_next_sentence_of_its_document(tmp_path: Path) -> None:
     corpus = prepare_documents(tmp_path / "made", 80)
-    counts = write_choices(corpus, tmp_path / "choices", number=40)
+    heard = Heard()
+    counts = write_choices(corpus, tmp_path / "choices", number=40, progress=heard)
     assert counts["train"] == 40
+    assert heard.done == heard.total > 40
     documents: dict[str, set[str]] = {}
     for name in counts:
         lines = (tmp_path / "choices" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from rich.filesize import decimal
 from torch import Tensor
 
 from polyseme.config import Settings
@@ -160,7 +161,7 @@ def _open_or_make(
     if cache is not None and _is_right(cache, frozen, sentences):
         return cache
     del cache
-    progress.log(f"Layers of the data will take {origin.num_bytes / 1e9:.3g} GB on disk.")
+    progress.log(f"Layers of the data will take {decimal(origin.num_bytes)} on disk.")
     progress.start("Embedding the data", len(sentences))
     make_cache(config, origin, _counted(frozen.layers(sentences), progress))
     cache = open_cache(config.folder, origin, lengths)
