@@ -38,14 +38,16 @@ def make_bank_corpus(folder: Path, **metadata: list[str]) -> Corpus:
     return make_corpus_of(folder, rows, meta=("year", "author", *metadata))
 
 
-def make_corpus_of(folder: Path, rows: list[dict[str, Any]], meta: tuple[str, ...]) -> Corpus:
+def make_corpus_of(
+    folder: Path, rows: list[dict[str, Any]], meta: tuple[str, ...], language: str = "en"
+) -> Corpus:
     """A corpus of JSON rows, a document each."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     values = {
         "inputs": [str(folder / "texts.jsonl")],
         "out": folder / "corpus",
-        "corpus": {"language": "en", "meta": meta},
+        "corpus": {"language": language, "meta": meta},
         "executor": {"workers": 1},
     }
     return run(build(PrepareConfig, values)).corpus

@@ -14,7 +14,7 @@ from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.jobs import Gate, Job
 from polyseme.explorer.view import View, pack
 
-from .making import Explored, explore, make_bank_corpus
+from .making import Explored, explore, make_bank_corpus, make_corpus_of
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +178,26 @@ def test_work_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     part = found.get("/progress?q=bank", **{"hx-request": "true"})
     assert "Stopped" in part
     found.wait_for_groups()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "shown"),
+    [
+        ("en", "One came. The bank, it fell. Two went.", "The <mark>bank</mark>, it fell."),
+        ("zh", "你来了。他走了。我去了。", "他<mark>走</mark>了。"),
+    ],
+)
+def test_a_context_has_the_spaces_of_its_text(
+    tmp_path: Path, language: str, text: str, shown: str
+) -> None:
+    word = re.findall("<mark>(.*)</mark>", shown)[0]
+    corpus = make_corpus_of(tmp_path, [{"text": text}], meta=(), language=language)
+    found = explore(corpus, tmp_path / "notes")
+    page = found.get(f"/context?q={word}&use=0")
+    passage = re.findall('(?s)<p class="passage">(.*?)</p>', page)[0]
+    assert shown in passage
+    plain = re.sub("<[^>]*>", "", passage)
+    assert plain.strip() == text
 
 
 def test_a_map_lets_groups_go_first() -> None:

@@ -16,12 +16,13 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.periods import choose_column, count_periods
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import View
-from polyseme.meanings.concordance import line_of
+from polyseme.meanings.concordance import Line
 from polyseme.meanings.edits import undo_last
 from polyseme.meanings.frequencies import dispersion
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.meanings.use_map.points import hover_line, scaled
 from polyseme.printable import printable
+from polyseme.text.segmenters.patterns import SPACELESS
 
 
 def home(request: Request) -> Response:
@@ -72,15 +73,21 @@ def context(request: Request) -> Response:
     number = use_number(request, len(uses))
     use = uses[number]
     before, after = uses.around(number)
+    begin = use.starts[use.begin]
+    parts = use.text[:begin], use.form, use.text[begin + len(use.form) :]
+    # Between sentences a text may have had anything: a space, unless it is written without any.
+    gap = "" if SPACELESS.match(use.text[-1:]) or SPACELESS.match(use.text) else " "
     return desk.render(
         request,
         "context.html" if "hx-request" in request.headers else "context_page.html",
         view,
         number=number,
-        line=line_of(use),
+        line=Line(*map(printable, parts)),
+        text=printable(use.text),
+        gap=gap,
         words=annotate(uses, number, view.attribute) if view.attribute else None,
-        before=" ".join(map(printable, before)),
-        after=" ".join(map(printable, after)),
+        before=gap.join(map(printable, before)),
+        after=gap.join(map(printable, after)),
         facts=[(DOCUMENT, use.document), *use.metadata.items(), ("id", use.sentence_id)],
         printable=printable,
     )

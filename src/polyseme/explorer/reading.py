@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from rich.cells import cell_len
 
 from polyseme.errors import InputError
 from polyseme.explorer.annotated_line import AnnotatedLine, annotate
@@ -84,6 +85,15 @@ class Reading:
         view = self.view
         is_chosen = view.group or view.uses or view.sort or view.like is not None
         return bool(self.bands) and not is_chosen
+
+    @property
+    def form_width(self) -> str:
+        """How wide the column of the word itself is: as all bands have the same, by the query."""
+        view = self.view
+        if view.regex or view.attribute:
+            return ""
+        cells = max(map(cell_len, view.q.replace("，", ",").split(",")), default=0)
+        return "short" if cells <= 2 else "medium" if cells <= 6 else ""
 
     @cached_property
     def learned(self) -> LearnedLabels | None:
