@@ -33,7 +33,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
 
 _WINDOW_BYTES = 256 << 20  # of vectors that wait to be handed on
-_ROWS_AROUND = 128  # sentences that one thread reads at a time
+_ROWS_AROUND = 256  # sentences that one thread reads at a time
 
 
 class Embedder(WordEmbedder):
