@@ -1,10 +1,10 @@
-"""How long a word's uses take to find, beside the bare cost of reading the words with pyarrow.
+"""How long a word's uses take to find, beside what pyarrow takes to read the words from Parquet.
 
     python benchmarks/find_uses.py corpus/en bank "river bank" hippopotamus
 
-For each word: uses found, row groups read of all, seconds of `find_uses` and of the whole command,
-medians of several rounds after one that warms the files. The bare loop reads the words column of
-the same row groups, as dictionaries, on the same number of threads, and looks for nothing.
+For each word: uses found, seconds of `find_uses` and of the whole command, medians of several
+rounds after one that warms the files. The loop of pyarrow reads the words column of all row groups,
+as dictionaries, on the same number of threads, and looks for nothing.
 """
 
 import argparse
@@ -18,10 +18,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from polyseme.meanings.query import Query
-from polyseme.meanings.search import ShardGroups, all_groups, groups_with
+from polyseme.meanings.search import ShardGroups, all_groups
 from polyseme.meanings.uses import find_uses
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import SHARDS, WORDS, Corpus
 
 
 def bare(parts: list[ShardGroups], threads: int) -> int:
@@ -59,17 +58,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     corpus = Corpus.open(args.corpus)
-    size = sum(path.stat().st_size for path in corpus.word_counts)
-    shards = sum(path.stat().st_size for path in corpus.shards)
-    print(f"{corpus}; word counts {size / 1e6:,.1f} MB beside {shards / 1e6:,.1f} MB of shards")
-    total = sum(len(part.groups) for part in all_groups(corpus))
+    words, shards = (
+        sum(path.stat().st_size for path in (corpus.folder / name).iterdir())
+        for name in (WORDS, SHARDS)
+    )
+    print(f"{corpus}; words {words / 1e6:,.1f} MB beside {shards / 1e6:,.1f} MB of shards")
+    parts = all_groups(corpus)
+    print(
+        f"    {'pyarrow, words only':<26} {seconds(lambda: bare(parts, args.threads), 3)[0]:6.2f} s"
+    )
     for word in args.words:
-        parts = groups_with(corpus, Query.of(word).resolve(corpus))
-        groups = sum(len(part.groups) for part in parts)
-        found = find_uses(corpus, word)
-        print(f"{word!r}: {len(found):,} uses; {groups} of {total} row groups")
+        print(f"{word!r}: {len(find_uses(corpus, word)):,} uses")
         for name, work in {
-            "bare pyarrow, words only": lambda parts=parts: bare(parts, args.threads),
             "find_uses": lambda word=word: find_uses(corpus, word, threads=args.threads),
             "polyseme uses (command)": lambda word=word: command(args.corpus, word),
         }.items():

@@ -10,7 +10,6 @@ from required import need_package
 
 from polyseme.commands.prepare import PrepareConfig, run
 from polyseme.config import build
-from polyseme.text.group_counts import GROUP_COUNTS_SCHEMA
 from polyseme.text.read_stats import ReadStats
 from polyseme.text.shards import shard_schema
 from polyseme.text.word_counts import VOCABULARY_SCHEMA
@@ -77,10 +76,6 @@ def test_the_page_lists_the_columns_of_a_shard(folder: Path) -> None:
 
 def test_the_page_lists_the_columns_of_the_vocabulary() -> None:
     assert table_of("vocabulary.parquet") == VOCABULARY_SCHEMA.names
-
-
-def test_the_page_lists_the_columns_of_the_word_counts() -> None:
-    assert table_of("word_counts/part-NNNNN.parquet") == GROUP_COUNTS_SCHEMA.names
 
 
 def test_the_page_lists_every_count_of_the_read_statistics() -> None:

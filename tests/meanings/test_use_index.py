@@ -16,7 +16,7 @@ from meanings.making import make_corpus
 from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError, PolysemeError, UseIndexError
-from polyseme.meanings import index_merge
+from polyseme.meanings import index_folder, index_merge
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.groups import group_uses
 from polyseme.meanings.indexing import drawn
@@ -26,6 +26,7 @@ from polyseme.meanings.sources import find_described, load_describer
 from polyseme.meanings.use_features import UseFeatures
 from polyseme.meanings.use_index import UseIndex, open_for
 from polyseme.meanings.uses import Uses, find_uses
+from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
 from polyseme.text.corpus import Corpus
 
@@ -320,3 +321,21 @@ def test_uses_are_shown_as_a_table(made: Made) -> None:
 def test_a_describer_of_a_layer_is_one_of_uses(made: Made) -> None:
     describer = load_describer(str(made[1]), made[0], 1)
     assert isinstance(describer, UseDescriber)
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_no_damage(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another index may take its place at any moment: the next look finds that one."""
+    corpus, _, folder = made
+    gone: list[Path] = []
+
+    def goes_once(path: Path) -> str:
+        if not gone:
+            gone.append(path)
+            raise FileNotFoundError(2, "No such file", str(path))
+        return sha256_of(path)
+
+    monkeypatch.setattr(index_folder, "sha256_of", goes_once)
+    assert UseIndex.open(folder).find(corpus, "word1").uses
+    assert len(gone) == 1

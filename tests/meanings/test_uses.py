@@ -17,7 +17,7 @@ from polyseme.meanings.query import Query
 from polyseme.meanings.uses import Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, words_of
 
 HOSTILE = ["\x1b[31mred", "<script>alert(1)</script>", "=1+1", "@cmd", "\u202eevil", "a\ufeffb"]
 
@@ -187,9 +187,11 @@ def test_texts_are_read_only_when_they_are_looked_at(
     read: list[Sequence[str] | None] = []
     plain = ParquetReader.__init__
 
-    def note(self: ParquetReader, path: Path, columns: Sequence[str] | None = None) -> None:
+    def note(
+        self: ParquetReader, path: Path, columns: Sequence[str] | None = None, **options: bool
+    ) -> None:
         read.append(columns)
-        plain(self, path, columns)
+        plain(self, path, columns, **options)
 
     monkeypatch.setattr(ParquetReader, "__init__", note)
     uses = find_uses(novels, "bank")
@@ -208,21 +210,18 @@ def test_row_groups_without_the_word_are_not_read(
     texts = ["a b", "a c", "a d", "a b c", "e", "f"]
     corpus = make_corpus(tmp_path, [(text, {}) for text in texts])
     read: list[int] = []
-    plain = search.read_words
+    plain = search.read_columns
 
-    def note(reader: ParquetReader, group: int) -> object:
+    def note(reader: ParquetReader, group: int, names: Sequence[str]) -> object:
         read.append(group)
-        return plain(reader, group)
+        return plain(reader, group, names)
 
-    monkeypatch.setattr(search, "read_words", note)
+    monkeypatch.setattr(search, "read_columns", note)
     assert len(find_uses(corpus, "d")) == 1
     assert read == [1]
     read.clear()
     assert len(find_uses(corpus, "b c")) == 1
-    assert read == [0, 1]  # both have both words
-    read.clear()
-    assert find_uses(corpus, "a", where=["document=d2"])[0].text == "a d"
-    assert read == [1]  # of the other, the metadata is enough
+    assert read == [1]  # the first has both words, but not one after the other
 
 
 WORDS = st.sampled_from(["a", "b", "A", "ß", "SS", "中"])
@@ -262,13 +261,15 @@ def test_what_is_found_is_what_a_plain_loop_finds(
 def test_a_lost_or_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     corpus = make_novels(tmp_path)
     uses = find_uses(corpus, "bank")
-    for path in (corpus.shards[0], corpus.word_counts[0], corpus.vocabulary):
+    words = words_of(corpus.shards[0])
+    mapped = (words.with_suffix(suffix) for suffix in (".bin", ".places"))
+    for path in (corpus.shards[0], *mapped, corpus.vocabulary):
         content = path.read_bytes()
         for bad in (None, content[:-20], b""):
             path.unlink()
             if bad is not None:
                 path.write_bytes(bad)
-            with pytest.raises(CorpusError, match=rf"{path.name}.*prepare command again"):
+            with pytest.raises(CorpusError, match=rf"{path.stem}.*prepare command again"):
                 find_uses(corpus, "bank")
             path.write_bytes(content)
     corpus.shards[0].unlink()

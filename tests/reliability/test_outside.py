@@ -148,3 +148,25 @@ def _finished(command: str, inputs: Inputs) -> Path:
     finished = finished_output(command, inputs)
     assert finished is not None
     return finished
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        (name, other)
+        for name in ("prepare", "embed", "pretrain", "train", "convert")
+        for other in ("prepare", "embed", "pretrain")
+        if name != other
+    ],
+)
+def test_no_command_writes_over_what_another_has_made(
+    inputs: Inputs, tmp_path: Path, name: str, other: str
+) -> None:
+    """A corpus given as the folder for a model stays a corpus, whatever may be replaced."""
+    finished, out = finished_output(other, inputs), tmp_path / "out"
+    assert finished is not None
+    shutil.copytree(finished, out)
+    before = snapshot(out)
+    with pytest.raises(PolysemeError):
+        COMMANDS[name](inputs, out, 1)
+    assert harm(before, snapshot(out)) in ([], [". was changed"])  # a lock came and went

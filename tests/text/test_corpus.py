@@ -7,7 +7,7 @@ import pytest
 
 from polyseme.errors import CorpusError
 from polyseme.storage.folders import MANIFEST
-from polyseme.text.corpus import ARTIFACT, Corpus
+from polyseme.text.corpus import ARTIFACT, Corpus, words_of
 from text.making import finish_corpus, make_config, stats_of
 
 
@@ -30,7 +30,7 @@ def test_a_finished_corpus_opens(tmp_path: Path) -> None:
 def test_shards_are_told_from_other_files(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
     assert corpus.shards == [tmp_path / "c" / "shards" / "part-00000.parquet"]
-    assert corpus.word_counts == [tmp_path / "c" / "word_counts" / "part-00000.parquet"]
+    assert words_of(corpus.shards[0]) == tmp_path / "c" / "words" / "part-00000"
     assert corpus.vocabulary == tmp_path / "c" / "vocabulary.parquet"
 
 

@@ -3,7 +3,7 @@
 import gc
 import hashlib
 import json
-from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from polyseme.text.pieces import ShardPieces
 from polyseme.text.prepare import fingerprint, is_held_out
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import InputFormat
+from polyseme.text.shard_words import ShardWords
 from text.making import PreparedShards, make_config, make_source, pack, prepare_all
 
 
@@ -159,22 +160,25 @@ def test_several_pieces_make_one_shard(tmp_path: Path) -> None:
     assert prepared.counts["documents"] == 2
 
 
-def test_the_words_of_each_row_group_are_counted_beside_the_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "most", "sizes"),
+    [("_ROW_GROUP", 2, [2, 1]), ("_MOST_WORDS", 4, [1, 2]), ("_MOST_CHARACTERS", 9, [2, 1])],
+)
+def test_row_groups_are_bounded_and_have_their_words_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, sizes: list[int]
 ) -> None:
-    monkeypatch.setattr(shards, "_ROW_GROUP", 2)
+    monkeypatch.setattr(shards, bound, most)
     rows = run(tmp_path, "b a b .\na c\n三 a\n".encode()).rows
-    expected = [
-        (word, group, count)
-        for group in range(2)
-        for word, count in Counter(
-            word for row in rows[2 * group : 2 * group + 2] for word in row["words"]
-        ).items()
-    ]
-    [path] = tmp_path.rglob("word_counts/*.parquet")
-    table = pq.read_table(path)
-    found = [tuple(row.values()) for row in table.to_pylist()]
-    assert found == sorted(expected)
+    [path] = tmp_path.rglob("words/*.bin")
+    words = ShardWords(path.with_suffix(""))
+    found = []
+    for number in range(len(words)):
+        group = words[number]
+        spelled = group.spell(group.codes)
+        found.append([spelled[begin:end] for begin, end in pairwise(group.offsets)])
+    assert [len(group) for group in found] == sizes
+    assert [words for group in found for words in group] == [row["words"] for row in rows]
+    assert pq.ParquetFile(next(tmp_path.rglob("shards/*.parquet"))).num_row_groups == len(words)
 
 
 def test_a_broken_file_keeps_its_first_lines_and_is_named(tmp_path: Path) -> None:
@@ -188,8 +192,8 @@ def test_a_broken_file_keeps_its_first_lines_and_is_named(tmp_path: Path) -> Non
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         run(tmp_path / name, "Eins zwei . 三\n\n\xff".encode("latin-1", "replace") * 50)
-    for folder in ("shards", "word_counts"):
-        first, second = sorted(tmp_path.rglob(f"{folder}/*.parquet"))
+    for files in ("shards/*.parquet", "words/*.bin", "words/*.places"):
+        first, second = sorted(tmp_path.rglob(files))
         assert first.read_bytes() == second.read_bytes()
 
 

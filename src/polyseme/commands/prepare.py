@@ -41,7 +41,7 @@ from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, writ
 from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
 from polyseme.text.advice import about_encoding, advise
-from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORD_COUNTS, Corpus
+from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
 from polyseme.text.pieces import ShardPieces
@@ -240,8 +240,8 @@ def _make_shards(
     job = ShardJob(
         work=shard_function(config.corpus),
         fingerprint=fingerprint(config.corpus),
-        folders=(SHARDS, WORD_COUNTS, QUARANTINE),
-        linkable=(SHARDS,),
+        folders=(SHARDS, WORDS, QUARANTINE),
+        linkable=(SHARDS, WORDS),
     )
     progress.start("Preparing", sum(shard.size for shard in shards))
     try:

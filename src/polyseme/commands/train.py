@@ -24,10 +24,10 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.display import html_table, summary
-from polyseme.errors import ConfigError, MissingExtraError
+from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
-from polyseme.storage.folders import SEED_PREFIX
+from polyseme.storage.folders import SEED_PREFIX, check_holds_no_other
 
 if TYPE_CHECKING:
     from polyseme.tasks.seeds import MeanStd
@@ -104,6 +104,7 @@ class TrainResult:
 
 def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     """Train for each seed."""
+    from polyseme.tasks.folder import ARTIFACT
     from polyseme.tasks.report import write_report
     from polyseme.tasks.seeds import MeanStd, seed_folder
     from polyseme.tasks.task import include_model
@@ -115,6 +116,7 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     if num_processes() > 1:
         raise ConfigError("A task is trained in one process. Give other machines other seeds.")
     task_config = config.read_task()
+    check_holds_no_other(config.out, ARTIFACT.name, ModelError)
     keep_freed_memory()
     with disk_faults_explained(config.out):
         splits = Splits.read(task_config)

@@ -21,7 +21,8 @@ from polyseme.meanings.search import ShardGroups, all_groups, in_threads, read_c
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.meanings.uses import Uses
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import Corpus, damage_explained
+from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.shard_words import ShardWords
 
 Sizes = Mapping[str | None, int]
 """How many words there are with each value of a column."""
@@ -62,14 +63,11 @@ def _count_part(
     with (
         damage_explained(part.path),
         ParquetReader(part.path, read) as metadata,
-        # As long as the list of words, and quicker to read.
-        ParquetReader(part.path, ["starts"]) as starts,
     ):
+        words = ShardWords(words_of(part.path))
         for group in part.groups:
             values = read_columns(metadata, group, read)
-            lists = starts.read_group(group)["starts"].chunks
-            lengths = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists])
-            lengths = lengths * accepted_by_all(where, values)
+            lengths = np.diff(words[group].offsets) * accepted_by_all(where, values)
             for name in columns:
                 column = values[name]
                 # No value, -1, is counted at 0.

@@ -24,7 +24,7 @@ from pydantic import NonNegativeInt
 from typing_extensions import TypedDict
 
 from polyseme.errors import UseIndexError
-from polyseme.storage.files import is_as_written, sha256_of
+from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.records import record_files
@@ -129,10 +129,9 @@ class IndexFolder:
         return self.folder / DATA / f"{name}-{self.manifest['key']}{suffix}"
 
     def check_table(self, name: str) -> Path:
-        """A small file, held against its hash."""
+        """A small file, held against its hash; FileNotFoundError if an index took its place."""
         path = self.path(name, ".parquet")
-        described = self.manifest["files"][f"{DATA}/{path.name}"]
-        if path.is_file() and not is_as_written(path, described):
+        if sha256_of(path) != self.manifest["files"][f"{DATA}/{path.name}"]["sha256"]:
             raise self.damaged(f"{path.name} is not as it was written")
         return path
 

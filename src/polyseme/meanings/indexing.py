@@ -37,14 +37,15 @@ from polyseme.errors import CorpusError, ModelError
 from polyseme.executors import Report, ShardJob
 from polyseme.meanings.features import UseDescriber
 from polyseme.meanings.index_folder import COUNTS, PARTS, RowShape, row_type
-from polyseme.meanings.search import read_columns, read_words
+from polyseme.meanings.search import read_columns
 from polyseme.meanings.sentence_table import DOCUMENT, Integers
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.meanings.use_features import Floats
 from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.storage.parquet import ParquetReader, read_table
 from polyseme.storage.records import RecordWriter
-from polyseme.text.corpus import Corpus, damage_explained
+from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.shard_words import ShardWords
 
 _TOGETHER = 512  # uses whose substitutes are found at once
 _ROWS = 8_192  # rows that are copied at once while they are written
@@ -125,21 +126,19 @@ class _PartUses:
 
 def _find(work: IndexPart, part: CorpusPart) -> _PartUses:
     with damage_explained(part.shard):
-        with ParquetReader(part.shard, ["words"]) as reader:
-            words, offsets = read_words(reader, part.group)
+        words = ShardWords(words_of(part.shard))[part.group]
+        texts, codes, offsets = words.spell(), words.codes, words.offsets
         with ParquetReader(part.shard, list(work.columns)) as reader:
             columns = read_columns(reader, part.group, work.columns)
     chosen, totals = _held_words(work.words, work.fingerprint)
-    texts: list[str] = words.dictionary.to_pylist()
     ranks = np.array([chosen.get(text.casefold(), -1) for text in texts], np.int32)
-    codes = words.indices.to_numpy()
     at = np.flatnonzero(ranks[codes] >= 0)
     rows = np.searchsorted(offsets, at, side="right") - 1
     begins, found = at - offsets[rows], ranks[codes[at]]
     is_drawn = drawn(work.config, part.first + rows, begins, totals[found])
     rows, begins, found = rows[is_drawn], begins[is_drawn], found[is_drawn]
     kept, owners = np.unique(rows, return_inverse=True)
-    ids = _word_ids(words.dictionary, work, part)
+    ids = _word_ids(texts, work, part)
     spans = [slice(offsets[row], offsets[row + 1]) for row in kept.tolist()]
     bases = np.cumsum([0, *(len(column.values) for column in columns.values())])
     values = [value for column in columns.values() for value in column.values]
@@ -159,10 +158,10 @@ def _find(work: IndexPart, part: CorpusPart) -> _PartUses:
     )
 
 
-def _word_ids(dictionary: Any, work: IndexPart, part: CorpusPart) -> npt.NDArray[np.int32]:
+def _word_ids(texts: list[str], work: IndexPart, part: CorpusPart) -> npt.NDArray[np.int32]:
     """The numbers of words in the corpus's vocabulary."""
     known = _held_vocabulary(work.vocabulary, work.fingerprint)
-    ids = pc.index_in(dictionary, value_set=known)
+    ids = pc.index_in(pa.array(texts, pa.string()), value_set=known)
     if ids.null_count:
         raise CorpusError(
             f"{part.shard} has words that the vocabulary of its corpus lacks. Run the same prepare "

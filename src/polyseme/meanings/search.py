@@ -3,13 +3,12 @@
     in   a corpus, terms in its spellings, conditions on metadata
     out  a table of sentences; for each use its sentence and its words there
 
-`word_counts` tells which row groups have the words. Of these, metadata is read first, and words
-only where a sentence meets the conditions. Words stay numbers: a row group's dictionary is looked
-up once, and only sentences that have a use are kept. Several threads read, as Arrow lets others
-work meanwhile.
+Words are looked for as numbers (`text.shard_words`): a row group's distinct words are looked up
+once, and only where a use is found is anything read from its Parquet file, the metadata. Several
+threads read, as Arrow and numpy let others work meanwhile.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,18 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy.typing as npt
 
 from polyseme.meanings.query import Comparison, Term, accepted_by_all, check_uses
-from polyseme.meanings.sentence_table import DOCUMENT, Codes, Integers, SentenceTable, TextColumn
+from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable, TextColumn
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import Corpus, damage_explained
-from polyseme.text.group_counts import find_row_groups
+from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.shard_words import GroupWords, ShardWords
 
 MAX_USES = 1_000_000
 """Some 200 MB."""
-_TOGETHER = 4  # row groups that a thread takes at once, for one opening of their file
+_TOGETHER = 16  # row groups that a thread takes at once, for one opening of their file
 Result = TypeVar("Result")
 
 
@@ -37,7 +35,7 @@ class ShardGroups(NamedTuple):
 
     shard: int
     path: Path
-    groups: list[int]
+    groups: range
 
 
 @dataclass(frozen=True)
@@ -60,47 +58,25 @@ def search(
     corpus: Corpus, terms: Sequence[Term], comparisons: Sequence[Comparison], *, threads: int
 ) -> tuple[SentenceTable, Integers, Integers]:
     """The sentences that have uses, and each use's sentence and span, in the corpus's order."""
-    parts = groups_with(corpus, terms)
     work = partial(_search_part, terms, comparisons, (DOCUMENT, *corpus.config.meta))
     found: list[_Found] = []
     count = 0
-    for results in in_threads(work, parts, threads):
+    for results in in_threads(work, all_groups(corpus), threads):
         found += results
         count += sum(len(each.rows) for each in results)
         check_uses(count, MAX_USES)
     return _joined(found, corpus)
 
 
-def groups_with(corpus: Corpus, terms: Sequence[Term]) -> list[ShardGroups]:
-    """The row groups that have all words of a term."""
-    words = {word for term in terms for spellings in term for word in spellings}
-    parts = []
-    for number, (shard, counts) in enumerate(zip(corpus.shards, corpus.word_counts, strict=True)):
-        there: dict[int, set[str]] = {}
-        with damage_explained(counts):
-            for word, group, _ in find_row_groups(counts, words) if words else ():
-                there.setdefault(group, set()).add(word)
-        groups = [
-            group
-            for group, has in sorted(there.items())
-            if any(all(not has.isdisjoint(spellings) for spellings in term) for term in terms)
-        ]
-        parts += _in_parts(number, shard, groups)
-    return parts
-
-
 def all_groups(corpus: Corpus) -> list[ShardGroups]:
-    """Every row group of the corpus."""
+    """Every row group of the corpus, some at a time."""
     parts = []
     for number, shard in enumerate(corpus.shards):
-        with damage_explained(shard), ParquetReader(shard) as reader:
-            parts += _in_parts(number, shard, list(range(reader.num_row_groups)))
+        with damage_explained(words_of(shard)):
+            groups = range(len(ShardWords(words_of(shard))))
+        begins = groups[::_TOGETHER]
+        parts += [ShardGroups(number, shard, groups[begin:][:_TOGETHER]) for begin in begins]
     return parts
-
-
-def _in_parts(number: int, shard: Path, groups: list[int]) -> list[ShardGroups]:
-    begins = range(0, len(groups), _TOGETHER)
-    return [ShardGroups(number, shard, groups[begin : begin + _TOGETHER]) for begin in begins]
 
 
 def in_threads(
@@ -120,27 +96,13 @@ def read_columns(reader: ParquetReader, group: int, names: Sequence[str]) -> dic
     return {name: TextColumn.from_arrow(table[name].chunks) for name in names}
 
 
-def read_words(reader: ParquetReader, group: int) -> tuple[Any, Integers]:
-    """The words of a row group as one dictionary array, and where each sentence begins."""
-    lists = reader.read_group(group)["words"].chunks
-    lengths = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists])
-    words = pa.chunked_array([chunk.flatten() for chunk in lists])
-    # Our own row groups are one chunk; joining several makes their dictionaries one.
-    flat = words.chunk(0) if words.num_chunks == 1 else words.combine_chunks()
-    if flat.null_count:
-        raise ValueError("a sentence has a word that is none")
-    return flat, np.concatenate([[0], np.cumsum(lengths)])
-
-
 @dataclass(frozen=True)
 class _RowGroup:
     """A row group in memory, its words as numbers."""
 
     place: tuple[int, int]
     """Shard and row group."""
-    columns: dict[str, TextColumn]
-    words: Any
-    offsets: Integers
+    words: GroupWords
 
     def uses_of(self, terms: Sequence[Term]) -> Integers:
         """(N, 3): row of the sentence, and the use's first word there and the one after its last.
@@ -151,49 +113,49 @@ class _RowGroup:
         return found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0)
 
     def _uses_of(self, term: Term) -> Integers:
-        codes = self.words.indices.to_numpy()
-        first, *others = (self._is_one_of(spellings) for spellings in term)
-        begins = np.flatnonzero(_is_in(codes, first))
-        rows = np.searchsorted(self.offsets, begins, side="right") - 1
-        fits = begins + len(term) <= self.offsets[rows + 1]  # a term does not cross sentences
+        wanted = [self.words.find(spellings) for spellings in term]
+        if not all(wanted):  # without reading the words
+            return np.empty((0, 3), np.int64)
+        codes, offsets = self.words.codes, self.words.offsets
+        begins = np.flatnonzero(_is_one_of(codes, wanted[0]))
+        rows = np.searchsorted(offsets, begins, side="right") - 1
+        fits = begins + len(term) <= offsets[rows + 1]  # a term does not cross sentences
         begins, rows = begins[fits], rows[fits]
-        for distance, is_one in enumerate(others, start=1):
-            fits = is_one[codes[begins + distance]]
+        for distance, numbers in enumerate(wanted[1:], start=1):
+            fits = np.isin(codes[begins + distance], numbers)
             begins, rows = begins[fits], rows[fits]
-        begins = begins - self.offsets[rows]
+        begins = begins - offsets[rows]
         return np.stack([rows, begins, begins + len(term)], axis=1)
 
-    def _is_one_of(self, spellings: Collection[str]) -> Any:
-        """For each word of the dictionary whether it is one of these."""
-        wanted = pa.array(spellings, pa.string())
-        return pc.is_in(self.words.dictionary, wanted).to_numpy(zero_copy_only=False)
-
-    def keep(self, uses: Integers) -> _Found:
+    def keep(self, uses: Integers, columns: dict[str, TextColumn]) -> _Found:
         """The sentences of these uses."""
         rows, numbers = np.unique(uses[:, 0], return_inverse=True)
-        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        offsets = self.words.offsets
+        lengths = offsets[rows + 1] - offsets[rows]
         places = [np.full(len(rows), number) for number in self.place]
         # Each sentence's words one after another: where it begins, and how far into it.
-        begins = np.repeat(self.offsets[rows] - (np.cumsum(lengths) - lengths), lengths)
-        codes = self.words.indices.to_numpy()[begins + np.arange(len(begins))]
-        used, codes = np.unique(codes, return_inverse=True)
+        begins = np.repeat(offsets[rows] - (np.cumsum(lengths) - lengths), lengths)
+        used, codes = np.unique(
+            self.words.codes[begins + np.arange(len(begins))], return_inverse=True
+        )
         return _Found(
             places=np.stack([*places, rows], axis=1),
-            words=TextColumn(self.words.dictionary.take(used).to_pylist(), codes.astype(np.int32)),
+            words=TextColumn(self.words.spell(used), codes.astype(np.int32)),
             lengths=lengths,
-            columns={name: column.select(rows) for name, column in self.columns.items()},
+            columns={name: column.select(rows) for name, column in columns.items()},
             rows=numbers,
             spans=uses[:, 1:],
         )
 
 
-def _is_in(codes: Codes, wanted: Any) -> Any:
-    """Where a code is wanted, by a mask over all codes."""
-    few = np.flatnonzero(wanted)
-    if len(few) > 8:
-        return wanted[codes]
+def _is_one_of(codes: npt.NDArray[Any], numbers: list[int]) -> npt.NDArray[np.bool_]:
+    if len(numbers) > 8:
+        return np.isin(codes, numbers)
     # Comparing all codes with one is ten times as fast as looking each of them up.
-    return np.logical_or.reduce([codes == code for code in few.astype(codes.dtype)])
+    found: npt.NDArray[np.bool_] = codes == numbers[0]
+    for number in numbers[1:]:
+        found |= codes == number
+    return found
 
 
 def _search_part(
@@ -202,23 +164,22 @@ def _search_part(
     columns: Sequence[str],
     part: ShardGroups,
 ) -> list[_Found]:
-    found = []
-    with (
-        damage_explained(part.path),
-        ParquetReader(part.path, list(columns)) as metadata,
-        ParquetReader(part.path, ["words"]) as words,
-    ):
-        for number in part.groups:
-            values = read_columns(metadata, number, columns)
+    with damage_explained(words_of(part.path)):
+        words = ShardWords(words_of(part.path))
+        groups = [_RowGroup((part.shard, number), words[number]) for number in part.groups]
+        found = [(group, uses) for group in groups if len(uses := group.uses_of(terms))]
+    if not found:
+        return []
+    kept = []
+    with damage_explained(part.path), ParquetReader(part.path, list(columns)) as metadata:
+        for group, uses in found:
+            values = read_columns(metadata, group.place[1], columns)
             accepted = accepted_by_all(comparisons, values)
-            if not accepted.any():
-                continue
-            group = _RowGroup((part.shard, number), values, *read_words(words, number))
-            uses = group.uses_of(terms)
-            uses = uses[accepted[uses[:, 0]]]
-            if len(uses):
-                found.append(group.keep(uses))
-    return found
+            if len(accepted) != len(group.words.offsets) - 1:
+                raise ValueError("it has other sentences than the words beside it")
+            if (is_kept := accepted[uses[:, 0]]).any():
+                kept.append(group.keep(uses[is_kept], values))
+    return kept
 
 
 def _joined(found: Sequence[_Found], corpus: Corpus) -> tuple[SentenceTable, Integers, Integers]:

@@ -43,10 +43,7 @@ class TextColumn:
     @classmethod
     def from_arrow(cls, chunks: Sequence[Any]) -> "TextColumn":
         """From dictionary arrays, one after the other."""
-        parts = [
-            cls(chunk.dictionary.to_pylist(), chunk.indices.fill_null(-1).to_numpy())
-            for chunk in chunks
-        ]
+        parts = [cls(chunk.dictionary.to_pylist(), _codes_of(chunk.indices)) for chunk in chunks]
         return parts[0] if len(parts) == 1 else cls.joined(parts)
 
     @classmethod
@@ -71,6 +68,11 @@ class TextColumn:
         """The values of these rows."""
         values = self.values
         return [values[code] if code >= 0 else None for code in self.codes[rows].tolist()]
+
+
+def _codes_of(indices: Any) -> Codes:
+    codes: Codes = (indices.fill_null(-1) if indices.null_count else indices).to_numpy()
+    return codes
 
 
 Attribute = tuple[str | None, ...]

@@ -12,10 +12,11 @@ from functools import partial
 import numpy as np
 
 from polyseme.meanings.query import Comparison, accepted_by_all
-from polyseme.meanings.search import ShardGroups, all_groups, in_threads, read_columns, read_words
+from polyseme.meanings.search import ShardGroups, all_groups, in_threads, read_columns
 from polyseme.meanings.sentence_table import DOCUMENT
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import Corpus, damage_explained
+from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.shard_words import ShardWords
 
 Conditions = Sequence[Comparison]
 
@@ -75,20 +76,22 @@ def _count(
     with (
         damage_explained(part.path),
         ParquetReader(part.path, columns) as metadata,
-        ParquetReader(part.path, ["words"]) as reader,
     ):
+        shard = ShardWords(words_of(part.path))
         for group in part.groups:
             values = read_columns(metadata, group, columns)
             masks = [accepted_by_all([*side, *where], values) for side in sides]
             if not any(mask.any() for mask in masks):
                 continue
-            words, offsets = read_words(reader, group)
-            codes, names = words.indices.to_numpy(), words.dictionary.to_pylist()
+            words = shard[group]
+            lengths = np.diff(words.offsets)
             documents = values[DOCUMENT]
             for number, mask in enumerate(masks):
-                counts = np.bincount(codes[np.repeat(mask, np.diff(offsets))], minlength=len(names))
+                chosen_words = words.codes[np.repeat(mask, lengths)]
+                counts = np.bincount(chosen_words)
                 there = np.flatnonzero(counts)
-                found.counts[number].update({names[code]: int(counts[code]) for code in there})
+                spelled = words.spell(there)
+                found.counts[number].update(dict(zip(spelled, counts[there].tolist(), strict=True)))
                 chosen = np.unique(documents.codes[mask])
                 found.documents[number].update(
                     documents.values[code] for code in chosen[chosen >= 0]

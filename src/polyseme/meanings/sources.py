@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from polyseme.errors import ConfigError
 from polyseme.meanings.query import Comparison, Query
 from polyseme.meanings.use_features import Describer
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.uses import Uses, find_terms, find_uses
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ def find_described(
             raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
         return find_in_index(index, corpus, query, where=where, model=model)
     model = named_model(model)
+    terms = find_terms(query, corpus)  # before a model is loaded for a word that is not there
     with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
         describer = pool.submit(load_describer, model, corpus, layer)
-        uses = find_uses(corpus, query, where=where)
+        uses = find_uses(corpus, query, where=where, terms=terms)
     return UseSource(uses, describer.result())
 
 

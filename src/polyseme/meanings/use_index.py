@@ -26,7 +26,7 @@ from polyseme.meanings.index_folder import IndexFolder, row_type
 from polyseme.meanings.query import Comparison, Query, accepted_by_all
 from polyseme.meanings.sentence_table import Integers, SentenceTable, TextColumn
 from polyseme.meanings.use_features import UseFeatures
-from polyseme.meanings.uses import Uses, no_use_of, parse_conditions
+from polyseme.meanings.uses import Uses, find_terms, parse_conditions
 from polyseme.storage.parquet import read_table
 from polyseme.storage.records import Records, map_array
 from polyseme.text.corpus import Corpus
@@ -69,10 +69,10 @@ class UseIndex:
                 try:
                     return cls(files)
                 except FileNotFoundError as error:
+                    # Replaced meanwhile, perhaps twice and by the same again; or they are missing.
                     missing = error
-            if IndexFolder.open(Path(folder)).manifest == files.manifest:
-                break  # nobody replaces it: files are missing
-        raise files.damaged(f"{Path(missing.filename).name} is missing")
+        name = Path(missing.filename).name if missing.filename else missing  # Arrow has no name
+        raise files.damaged(f"{name} is missing")
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -107,9 +107,7 @@ class UseIndex:
         self.files.check_corpus(corpus)
         query = query if isinstance(query, Query) else Query.of(query)
         comparisons = parse_conditions(where, corpus)
-        terms = query.resolve(corpus)
-        if not terms:
-            raise no_use_of(query, corpus)
+        terms = find_terms(query, corpus)
         if any(len(term) > 1 for term in terms):
             raise InputError(
                 f"An index has single words, and {query} may be several. Leave out the index."

@@ -18,7 +18,7 @@ import numpy as np
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError
-from polyseme.meanings.query import Comparison, Query, accepted_by_all, near_forms
+from polyseme.meanings.query import Comparison, Query, Term, accepted_by_all, near_forms
 from polyseme.meanings.search import search
 from polyseme.meanings.sentence_table import DOCUMENT, Integers, SentenceTable
 from polyseme.text.corpus import Corpus
@@ -201,21 +201,33 @@ def _in_context(use: Use) -> tuple[str, str, str]:
 
 
 def find_uses(
-    corpus: Corpus, query: str | Query, *, where: Sequence[str | Comparison] = (), threads: int = 2
+    corpus: Corpus,
+    query: str | Query,
+    *,
+    where: Sequence[str | Comparison] = (),
+    terms: Sequence[Term] | None = None,
+    threads: int = 2,
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
 
     `where`: comparisons that a sentence's metadata must meet, all of them, such as `year<1860`. A
     word that is not in the corpus is an error that names near forms; one that is, but not with this
-    metadata, has no uses.
+    metadata, has no uses. `terms`: what `find_terms` found for the query, if that was asked before.
     """
     query = query if isinstance(query, Query) else Query.of(query)
     comparisons = parse_conditions(where, corpus)
-    terms = query.resolve(corpus)
+    terms = find_terms(query, corpus) if terms is None else terms
     table, rows, spans = search(corpus, terms, comparisons, threads=threads)
-    if not terms or not (len(rows) or comparisons):
-        raise no_use_of(query, corpus)
+    if not (len(rows) or comparisons):
+        raise _no_use_of(query, corpus)
     return Uses(table, rows, spans, query)
+
+
+def find_terms(query: Query, corpus: Corpus) -> list[Term]:
+    """What to look for; an error at once if the corpus has none of its words."""
+    if not (terms := query.resolve(corpus)):
+        raise _no_use_of(query, corpus)
+    return terms
 
 
 def parse_conditions(where: Sequence[str | Comparison], corpus: Corpus) -> list[Comparison]:
@@ -228,6 +240,6 @@ def parse_conditions(where: Sequence[str | Comparison], corpus: Corpus) -> list[
     return comparisons
 
 
-def no_use_of(query: Query, corpus: Corpus) -> InputError:
+def _no_use_of(query: Query, corpus: Corpus) -> InputError:
     """The error for what is not in a corpus; it names near forms."""
     return InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")

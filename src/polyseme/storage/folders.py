@@ -68,6 +68,16 @@ def holds(folder: Path, wanted: str) -> bool:
     return (folder / MANIFEST).is_file() and _kind_of(folder / MANIFEST) == wanted
 
 
+def check_holds_no_other(folder: Path, wanted: str, error: type[PolysemeError]) -> None:
+    """Refuse to write a `wanted` into a folder that holds something else of ours."""
+    if not (folder / MANIFEST).is_file():
+        return
+    kind = _kind_of(folder / MANIFEST)
+    if kind != wanted:
+        what = _ARTICLES[kind] if kind else "something else"
+        raise error(f"{folder} holds {what}. Choose a new or empty folder for --out.")
+
+
 _ARTICLES = {
     "corpus": "a corpus",
     "vectors": "a folder of vectors",
@@ -163,7 +173,8 @@ def check_same_settings(
     `besides`: what may be there before CONFIG is.
     """
     path = folder / CONFIG
-    if not path.is_file():
+    tables = read_toml(path) if path.is_file() else {}
+    if table not in tables:  # nothing is there yet, or a model, a corpus, ... of someone's
         others = {other.name for other in folder.iterdir()} - {".lock", WORK} - besides
         if others:
             raise error(
@@ -171,7 +182,7 @@ def check_same_settings(
                 "Choose a new or empty folder for --out."
             )
         return
-    before = build(type(settings), read_toml(path).get(table, {}))
+    before = build(type(settings), tables[table])
     if before != settings and not may_differ:
         raise error(f"{folder} {refusal.format(differences(before, settings))}")
 

@@ -61,7 +61,7 @@ class _Compact:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._stop = stream.tell() + _LONGEST_HEADER
+        self._left = _LONGEST_HEADER
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Fields by number."""
@@ -85,12 +85,15 @@ class _Compact:
             return self.struct(depth + 1)
         if kind not in (_DOUBLE, _BINARY):
             raise LimitError("a page has a header that is none")
-        self._stream.seek(8 if kind == _DOUBLE else self._varint(), os.SEEK_CUR)
+        length = 8 if kind == _DOUBLE else self._varint()
+        self._left -= length
+        self._stream.seek(length, os.SEEK_CUR)
         return None
 
     def _byte(self) -> int:
         found = self._stream.read(1)
-        if not found or self._stream.tell() > self._stop:
+        self._left -= 1
+        if not found or self._left < 0:
             raise LimitError("a page's header is cut off or too long")
         return found[0]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ class RecordWriter:
                                      for name in record_files(path.name))  # fmt: skip
         self._end = self.count = 0
 
-    def __enter__(self) -> "RecordWriter":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -96,10 +96,10 @@ class RecordWriter:
 class Records:
     """Records on disk."""
 
-    def __init__(self, path: Path) -> None:
-        self._name = path.name
+    def __init__(self, path: Path, longest: int = LONGEST_LINE) -> None:
+        self._name, self._longest = path.name, longest
         data, places = (path.with_name(name) for name in record_files(path.name))
-        self._bytes = map_array(data, np.uint8)
+        self._view = map_array(data, np.uint8).data
         self._places = map_array(places, PLACE)
         if not len(self._places):
             raise LimitError(f"{places.name} is empty")
@@ -109,17 +109,21 @@ class Records:
 
     def read(self, numbers: Integers | Sequence[int]) -> list[bytes]:
         """These records, each held against its CRC-32."""
+        return [bytes(view) for view in self.views(numbers)]
+
+    def views(self, numbers: Integers | Sequence[int]) -> list[memoryview]:
+        """The same, still in the mapped file: nothing is copied."""
         chosen = np.asarray(numbers, np.int64)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise LimitError(f"{self._name} has {len(self):,} records, and not the one asked for")
         begins, ends = (self._places["begin"][chosen + step] for step in (0, 1))
         lengths = ends - begins
-        if not ((begins >= 0) & (lengths >= 0) & (ends <= len(self._bytes))).all():
+        if not ((begins >= 0) & (lengths >= 0) & (ends <= len(self._view))).all():
             raise LimitError(f"{self._name} is damaged: a record lies outside of it")
-        if lengths.max(initial=0) > LONGEST_LINE or lengths.sum() > MOST_BYTES:
+        if lengths.max(initial=0) > self._longest or lengths.sum() > MOST_BYTES:
             raise LimitError(f"{self._name} has a record that is longer than any should be")
         pairs = zip(begins.tolist(), ends.tolist(), strict=True)
-        found = [self._bytes[begin:end].tobytes() for begin, end in pairs]
+        found = [self._view[begin:end] for begin, end in pairs]
         for record, crc in zip(found, self._places["crc"][chosen].tolist(), strict=True):
             if zlib.crc32(record) != crc:
                 raise LimitError(f"{self._name} is damaged: a record is not as it was written")

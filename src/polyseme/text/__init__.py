@@ -8,7 +8,7 @@ segmenters/    text -> words with their offsets
 sentences      words -> sentences
 preprocessing  these three in one: raw text -> sentences with offsets
 shards         sentences -> Parquet
-group_counts   which words each row group of a shard has
+shard_words    the words of a shard as numbers, mapped, to be searched
 prepare        all of the above for one shard: the function the executors run
 word_counts    shards -> words and counts
 corpus         the finished folder, for everyone who reads it

@@ -23,7 +23,7 @@ from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import COUNTS, ReadStats
 from polyseme.text.settings import CorpusConfig
 
-SHARDS, WORD_COUNTS, QUARANTINE = "shards", "word_counts", "quarantine"
+SHARDS, WORDS, QUARANTINE = "shards", "words", "quarantine"
 VOCABULARY = "vocabulary.parquet"
 
 
@@ -45,12 +45,12 @@ class _CorpusManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=4,
+    version=5,
     files=frozenset({CONFIG, VOCABULARY}),
     metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
     made_by="polyseme prepare TEXTS --language CODE",
     shape=_CorpusManifest,
-    folders=frozenset({SHARDS, WORD_COUNTS, QUARANTINE}),
+    folders=frozenset({SHARDS, WORDS, QUARANTINE}),
     remedy="Run the same prepare command again: it mends the corpus.",
     error=CorpusError,
 )
@@ -122,11 +122,6 @@ class Corpus:
         return [self.folder / name for name in names if name.startswith(f"{SHARDS}/")]
 
     @property
-    def word_counts(self) -> list[Path]:
-        """For each shard the table of which words each of its row groups has."""
-        return [self.folder / WORD_COUNTS / shard.name for shard in self.shards]
-
-    @property
     def vocabulary(self) -> Path:
         """The table of words and counts."""
         return self.folder / VOCABULARY
@@ -134,6 +129,11 @@ class Corpus:
     def check_files(self, on_file: Callable[[int], None] = lambda _: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
         return list(damaged_files(self.folder, self.manifest, on_file))
+
+
+def words_of(shard: Path) -> Path:
+    """Where the words of a shard are that `ShardWords` reads."""
+    return shard.parent.parent / WORDS / shard.stem
 
 
 @contextlib.contextmanager

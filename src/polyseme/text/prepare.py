@@ -19,7 +19,6 @@ from polyseme.errors import ExecutorError
 from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
-from polyseme.text.group_counts import GroupCountsWriter
 from polyseme.text.normalization import UnfitTextError
 from polyseme.text.pieces import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
@@ -27,6 +26,7 @@ from polyseme.text.read_stats import ReadStats
 from polyseme.text.records import Blank, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters import WordSpans
 from polyseme.text.settings import CorpusConfig
+from polyseme.text.shard_words import ShardWordsWriter
 from polyseme.text.shards import ShardWriter
 
 
@@ -71,7 +71,7 @@ def prepare_shard(
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Write `shards/NAME.parquet` and `word_counts/NAME.parquet`.
+    """Write `shards/NAME.parquet`, and its words once more, to be searched, into `words/`.
 
     And `quarantine/NAME.jsonl`, if anything was rejected.
 
@@ -83,7 +83,7 @@ def prepare_shard(
     quarantine.parent.mkdir()
     with (
         _no_cycle_collection(),
-        GroupCountsWriter(folder / "word_counts" / f"{shard.name}.parquet") as words,
+        ShardWordsWriter(folder / "words" / shard.name) as words,
         ShardWriter(
             folder / "shards" / f"{shard.name}.parquet", config.meta, words, config.word_attributes
         ) as writer,

@@ -1,4 +1,4 @@
-"""Sentences in, one Parquet shard out with the counts of its words, a row group at a time.
+"""Sentences in, one Parquet shard out with its words to be searched, a row group at a time.
 
 Words are dictionary-encoded within each row group: a reader gets every distinct word once,
 and the rest as numbers. Shards know no vocabulary, so it can change without touching them.
@@ -11,14 +11,18 @@ import pyarrow as pa
 
 from polyseme.storage.parquet import FREE_VALUES
 from polyseme.storage.parquet_writer import ParquetOutput
-from polyseme.text.group_counts import GroupCountsWriter
+from polyseme.text.shard_words import ShardWordsWriter
 
-# Sentences in a row group: some 250,000 words, 15 MB while being written.
+# Sentences in a row group: some 250,000 words, 15 MB while being written. Less of long ones.
 _ROW_GROUP = 10_000
+# An attribute that no word has takes no room, and of such a column a reader takes only so many
+# values on trust. Nor does a record of `shard_words` grow without end.
+_MOST_WORDS = FREE_VALUES // 2
+_MOST_CHARACTERS = 16 << 20
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
-_AT_WORDS = 5  # among the columns
+_AT_TEXT, _AT_WORDS = 4, 5  # among the columns
 _WORDS = pa.list_(pa.field("element", _DICTIONARY))
 
 
@@ -45,17 +49,17 @@ def shard_schema(meta: tuple[str, ...], attributes: tuple[str, ...] = ()) -> Any
 class ShardWriter(ParquetOutput):
     """Collects sentences and writes them out whenever a row group is full.
 
-    `counts`, if it is given, is told the words of each row group.
+    `searched`, if it is given, takes the words of each row group.
     """
 
     def __init__(
         self,
         path: Path,
         meta: tuple[str, ...],
-        counts: GroupCountsWriter | None = None,
+        searched: ShardWordsWriter | None = None,
         attributes: tuple[str, ...] = (),
     ) -> None:
-        self._counts = counts
+        self._searched = searched
         lists = [f"{name}.list.element" for name in ("words", *attributes)]
         super().__init__(
             path,
@@ -66,17 +70,15 @@ class ShardWriter(ParquetOutput):
             dictionary_pagesize_limit=64 << 20,
         )
         self._columns: list[list[Any]] = [[] for _ in self.schema]
-        # An attribute that no word has takes no room, and of such a column a reader takes only so
-        # many values on trust.
-        self._most_words = FREE_VALUES // 2 if attributes else None
-        self._num_words = 0
+        self._num_words = self._num_characters = 0
 
     def add(self, row: tuple[Any, ...]) -> None:
         """One sentence: its values in the order of the schema."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self._num_words += len(row[_AT_WORDS])
-        is_long = self._most_words is not None and self._num_words >= self._most_words
+        self._num_characters += len(row[_AT_TEXT])
+        is_long = self._num_words >= _MOST_WORDS or self._num_characters >= _MOST_CHARACTERS
         if is_long or len(self._columns[0]) >= _ROW_GROUP:
             self.flush()
 
@@ -89,10 +91,10 @@ class ShardWriter(ParquetOutput):
             for values, kind in zip(self._columns, self.schema.types, strict=True)
         ]
         self.write(arrays)
-        if self._counts is not None:
-            self._counts.add(arrays[_AT_WORDS].values)
+        if self._searched is not None:
+            self._searched.add(arrays[_AT_WORDS])
         self._columns = [[] for _ in self.schema]
-        self._num_words = 0
+        self._num_words = self._num_characters = 0
 
 
 def _encode(values: list[Any], kind: Any) -> Any:

@@ -61,7 +61,10 @@ def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) 
         result = connection.execute(_QUERY, names)
         with (
             table.open("wb") as file,
-            pq.ParquetWriter(file, VOCABULARY_SCHEMA, compression="zstd") as writer,
+            # Each word is there once: a dictionary would only be in the way.
+            pq.ParquetWriter(
+                file, VOCABULARY_SCHEMA, compression="zstd", use_dictionary=["count", "held_out"]
+            ) as writer,
         ):
             while batch := result.fetchmany(_BATCH):
                 columns = [list(column) for column in zip(*batch, strict=True)]
