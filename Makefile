@@ -13,7 +13,7 @@ endif
 
 # Rooms whose results the kernel changes where there is one.
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
-	tests/tasks/embeddings tests/embedding
+	tests/tasks/embeddings tests/embedding tests/meanings/test_groups.py tests/meanings/test_louvain.py
 
 .PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
 
@@ -22,7 +22,7 @@ setup:  ## a virtual environment with everything, from a fresh clone
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" \
 		--group check --group docs --group build
-	-$(BIN)/python -m polyseme.encoders.kernels.build  # makes LSTMs faster; needs a C compiler
+	-$(BIN)/python -m polyseme.encoders.kernels.build  # makes LSTMs and groups faster; needs a C compiler
 
 check: lint types rooms spelling test
 

@@ -8,6 +8,7 @@ Torch is imported when it is needed: what groups uses by an index does without, 
 """
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -86,16 +87,38 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def thread_pool() -> Iterator[ThreadPoolExecutor]:
+    """As many threads of Python as torch has, or would have; their libraries use one thread each.
+
+    For work that lets other threads run meanwhile: what it comes to does not depend on how many
+    there are.
+    """
+    threads = _usable_threads()  # first: below, it is one
+    with one_thread(), ThreadPoolExecutor(threads) as pool:
+        yield pool
+
+
+def _usable_threads() -> int:
+    if "torch" in sys.modules:
+        import torch
+
+        return torch.get_num_threads()
+    wished = os.environ.get("OMP_NUM_THREADS", "")
+    if wished.isdecimal() and int(wished) > 0:
+        return int(wished)
+    # Not all a machine has, where a container or a scheduler gives a process fewer of them.
+    affinity = getattr(os, "sched_getaffinity", None)  # of Linux
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
     """What the work makes of each part, as many parts at once as torch has threads, one for each.
 
     For batches of an LSTM: threads that share the short products of its steps wait for each other
-    most of the time. What is worked out does not depend on how many there are.
+    most of the time.
     """
-    import torch
-
-    threads = min(torch.get_num_threads(), len(parts))
-    with one_thread(), ThreadPoolExecutor(max(1, threads)) as pool:
+    with thread_pool() as pool:
         return list(pool.map(work, parts))
 
 

@@ -1,12 +1,16 @@
-"""Communities of a graph: those that were planted, as good as another program's, the same twice."""
+"""Communities of a graph: those that were planted, as good as another program's, the same twice,
+and the same whether compiled or not."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from encoders.kernel import Kernels
 from required import need_package
 from scipy.sparse import csr_matrix
 
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.meanings.louvain import louvain_communities, modularity
 
 
@@ -59,3 +63,26 @@ def test_two_parts_that_are_not_joined_are_never_one_community() -> None:
     graph[:20, :20] = graph[20:, 20:] = one
     found = louvain_communities(csr_matrix(graph), resolution=0.01, seed=1)
     assert set(found[:20].tolist()).isdisjoint(found[20:].tolist())
+
+
+def whole_numbers(number: int, seed: int) -> Any:
+    """As neighbours in several views make a graph: 1, 2 or 3 between some, so that many tie."""
+    random = np.random.default_rng(seed)
+    upper = np.triu(random.integers(0, 4, (number, number)) * (random.random((number,) * 2) < 0.2))
+    return csr_matrix((upper + upper.T).astype(np.float32))  # with loops: what is on the diagonal
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_compiled_and_not_they_are_the_same(
+    kernels: Kernels, instruction_set: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = kernels(instruction_set)
+    graphs = [whole_numbers(size, seed) for seed, size in enumerate((1, 2, 3, 40, 150))]
+    graphs += [planted([50, 40, 30], 0.2, 0.1, 2), csr_matrix((5, 5)), csr_matrix(np.eye(4))]
+    for graph in graphs:
+        for resolution in (0.1, 0.45, 1.0, 3.0):
+            found = []
+            for library in (kernel, None):
+                monkeypatch.setattr(loader, "load", lambda library=library: library)
+                found.append(louvain_communities(graph, resolution=resolution, seed=7).tolist())
+            assert found[0] == found[1]

@@ -11,14 +11,15 @@ that could be read off the text, which is why they are called groups.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.devices import one_thread
+from polyseme.devices import thread_pool
 from polyseme.errors import InputError
 from polyseme.meanings.louvain import louvain_communities, modularity
 from polyseme.meanings.use_features import Floats, Ids, Labels, UseFeatures
@@ -87,22 +88,30 @@ def group_uses(
         )
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:
         raise InputError(f"{len(features)} uses cannot make {num_groups} groups.")
-    with one_thread():  # or the number of processors would decide last bits, and by them groups
-        return _group(features, RESOLUTION * STEP**finer, num_groups, seed)
+    # Products by one thread each: or the number of processors would decide last bits, and by them
+    # groups.
+    with thread_pool() as pool:
+        return _group(features, RESOLUTION * STEP**finer, num_groups, seed, pool)
 
 
-def _group(features: UseFeatures, resolution: float, num_groups: int | None, seed: int) -> Grouping:
+def _group(
+    features: UseFeatures, resolution: float, num_groups: int | None, seed: int, pool: Executor
+) -> Grouping:
     views = _views(features, seed)
     vectors = _joined(views)
     random = np.random.default_rng(seed)
     chosen = _sample(len(vectors), random)
     sample = [view[chosen] for view in views]
+    graph = sum(pool.map(_neighbours, sample))
     if num_groups is None:
-        found = _communities(_graph(sample), resolution, seed, starts=_STARTS)
+        found = _communities(graph, resolution, seed, starts=_STARTS)
     else:
-        found, resolution = _so_many(sample, num_groups, seed)
+        found, resolution = _so_many(sample, graph, num_groups, seed)
+    part = max(2, int(_PART * len(found)))
+    parts = [random.permutation(len(found))[:part] for _ in range(_REPEATS)]
     is_fixed = num_groups is not None
-    stability = _stability(sample, found, resolution, random, is_fixed=is_fixed)
+    again = partial(_stability, sample, found, resolution, is_fixed=is_fixed)
+    stability = np.mean(list(pool.map(again, parts, range(_REPEATS))), axis=0).tolist()
     labels = nearest_group(vectors, group_means(vectors[chosen], found, int(found.max()) + 1))
     labels[chosen] = found
     labels, order = by_size(labels)
@@ -188,16 +197,12 @@ def _communities(graph: Any, resolution: float, seed: int, *, starts: int = 1) -
     return by_size(max(tries, key=lambda found: modularity(graph, found, resolution)))[0]
 
 
-def _graph(views: Views) -> Any:
-    """Sparse (N, N): in how many views one is among the nearest neighbours of the other.
-
-    Not their cosines: those of one view are larger than those of another, and would outweigh them.
-    """
-    return sum(_neighbours(view) for view in views)
-
-
 def _neighbours(vectors: Floats) -> Any:
-    """Sparse (N, N): 1 where one is among the nearest neighbours of the other."""
+    """Sparse (N, N): 1 where one is among the nearest neighbours of the other.
+
+    Graphs of several views are added up. Not their cosines: those of one view are larger than those
+    of another, and would outweigh them.
+    """
     from scipy.sparse import csr_matrix
 
     similar = vectors @ vectors.T
@@ -211,9 +216,9 @@ def _neighbours(vectors: Floats) -> Any:
     return graph.maximum(graph.T)
 
 
-def _so_many(views: Views, number: int, seed: int) -> tuple[Labels, float]:
+def _so_many(views: Views, graph: Any, number: int, seed: int) -> tuple[Labels, float]:
     """Exactly so many groups: finer until there are enough, then the most similar ones merged."""
-    resolution, graph = RESOLUTION, _graph(views)
+    resolution = RESOLUTION
     for _ in range(_MOST_STEPS):
         labels = _communities(graph, resolution, seed, starts=_STARTS)
         if labels.max() + 1 >= number:
@@ -244,32 +249,24 @@ def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
 
 
 def _stability(
-    views: Views,
-    labels: Labels,
-    resolution: float,
-    random: np.random.Generator,
-    *,
-    is_fixed: bool,
-) -> list[float]:
-    """For each group the mean, over new groupings of part of the uses, of its best Jaccard index.
+    views: Views, labels: Labels, resolution: float, part: Labels, seed: int, *, is_fixed: bool
+) -> Floats:
+    """For each group its best Jaccard index with a group of part of the uses, grouped again.
 
-    `is_fixed`: as many groups were asked for, and so are in each new grouping, if it has them.
+    `is_fixed`: as many groups were asked for, and so are in the new grouping, if it has them.
     """
     number = int(labels.max()) + 1
-    found = np.zeros((_REPEATS, number))
-    for repeat in range(_REPEATS):
-        chosen = random.permutation(len(labels))[: max(2, int(_PART * len(labels)))]
-        part = [view[chosen] for view in views]
-        again = _communities(_graph(part), resolution, seed=repeat)
-        vectors = _joined(part) if is_fixed else None
-        while vectors is not None and again.max() + 1 > number:
-            again = _merge_nearest(vectors, again)
-        others = int(again.max()) + 1
-        pairs = labels[chosen] * others + again
-        overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
-        union = overlap.sum(axis=1, keepdims=True) + overlap.sum(axis=0) - overlap
-        found[repeat] = (overlap / union).max(axis=1)
-    return [float(value) for value in found.mean(axis=0)]
+    chosen = [view[part] for view in views]
+    again = _communities(sum(map(_neighbours, chosen)), resolution, seed)
+    vectors = _joined(chosen) if is_fixed else None
+    while vectors is not None and again.max() + 1 > number:
+        again = _merge_nearest(vectors, again)
+    others = int(again.max()) + 1
+    pairs = labels[part] * others + again
+    overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
+    union = overlap.sum(axis=1, keepdims=True) + overlap.sum(axis=0) - overlap
+    found: Floats = (overlap / union).max(axis=1)
+    return found
 
 
 def group_means(vectors: Floats, labels: Labels, number: int) -> Floats:

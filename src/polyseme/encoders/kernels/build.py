@@ -1,9 +1,11 @@
-"""Compile the inner loops: `gates.c`, `softmax.c` for training, `steps.c`, `tiles.c` for embedding.
+"""Compile the inner loops: `gates.c` and `softmax.c` for training, `steps.c` and `tiles.c` for
+embedding, `louvain.c` for groups of uses.
 
 `python -m polyseme.encoders.kernels.build` does it with the system's C compiler, for the best
-instruction set of this processor. Nothing needs it: without it the same work is done by torch, in
-more time. It is never built behind anyone's back. A loaded library can do whatever the user can, so
-only the very file that was built here is loaded, and only if nobody else could have changed it.
+instruction set of this processor. Nothing needs it: without it the same work is done by torch and
+numpy, in more time. It is never built behind anyone's back. A loaded library can do whatever the
+user can, so only the very file that was built here is loaded, and only if nobody else could have
+changed it.
 """
 
 import contextlib
@@ -21,7 +23,7 @@ from polyseme.errors import PolysemeError
 from polyseme.limits import read_text
 from polyseme.storage.files import publish, sha256_of, write_text
 
-_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "gates.h", "steps.h")
+_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "louvain.c", "gates.h", "steps.h")
 SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
 COMPILERS = ("cc", "gcc", "clang")
 COMMAND = "python -m polyseme.encoders.kernels.build"
@@ -60,8 +62,8 @@ def build(folder: Path | None = None, instruction_set: InstructionSet | None = N
     compiler = _find_compiler()
     if compiler is None:
         raise PolysemeError(
-            f"No C compiler was found (looked for {', '.join(COMPILERS)}). LSTMs work without "
-            "one, only slower; to make them faster, install one and run this again."
+            f"No C compiler was found (looked for {', '.join(COMPILERS)}). All works without "
+            "one, only slower; to make it faster, install one and run this again."
         )
     *better, last = [instruction_set] if instruction_set else instruction_sets()
     for each in better:
@@ -128,7 +130,7 @@ def _compile(compiler: str, instruction_set: InstructionSet, into: Path) -> None
     )
     if result.returncode:
         raise _CompilerError(
-            f"{compiler} could not compile {' '.join(sources)}; LSTMs work without "
+            f"{compiler} could not compile {' '.join(sources)}; all works without "
             f"it, only slower. It said:\n{result.stderr.strip()}"
         )
 
@@ -204,7 +206,7 @@ def main() -> int:
     except (PolysemeError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"LSTMs on this processor now use {path}\n")
+    sys.stdout.write(f"LSTMs and groups of uses are now worked out by {path}\n")
     return 0
 
 

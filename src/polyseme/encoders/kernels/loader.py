@@ -1,8 +1,8 @@
 """The compiled library: which one this process uses, and what its functions take.
 
 Undeclared, ctypes would pass whatever it is given, and a wrong argument would be a wrong address.
-So the structures of `gates.c`, `softmax.c` and `steps.h` are repeated here, and every function is
-declared.
+So the structures of `gates.c`, `softmax.c`, `louvain.c` and `steps.h` are repeated here, and every
+function is declared.
 """
 
 import ctypes
@@ -38,6 +38,12 @@ class SoftmaxShape(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("rows", "columns", "groups", "threads")]
 
 
+class GraphShape(ctypes.Structure):
+    """`graph_shape` of `louvain.c`."""
+
+    _fields_ = [("nodes", ctypes.c_int64), ("least_gain", ctypes.c_double)]
+
+
 class StridedArray(ctypes.Structure):
     """`array` of `gates.h`: where it begins and how far apart its stacks lie."""
 
@@ -58,6 +64,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "softmax_bfloat16": _SOFTMAX,
     "sum_softmax_float32": _SOFTMAX,
     "sum_softmax_bfloat16": _SOFTMAX,
+    "move_nodes": (None, [ctypes.POINTER(GraphShape), _ARRAYS]),
     "step_float32": _STEP,  # this and all below only where the instruction set has what they need
     "step_bfloat16": _STEP,
     "pack_float32": _PACK,
@@ -108,7 +115,7 @@ def load() -> Kernel | None:
     except (OSError, build.UntrustedLibraryError) as error:
         logging.getLogger(__name__).warning(
             "The compiled kernel %s is not used: %s. Build it again (%s), or remove it; until then "
-            "LSTMs work without it, only slower.",
+            "all works without it, only slower.",
             paths[found],
             error,
             build.COMMAND,
