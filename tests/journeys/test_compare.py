@@ -26,8 +26,20 @@ def test_variants_are_compared_with_the_first(case: TaskCase, tmp_path: Path) ->
     assert frozen["against_first"]["first"] == pytest.approx(first["values"][0])
     assert frozen["against_first"]["second"] == pytest.approx(frozen["values"][0])
     assert 0 < frozen["against_first"]["p_value"] <= 1
+    assert frozen["over_seeds"] is None  # there is one
     numbers = [each["seeds"][0]["trained_parameters"] for each in (first, frozen, tuned)]
     assert numbers == sorted(numbers)
+
+
+def test_with_several_seeds_they_are_compared_too(case: TaskCase, tmp_path: Path) -> None:
+    quick = ("--set", "training.epochs=1", "--seeds", "1,2")
+    command = ("compare", case.task, "--with", "static,frozen", "--out", tmp_path, *quick)
+    assert "p, seeds" in polyseme(*command).stdout
+    told = json.loads((tmp_path / "compare-dev.json").read_text(encoding="utf-8"))
+    first, frozen = told["variants"]
+    assert first["over_seeds"] is None
+    gained = sum(frozen["values"]) / 2 - sum(first["values"]) / 2
+    assert frozen["over_seeds"]["difference"] == pytest.approx(gained)
 
 
 def test_a_variant_is_named_once(case: TaskCase, tmp_path: Path) -> None:

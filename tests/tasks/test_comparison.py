@@ -61,6 +61,17 @@ def test_a_variant_keeps_its_own_settings_where_the_task_has_them() -> None:
     assert as_variant(config, "frozen").embeddings.model == FrozenConfig(model=Path("elmo"))
 
 
+def test_static_is_the_same_however_layers_are_mixed() -> None:
+    mixes: tuple[dict[str, float], ...] = ({}, {"layer_norm": True, "dropout": 0.1})
+    plain, normalized = (
+        build(TaskConfig, {**BOTH, "embeddings": {**BOTH["embeddings"], "mix": mix}})
+        for mix in mixes
+    )
+    for variant in ("none", "static"):
+        assert as_variant(plain, variant) == as_variant(normalized, variant)
+    assert as_variant(plain, "frozen") != as_variant(normalized, "frozen")
+
+
 def test_a_variant_that_needs_what_the_task_lacks_is_refused() -> None:
     without_words = build(
         TaskConfig, {**BOTH, "embeddings": {"model": BOTH["embeddings"]["model"]}}

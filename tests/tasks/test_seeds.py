@@ -3,11 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polyseme.errors import ModelError
+from polyseme.tasks import seeds
 from polyseme.tasks.folder import best_in, is_task, trained_in
-from polyseme.tasks.seeds import MeanStd, seed_folder
+from polyseme.tasks.seeds import MeanStd, SeedComparison, seed_folder
 from tasks.making import config_of, examples_for, task_of
 
 
@@ -40,3 +42,33 @@ def test_a_folder_without_a_finished_task_is_told(tmp_path: Path) -> None:
 def test_a_standard_deviation_needs_two_seeds() -> None:
     assert str(MeanStd.of([0.5])) == "50.00"
     assert str(MeanStd.of([0.5, 0.52])) == "51.00 ± 1.41"
+
+
+def test_seeds_are_compared_by_all_ways_to_deal_them() -> None:
+    found = SeedComparison.of([0.50, 0.52, 0.51], [0.60, 0.61, 0.59])
+    assert found is not None
+    assert found.difference == pytest.approx(0.09)
+    assert found.standard_error == pytest.approx(0.01 * (2 / 3) ** 0.5)
+    assert found.p_value == pytest.approx(2 / 20)  # of 20 ways, this one and its mirror
+    assert SeedComparison.of([0.5], [0.6, 0.7]) is None
+    same = SeedComparison.of([0.5, 0.5], [0.5, 0.5])
+    assert same is not None
+    assert same.p_value == 1.0
+
+
+def test_equal_variants_are_told_apart_as_rarely_as_p_says() -> None:
+    random = np.random.default_rng(1)
+    found = [SeedComparison.of(*random.normal(size=(2, 5)).tolist()) for _ in range(200)]
+    share = np.mean([each is not None and each.p_value <= 0.05 for each in found])
+    assert 0.01 <= share <= 0.1
+
+
+def test_of_very_many_ways_a_sample_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = [0.1, 0.2, 0.3, 0.4, 0.5], [0.3, 0.4, 0.5, 0.6, 0.7]
+    exact = SeedComparison.of(first, second)
+    monkeypatch.setattr(seeds, "_WAYS", 200)
+    drawn = SeedComparison.of(first, second)
+    assert exact is not None
+    assert drawn is not None
+    assert drawn.p_value == pytest.approx(exact.p_value, abs=0.25)
+    assert drawn.p_value >= 1 / 21

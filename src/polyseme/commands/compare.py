@@ -2,8 +2,8 @@ r"""Train variants of a task, with the same budget, and say what the model adds.
 
 They differ in their embeddings. none: words learned in the task alone; static: the task's static
 vectors; frozen: these and the model's layers; finetuned: these and the model fine-tuned. Each is
-compared with the first named by a paired bootstrap over sentences. What is finished is not trained
-again.
+compared with the first named by a paired bootstrap over sentences, and where there are several
+seeds by a permutation test over these. What is finished is not trained again.
 
 Examples:
 
@@ -52,7 +52,7 @@ class CompareResult:
 
     def to_json(self) -> dict[str, Any]:
         """What the file of all figures has."""
-        variants = [_as_json(result) for result in self.results]
+        variants = [_as_json(result, self.results[0]) for result in self.results]
         return {"on": self.config.on, "measure": self.measure, "variants": variants}
 
 
@@ -79,11 +79,13 @@ def run(config: CompareConfig, progress: Progress | None = None) -> CompareResul
     return result
 
 
-def _as_json(result: "VariantResult") -> dict[str, Any]:
+def _as_json(result: "VariantResult", first: "VariantResult") -> dict[str, Any]:
+    seeds = result.over_seeds(first)
     return {
         "variant": result.variant,
         "values": result.values,
         "against_first": None if result.against is None else asdict(result.against),
+        "over_seeds": None if seeds is None else seeds._asdict(),
         "seeds": result.metadata,
     }
 
@@ -93,15 +95,18 @@ def show(result: CompareResult) -> RenderableType:
     first = result.results[0]
     title = f"{result.measure} on the {result.config.on} data"
     table = Table(title=title, title_justify="left")
-    for name in ("variant", result.measure, "errors", "p", "parameters", "time"):
+    has_seeds = len(first.values) > 1 and len(result.results) > 1
+    over_seeds = ("p, seeds",) if has_seeds else ()
+    for name in ("variant", result.measure, "errors", "p", *over_seeds, "parameters", "time"):
         table.add_column(name, justify="left" if name == "variant" else "right")
     for row in result.results:
-        told = row.metadata[0]
+        told, seeds = row.metadata[0], row.over_seeds(first)
         table.add_row(
             row.variant,
             str(row.score),
             f"{-row.error_reduction(first):+.1%}" if row.against else "",
             f"{row.against.p_value:.4f}" if row.against else "",
+            *([f"{seeds.p_value:.4f}" if seeds else ""] if has_seeds else []),
             f"{told['trained_parameters']:,}",
             duration(fmean(each["seconds"] for each in row.metadata)),
         )

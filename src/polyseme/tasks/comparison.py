@@ -16,9 +16,10 @@ from polyseme.tasks.data import read_split
 from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
+from polyseme.tasks.embeddings.mix import MixConfig
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.measures import ExampleScores
-from polyseme.tasks.seeds import MeanStd, seed_folder
+from polyseme.tasks.seeds import MeanStd, SeedComparison, seed_folder
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.significance import Comparison, compare
 from polyseme.tasks.training import Splits, train_task
@@ -35,7 +36,7 @@ class VariantResult:
     metadata: list[dict[str, Any]]
     """What is told of each seed's training."""
     against: Comparison | None
-    """Compared with the first variant; None for the first itself."""
+    """Compared with the first variant, over sentences; None for the first itself."""
 
     @property
     def score(self) -> MeanStd:
@@ -46,26 +47,38 @@ class VariantResult:
         """What part of the first variant's errors is gone."""
         return (self.score.mean - first.score.mean) / max(1e-9, 1 - first.score.mean)
 
+    def over_seeds(self, first: "VariantResult") -> SeedComparison | None:
+        """Compared with the first variant over seeds; None for itself, and of a single seed."""
+        return None if self is first else SeedComparison.of(first.values, self.values)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of each variant: what is learned from, what is measured on, and the seed."""
+
+    config: TaskConfig
+    splits: Splits
+    measured: list[Example]
+    seed: int
+
 
 def as_variant(config: TaskConfig, variant: Variant) -> TaskConfig:
     """The task with the embeddings of this variant, all else the same."""
     embeddings = config.embeddings
     model = embeddings.model.model if embeddings.model else None
+    # How layers are mixed goes with them: static is trained once, whatever is tried of that.
+    without_model: dict[str, Any] = {"model": None, "insert_at": "input", "mix": MixConfig()}
     changes: dict[str, Any]
     match variant:
         case "none":
             words = embeddings.words.model_dump() if embeddings.words else {}
             words |= {"vectors": {"kind": "new"}, "trained": True}
             # Characters that are labelled have new vectors as it is.
-            changes = {
-                "words": None if embeddings.character_labels else words,
-                "model": None,
-                "insert_at": "input",
-            }
+            changes = without_model | {"words": None if embeddings.character_labels else words}
         case "static":
             if embeddings.words is None:
                 raise ConfigError("The task has no static vectors: embeddings.words is not set.")
-            changes = {"model": None, "insert_at": "input"}
+            changes = without_model
         case "frozen" | "finetuned":
             if model is None:
                 raise ConfigError(f"The task names no model to be {variant}: set embeddings.model.")
@@ -92,20 +105,32 @@ def compare_variants(
     progress: Progress,
 ) -> list[VariantResult]:
     """Train every variant with every seed, then measure all on the same examples."""
-    tasks = {variant: as_variant(config, variant) for variant in variants}  # or an error at once
+    for variant in variants:
+        as_variant(config, variant)  # or an error before anything is read
     splits = Splits.read(config)
-    measured = _measured_on(config, splits, on_test=on_test)
-    groups = [example.sentences for example in measured]
+    measured = measured_on(config, splits, on_test=on_test)
+    runs = [Run(config, splits, measured, seed) for seed in seeds]
+    return compare_runs(runs, variants, out, progress=progress)
+
+
+def compare_runs(
+    runs: Sequence[Run], variants: Sequence[Variant], out: Path, *, progress: Progress
+) -> list[VariantResult]:
+    """Train every variant in every run, and compare what all runs of it measured together."""
+    measure = runs[0].config.measured_by
+    # All seeds of a sentence are drawn together: they rise and fall with it.
+    groups = [example.sentences for run in runs for example in run.measured]
     results: list[VariantResult] = []
     first: ExampleScores | None = None
-    for variant, changed in tasks.items():
+    for variant in variants:
         scores: list[ExampleScores] = []
         metadata = []
-        for seed in seeds:
-            progress.log(f"{variant}, seed {seed}")
-            folder = seed_folder(own_folder(out / variant), seed)
-            task = train_task(changed, splits, folder, seed=seed, progress=progress)
-            scores.append(task.evaluate(task.data(measured, use_cache=True)))
+        for run in runs:
+            progress.log(f"{variant}, seed {run.seed}")
+            folder = seed_folder(own_folder(out / variant), run.seed)
+            changed = as_variant(run.config, variant)
+            task = train_task(changed, run.splits, folder, seed=run.seed, progress=progress)
+            scores.append(task.evaluate(task.data(run.measured, use_cache=True)))
             metadata.append(
                 {name: told for name, told in task.metadata.items() if name != "made_from"}
             )
@@ -113,15 +138,14 @@ def compare_variants(
         if first is None:
             first = whole
         else:
-            # All seeds of a sentence are drawn together: they rise and fall with it.
-            every = groups * len(seeds)
-            against = compare(first, whole, measure=config.measured_by, groups=every)
-        values = [each.value(config.measured_by) for each in scores]
+            against = compare(first, whole, measure=measure, groups=groups)
+        values = [each.value(measure) for each in scores]
         results.append(VariantResult(variant, values, metadata, against))
     return results
 
 
-def _measured_on(config: TaskConfig, splits: Splits, *, on_test: bool) -> list[Example]:
+def measured_on(config: TaskConfig, splits: Splits, *, on_test: bool) -> list[Example]:
+    """The examples of the development or the test data."""
     if not on_test:
         return splits.dev
     if config.data.test is None:
