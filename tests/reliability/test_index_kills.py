@@ -93,6 +93,7 @@ def test_an_index_is_the_same_whoever_is_killed_while_it_is_made(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_killed_at_two_hundred_moments_it_is_never_half_an_index(tmp_path: Path) -> None:
     quiet = Quiet(tmp_path, 60)
     out, choose = tmp_path / "again", random.Random(1)
@@ -286,6 +287,6 @@ def test_two_readers_never_meet_half_of_what_a_writer_does(
         len(UseIndex.open(each).find(corpus, "word33").uses) for each in (quiet.out, out)
     )
     assert small < whole
-    assert all(faults == [] for _, faults, _ in told)
+    assert [faults[:3] for _, faults, _ in told] == [[], []]
     assert all(set(seen) <= {whole, small} for _, _, seen in told)
     assert all(own >= looks for own, _, _ in told)
