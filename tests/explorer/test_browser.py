@@ -88,6 +88,12 @@ class Visit:
     def wait(self, selector: str, state: str = "visible") -> Any:
         return self.page.wait_for_selector(selector, state=state)
 
+    def wait_for_count(self, selector: str, count: int) -> None:
+        """Not by `wait_for_function`, whose second look the pages' policy against `eval` refuses."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_have_count(count, timeout=LONG)
+
     def look_for_barriers(self) -> None:
         """No serious or critical finding of axe-core."""
         self.page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -307,7 +313,7 @@ def change_groups(here: Visit) -> None:
     here.page.fill(".judge [name=name]", "split off")
     here.page.click(".judge [value=split]")
     here.wait(".band h2:has-text('split off')")
-    assert len(here.page.query_selector_all(".band")) == number + 1
+    here.wait_for_count(".band", number + 1)
     new = here.page.evaluate(
         "[...document.querySelectorAll('.judge [name=to] option')]"
         ".find((option) => option.textContent === 'split off').value"
@@ -318,7 +324,7 @@ def change_groups(here: Visit) -> None:
     here.wait(".band:has(h2:has-text('split off')) .figures:has-text('3')")
     here.page.click(f".menu:has([name=group][value='{new}']) summary")
     here.page.click(f".menu:has([name=group][value='{new}']) [value=merge]")
-    here.page.wait_for_function(f"document.querySelectorAll('.band').length === {number}")
+    here.wait_for_count(".band", number)
 
 
 def test_pages_fit_the_screen_in_either_language(walked: Any) -> None:
