@@ -8,7 +8,8 @@ DATA holds the archives of labelled data, as NAME.tar.xz or unpacked; static vec
 benchmarks.static_vectors) or models. Each task is trained with static vectors alone and with the
 model's layers beside them, all else being the same; settings are chosen on development data, and
 `--on test` is for the end. What is finished is not trained again, so the command can be stopped
-and called anew; `--only conll2003,sst` chooses tasks.
+and called anew; `--only conll2003,sst` chooses tasks. With `--folds`, a task that has one file only
+is cross-validated, one seed for each of five folds, instead of measured on one fold with all seeds.
 """
 
 import argparse
@@ -17,15 +18,24 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
-from benchmarks.tasks import TASKS, join_documents, settings_of
+from benchmarks.tasks import NUM_FOLDS, TASKS, LabelledSet, join_documents, settings_of
 from polyseme.config import build, overlay
 from polyseme.progress import NullProgress
 from polyseme.storage.files import write_text
-from polyseme.tasks.comparison import VariantResult, compare_variants
+from polyseme.tasks.comparison import (
+    Run,
+    VariantResult,
+    compare_runs,
+    compare_variants,
+    measured_on,
+)
 from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.training import Splits
+from polyseme.tasks.variants import Variant
 from polyseme.training.memory import keep_freed_memory
+
+VARIANTS: tuple[Variant, ...] = ("static", "frozen")
 
 
 def main() -> None:
@@ -41,17 +51,22 @@ def main() -> None:
         data = unpacked(arguments.data, task.archive, arguments.out / "data")
         if task.documents is not None:
             data = join_documents(task, data, arguments.out / "data" / f"{name}-joined")
-        values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache")
-        config = build(TaskConfig, _changed(values, arguments.set))
-        rows = compare_variants(
-            config,
-            ["static", "frozen"],
-            arguments.out / name,
-            seeds=seeds,
-            on_test=arguments.on == "test",
-            progress=NullProgress(),
-        )
-        _tell(name, config, rows, arguments)
+        folds = range(NUM_FOLDS if arguments.folds and task.is_split else 1)
+        configs = [_config(task, data, arguments, fold) for fold in folds]
+        if len(configs) > 1:
+            # Each fold is measured on by a task that has not seen it, and has a seed of its own.
+            runs = [_fold(config, seed) for seed, config in enumerate(configs, start=1)]
+            rows = compare_runs(runs, VARIANTS, arguments.out / name, progress=NullProgress())
+        else:
+            rows = compare_variants(
+                configs[0],
+                VARIANTS,
+                arguments.out / name,
+                seeds=seeds,
+                on_test=arguments.on == "test",
+                progress=NullProgress(),
+            )
+        _tell(name, configs[0], rows, arguments, folds=len(folds))
 
 
 def unpacked(folder: Path, name: str, scratch: Path) -> Path:
@@ -67,14 +82,25 @@ def unpacked(folder: Path, name: str, scratch: Path) -> Path:
     return target
 
 
-def _changed(values: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    for assignment in assignments:
+def _config(task: LabelledSet, data: Path, arguments: argparse.Namespace, fold: int) -> TaskConfig:
+    values = settings_of(task, data, vars(arguments), cache=arguments.out / "cache", fold=fold)
+    for assignment in arguments.set:
         values = overlay(values, assignment)
-    return values
+    return build(TaskConfig, values)
+
+
+def _fold(config: TaskConfig, seed: int) -> Run:
+    splits = Splits.read(config)
+    return Run(config, splits, measured_on(config, splits, on_test=True), seed)
 
 
 def _tell(
-    name: str, config: TaskConfig, rows: list[VariantResult], arguments: argparse.Namespace
+    name: str,
+    config: TaskConfig,
+    rows: list[VariantResult],
+    arguments: argparse.Namespace,
+    *,
+    folds: int,
 ) -> None:
     static, frozen = rows
     against = frozen.against
@@ -90,6 +116,7 @@ def _tell(
         "task": name,
         "on": arguments.on,
         "measure": config.measured_by,
+        "folds": folds,
         "examples": frozen.metadata[0]["examples"],
         "static": static.values,
         "frozen": frozen.values,
@@ -109,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--only", default="")
+    parser.add_argument("--folds", action="store_true")
     parser.add_argument("--on", choices=["dev", "test"], default="dev")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     return parser

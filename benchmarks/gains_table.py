@@ -1,6 +1,9 @@
 """The table and the picture of what benchmarks.gains has measured.
 
-    python -m benchmarks.gains_table gains --on test --picture gains.png
+    python -m benchmarks.gains_table gains --measured benchmarks/gains.json --picture gains.png
+
+`benchmarks/gains.json` has what stands in docs/experiments.md: all tasks were not measured on one
+day. Those of the folder `gains` take the place of what it says of them, with `--write` in the file.
 
 Beside our figures stand those of Peters et al. 2018 for the tasks they have in common. Baselines,
 model (93.6 million parameters, a billion words) and some of the data are others there, so that only
@@ -23,6 +26,8 @@ class Reported(NamedTuple):
 
     baseline: float
     elmo: float
+    data: str = ""
+    """Theirs, where ours is only of its kind."""
 
     @property
     def error_reduction(self) -> float:
@@ -55,69 +60,129 @@ REPORTED = {
     "srl": Reported(81.4, 84.6),
     "sst": Reported(51.4, 54.7),
     "snli": Reported(88.0, 88.7),
-    "xquad": Reported(81.1, 85.8),  # SQuAD 1.1, from which XQuAD takes its questions
-    "coreference": Reported(67.2, 70.4),
+    "xquad": Reported(81.1, 85.8, "SQuAD"),
+    "coreference": Reported(67.2, 70.4, "OntoNotes"),
 }
+
+
+class Gain(NamedTuple):
+    """What was measured of one task: a line of `gains.json`, by these names."""
+
+    measure: str
+    runs: str
+    """How many seeds there are, or folds."""
+    learned_from: int | None
+    """Examples; None where it was not written down."""
+    static: MeanStd
+    frozen: MeanStd
+    error_reduction: float
+    p_value: float
+    weights: tuple[float, ...]
+    """What the mix takes of each layer, the mean of all runs."""
+
+    @classmethod
+    def of_run(cls, told: dict[str, Any]) -> "Gain":
+        """From what benchmarks.gains writes of a task."""
+        folds, seeds = told.get("folds", 1), len(told["frozen"])
+        weights = np.mean([mixes["input"]["weights"] for mixes in told["mixes"]], axis=0)
+        return cls(
+            told["measure"],
+            f"{folds} folds" if folds > 1 else str(seeds),
+            told.get("examples"),
+            MeanStd.of(told["static"]),
+            MeanStd.of(told["frozen"]),
+            told["error_reduction"],
+            told["p_value"],
+            tuple(weights.tolist()),
+        )
+
+    @classmethod
+    def of_json(cls, told: dict[str, Any]) -> "Gain":
+        """From a line of `gains.json`."""
+        scores = {name: MeanStd(*told[name]) for name in ("static", "frozen")}
+        return cls(**{**told, **scores, "weights": tuple(told["weights"])})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("gains", type=Path)
+    parser.add_argument("gains", type=Path, nargs="?", help="the folder of new runs")
     parser.add_argument("--on", choices=["dev", "test"], default="test")
+    parser.add_argument("--measured", type=Path, help="a file of earlier runs: gains.json")
+    parser.add_argument("--write", action="store_true", help="the new runs to that file")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
-    told = {name: _read(arguments.gains / f"{name}-{arguments.on}.json") for name in TITLES}
-    found = {name: values for name, values in told.items() if values}
+    found = _measured(arguments.measured) | _of_runs(arguments.gains, arguments.on)
+    found = {name: found[name] for name in TITLES if name in found}
     print(
         "| task | measure | seeds | learned from | static | + model | errors | p "
         "| layers 0, 1, 2 | ELMo 2018 |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---|---|")
-    for name, values in found.items():
-        print(_row(name, values))
+    for name, gain in found.items():
+        print(_row(name, gain))
+    if arguments.write:
+        _write(found, arguments.measured)
     if arguments.picture:
         _draw(found, arguments.picture)
 
 
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+def _measured(path: Path | None) -> dict[str, Gain]:
+    if path is None:
+        return {}
+    told = json.loads(path.read_text(encoding="utf-8"))
+    return {name: Gain.of_json(values) for name, values in told.items()}
 
 
-def _row(name: str, told: dict[str, Any]) -> str:
-    shares = np.mean([mixes["input"]["weights"] for mixes in told["mixes"]], axis=0)
+def _of_runs(folder: Path | None, on: str) -> dict[str, Gain]:
+    files = {name: folder / f"{name}-{on}.json" for name in TITLES} if folder else {}
+    return {
+        name: Gain.of_run(json.loads(path.read_text(encoding="utf-8")))
+        for name, path in files.items()
+        if path.is_file()
+    }
+
+
+def _write(found: dict[str, Gain], path: Path) -> None:
+    """A line for each task, so that a change shows what was measured anew."""
+    lines = [f" {json.dumps(name)}: {json.dumps(g._asdict())}" for name, g in found.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _row(name: str, gain: Gain) -> str:
     reported = REPORTED.get(name)
     cells = [
         TITLES[name],
-        told["measure"],
-        str(len(told["frozen"])),
-        f"{told['examples']:,}" if "examples" in told else "",
-        str(MeanStd.of(told["static"])),
-        str(MeanStd.of(told["frozen"])),
-        _fewer(told["error_reduction"]),
-        f"{told['p_value']:.4f}",
-        " ".join(f"{share:.2f}" for share in shares),
+        gain.measure,
+        gain.runs,
+        f"{gain.learned_from:,}" if gain.learned_from else "",
+        str(gain.static),
+        str(gain.frozen),
+        _fewer(gain.error_reduction),
+        f"{gain.p_value:.4f}",
+        " ".join(f"{share:.2f}" for share in gain.weights),
         _of_theirs(reported) if reported else "",
     ]
     return "| " + " | ".join(cells) + " |"
 
 
 def _of_theirs(reported: Reported) -> str:
-    return f"{reported.baseline} → {reported.elmo}, {_fewer(reported.error_reduction)}"
+    own_data = f" ({reported.data})" if reported.data else ""
+    return f"{reported.baseline} → {reported.elmo}, {_fewer(reported.error_reduction)}{own_data}"
 
 
 def _fewer(error_reduction: float) -> str:
     return f"{-100 * error_reduction:+.1f} %".replace("-", "−")
 
 
-def _draw(found: dict[str, Any], path: Path) -> None:
+def _draw(found: dict[str, Gain], path: Path) -> None:
     figure_class, _, _ = load_matplotlib()
-    figure = figure_class(figsize=(7.5, 4.4), layout="constrained")
+    figure = figure_class(figsize=(8.5, 1.2 + 0.3 * len(found)), layout="constrained")
     axes = figure.subplots()
-    names = sorted(found, key=lambda name: -found[name]["error_reduction"])
+    names = sorted(found, key=lambda name: -found[name].error_reduction)
     places = range(len(names))
-    ours = [100 * found[name]["error_reduction"] for name in names]
+    ours = [100 * found[name].error_reduction for name in names]
     bars = axes.barh(places, ours, color="#9dbfd6", label="en-mini, zh-mini")
-    axes.bar_label(bars, fmt="{:.1f}", padding=3)
+    axes.bar_label(bars, fmt="{:.1f}", padding=3, fontsize=9)
     theirs = {k: REPORTED[name] for k, name in enumerate(names) if name in REPORTED}
     axes.scatter(
         [100 * reported.error_reduction for reported in theirs.values()],
@@ -127,9 +192,11 @@ def _draw(found: dict[str, Any], path: Path) -> None:
         zorder=3,
         label="ELMo, 2018, against its own baselines",
     )
-    axes.set_yticks(places, [TITLES[name] for name in names])
+    seeds = {name: " (one seed)" if found[name].runs == "1" else "" for name in names}
+    axes.set_yticks(places, [TITLES[name] + seeds[name] for name in names])
     axes.invert_yaxis()
-    axes.margins(x=0.08)
+    axes.margins(x=0.1)
+    axes.axvline(0, color="black", linewidth=0.8)
     axes.set(xlabel="% fewer errors than with static vectors")
     axes.legend(loc="lower right", frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+NUM_FOLDS = 5
+"""Parts of a set that has one file only."""
+
 
 @dataclass(frozen=True)
 class LabelledSet:
@@ -24,6 +27,8 @@ class LabelledSet:
     dev: str | None = None
     language: Literal["english", "chinese"] = "english"
     training: dict[str, Any] = field(default_factory=dict)
+    mix: dict[str, Any] = field(default_factory=dict)
+    """How the model's layers become one vector."""
     labels_characters: bool = False
     """Whether labels stand at characters."""
     is_split: bool = False
@@ -36,8 +41,13 @@ _TAGS = {"kind": "tagging", "context": {"dim": 256, "dropout": 0.4}}
 _TEXTS = {"kind": "classification", "context": {"dim": 256, "dropout": 0.5}}
 _PAIRS = {"kind": "pairs", "context": {"dim": 256, "dropout": 0.4}}
 _ANSWERS = {"kind": "question_answering", "context": {"dim": 128, "dropout": 0.2}}
-_ANSWERS_IN_CHARACTERS = {**_ANSWERS, "unit": "characters", "max_answer": 60}
+# By words, which takes half the time: the words around the gold answers of CMRC 2018 and DRCD have
+# an F1 of 99.4 and 97.8 with them, by characters. A window holds the longest passage.
+_CHINESE_ANSWERS = {**_ANSWERS, "unit": "characters", "window": 640}
 _SQUAD = {"kind": "squad"}
+# The model's numbers are a third as large as those of static vectors beside them; made as large,
+# the network learns from them sooner. Chosen on development data of XQuAD.
+_NORMALIZED = {"layer_norm": True}
 _COLUMNS = {"kind": "columns"}
 _TABLE = {"kind": "table"}
 
@@ -172,6 +182,7 @@ TASKS: dict[str, LabelledSet] = {
         _SQUAD,
         _ANSWERS,
         training={"epochs": 20, "batch": 16, "learning_rate": 2e-3},
+        mix=_NORMALIZED,
         is_split=True,
     ),
     "drcd": LabelledSet(
@@ -179,28 +190,31 @@ TASKS: dict[str, LabelledSet] = {
         "DRCD_dev.json",
         "DRCD_test.json",
         _SQUAD,
-        _ANSWERS_IN_CHARACTERS,
+        _CHINESE_ANSWERS,
         language="chinese",
         training={"epochs": 10, "batch": 16, "learning_rate": 2e-3},
-        labels_characters=True,
+        mix=_NORMALIZED,
     ),
     "cmrc2018": LabelledSet(
         "zh-cmrc2018",
         "cmrc2018_dev.json",
         "cmrc2018_trial.json",
         _SQUAD,
-        _ANSWERS_IN_CHARACTERS,
+        _CHINESE_ANSWERS,
         language="chinese",
         training={"epochs": 10, "batch": 16, "learning_rate": 2e-3},
-        labels_characters=True,
+        mix=_NORMALIZED,
     ),
 }
 
 
 def settings_of(
-    task: LabelledSet, data: Path, models: dict[str, Path], *, cache: Path
+    task: LabelledSet, data: Path, models: dict[str, Path], *, cache: Path, fold: int = 0
 ) -> dict[str, Any]:
-    """The settings of a task, static vectors and model both named, as `TaskConfig` takes them."""
+    """The settings of a task, static vectors and model both named, as `TaskConfig` takes them.
+
+    `fold`: which fifth is measured on, where a task has one file only.
+    """
     model, static = models[task.language], models[f"static_{task.language}"]
     # All but rare words, so that words of the test data that training has not seen have vectors.
     vectors: dict[str, Any] = {"extra_words": 100_000}
@@ -213,12 +227,13 @@ def settings_of(
     embeddings: dict[str, Any] = {
         "words": words,
         "model": {"kind": "frozen", "model": model, "cache": {"folder": cache}},
-        "mix": {"dropout": 0.4},
+        "mix": {"dropout": 0.4, **task.mix},
     }
     if task.labels_characters:
         embeddings["character_labels"] = {"tokenizer_from": model}
     if task.is_split:
-        files = split_file(_find(data, task.train), cache.parent / "data" / "split", task.test)
+        folder = cache.parent / "data" / f"fold-{fold}"
+        files = split_file(_find(data, task.train), folder, task.test, fold=fold)
     else:
         files = {name: _find(data, file) for name, file in _files(task).items()}
     return {
@@ -229,15 +244,17 @@ def settings_of(
     }
 
 
-def split_file(source: Path, folder: Path, test: str) -> dict[str, Path]:
-    """The files of a set that has one only: every fifth article, or line, for testing."""
+def split_file(source: Path, folder: Path, test: str, *, fold: int) -> dict[str, Path]:
+    """The files of a set that has one only: every fifth article, or line, for testing, beginning
+    with the one that `fold` numbers."""
     files = {"train": folder / source.name, "test": folder / test}
     folder.mkdir(parents=True, exist_ok=True)
     text = source.read_text(encoding="utf-8")
     articles = json.loads(text)["data"] if source.suffix == ".json" else None
     units: list[Any] = text.splitlines(keepends=True) if articles is None else articles
     for name, file in files.items():
-        own = [each for number, each in enumerate(units) if (number % 5 == 0) == (name == "test")]
+        is_test = name == "test"
+        own = [each for at, each in enumerate(units) if (at % NUM_FOLDS == fold) == is_test]
         content = "".join(own) if articles is None else json.dumps({"data": own})
         file.write_text(content, encoding="utf-8")
     return files
