@@ -89,7 +89,7 @@ class Visit:
         return self.page.wait_for_selector(selector, state=state)
 
     def wait_for_count(self, selector: str, count: int) -> None:
-        """Not by `wait_for_function`, whose second look the pages' policy against `eval` refuses."""
+        """Not by `wait_for_function`: the pages' policy against `eval` refuses its second look."""
         from playwright.sync_api import expect
 
         expect(self.page.locator(selector)).to_have_count(count, timeout=LONG)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from polyseme.config import Settings
 from polyseme.encoders.directions import Direction, reverse_sequences
+from polyseme.encoders.one_row import OneRow
 from polyseme.encoders.recurrence import Clips, LayerWeights, State, recur
 
 _FORGET_BIAS = 1.0
@@ -139,6 +140,7 @@ class _Layer(nn.Module):
         super().__init__()
         hidden_size = config.hidden_size or proj_size
         self.clips = Clips(config.cell_clip, config.output_clip)
+        self._one_row = OneRow()
         self.weight_ih = nn.Parameter(torch.empty(stacks, input_size, 4 * hidden_size))
         self.weight_hh = nn.Parameter(torch.empty(stacks, proj_size, 4 * hidden_size))
         self.bias = nn.Parameter(torch.zeros(stacks, 4 * hidden_size))
@@ -162,9 +164,12 @@ class _Layer(nn.Module):
             zeros = self.bias.new_zeros
             state = State(zeros(stacks, rows, proj_size), zeros(stacks, rows, hidden_size))
         flat = inputs.reshape(stacks, steps * rows, input_size)
-        gate_inputs = torch.bmm(flat, self.weight_ih)
+        gate_inputs = torch.bmm(flat, self.weight_ih).view(stacks, steps, rows, 4 * hidden_size)
+        found = self._one_row.run(gate_inputs, self.weights(), state)
+        if found is not None:
+            return found
         return recur(
-            gate_inputs.view(stacks, steps, rows, 4 * hidden_size),
+            gate_inputs,
             self.bias,
             self.weight_hh,
             weight_hr=self.weight_hr,

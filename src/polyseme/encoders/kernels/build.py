@@ -1,5 +1,5 @@
-"""Compile the inner loops: `gates.c` and `softmax.c` for training, `steps.c` and `tiles.c` for
-embedding, `louvain.c` for groups of uses.
+"""Compile the inner loops: `gates.c` and `softmax.c` for training, `steps.c`, `tiles.c`
+and `one_row.c` for embedding, `louvain.c` for groups of uses.
 
 `python -m polyseme.encoders.kernels.build` does it with the system's C compiler, for the best
 instruction set of this processor. Nothing needs it: without it the same work is done by torch and
@@ -23,8 +23,8 @@ from polyseme.errors import PolysemeError
 from polyseme.limits import read_text
 from polyseme.storage.files import publish, sha256_of, write_text
 
-_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "louvain.c", "gates.h", "steps.h")
-SOURCES = tuple(Path(__file__).with_name(name) for name in _NAMES)
+_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "one_row.c", "louvain.c")
+SOURCES = tuple(Path(__file__).with_name(name) for name in (*_NAMES, "gates.h", "steps.h"))
 COMPILERS = ("cc", "gcc", "clang")
 COMMAND = "python -m polyseme.encoders.kernels.build"
 # Not -ffast-math: it lets sums be reordered, which gates.c does not survive, takes NaN for

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 InstructionSet = Literal["amx", "avx512", "avx2", "baseline"]
-_AVX2 = ("avx2", "fma")
+_AVX2 = ("avx2", "fma", "f16c")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 NEEDS: dict[InstructionSet, tuple[str, ...]] = {
     "amx": (*_AVX512, "avx512_bf16", "amx_tile", "amx_bf16"),

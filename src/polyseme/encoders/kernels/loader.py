@@ -1,8 +1,8 @@
 """The compiled library: which one this process uses, and what its functions take.
 
 Undeclared, ctypes would pass whatever it is given, and a wrong argument would be a wrong address.
-So the structures of `gates.c`, `softmax.c`, `louvain.c` and `steps.h` are repeated here, and every
-function is declared.
+So the structures of `gates.c`, `softmax.c`, `one_row.c`, `louvain.c` and `steps.h` are repeated
+here, and every function is declared.
 """
 
 import ctypes
@@ -30,6 +30,16 @@ class StepShape(ctypes.Structure):
 
     _names = ("stacks", "rows", "max_rows", "hidden_size", "input_size", "proj_size", "threads")
     _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
+
+
+class RowShape(ctypes.Structure):
+    """`row` of `one_row.c`."""
+
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("stacks", "steps", "hidden_size", "proj_size")),
+        *(("threads", ctypes.c_int64), ("cell_clip", ctypes.c_float)),
+        ("output_clip", ctypes.c_float),
+    ]
 
 
 class SoftmaxShape(ctypes.Structure):
@@ -67,6 +77,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "move_nodes": (None, [ctypes.POINTER(GraphShape), _ARRAYS]),
     "step_float32": _STEP,  # this and all below only where the instruction set has what they need
     "step_bfloat16": _STEP,
+    "one_row_float16": (None, [ctypes.POINTER(RowShape), _ARRAYS]),
     "pack_float32": _PACK,
     "pack_bfloat16": _PACK,
     "panel_cells": (ctypes.c_int, []),

@@ -1,0 +1,176 @@
+"""One sentence by weights in float16: what `recur` gives, and only where nothing is lost by it."""
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+from encoders.kernel import Kernels
+from polyseme.encoders.directions import Direction
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.lstm import Lstm, LstmConfig
+from polyseme.encoders.one_row import OneRow
+from polyseme.encoders.recurrence import State, recur
+
+CONFIGS = {
+    "projected": LstmConfig(proj_size=128, hidden_size=208, cell_clip=0.4, output_clip=0.15),
+    "free": LstmConfig(proj_size=64, hidden_size=48, num_layers=1),
+    "unprojected": LstmConfig(proj_size=96),
+}
+
+
+@pytest.fixture(autouse=True, params=[each for each in instruction_sets() if each != "baseline"])
+def kernel(
+    request: pytest.FixtureRequest, kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that has steps: the others leave all to `recur`."""
+    monkeypatch.setattr(loader, "load", lambda: kernels(request.param))
+
+
+def drawn(name: str, direction: Direction = "separate", steps: int = 9) -> tuple[Lstm, Tensor]:
+    torch.manual_seed(7)
+    lstm = Lstm(CONFIGS[name], direction)
+    with torch.no_grad():
+        for each in lstm.parameters():
+            each.copy_(each.half())
+    return lstm, torch.randn(1, steps, CONFIGS[name].proj_size)
+
+
+def by_recur(lstm: Lstm, vectors: Tensor, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
+    with torch.no_grad(), monkeypatch.context() as context:
+        context.setattr(OneRow, "run", lambda *_: None)
+        return lstm(vectors, torch.tensor([vectors.shape[1]]))  # type: ignore[no-any-return]
+
+
+def by_one_row(lstm: Lstm, vectors: Tensor, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, ...]:
+    """Fails if anything is left to `recur`."""
+    with torch.no_grad(), monkeypatch.context() as context:
+        context.delattr("polyseme.encoders.lstm.recur")
+        return lstm(vectors, torch.tensor([vectors.shape[1]]))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("direction", ["forward", "separate"])
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("steps", [1, 9])
+def test_vectors_are_those_of_recur(
+    name: str, direction: Direction, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstm, vectors = drawn(name, direction, steps)
+    expected = by_recur(lstm, vectors, monkeypatch)
+    found = by_one_row(lstm, vectors, monkeypatch)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=2e-6)
+
+
+def test_a_sentence_in_two_parts_is_as_the_whole() -> None:
+    """As text is generated: each word from the states that the words before it have left."""
+    lstm, vectors = drawn("projected", "forward")
+    length = torch.tensor([5])
+    with torch.no_grad():
+        whole, last = lstm.run(vectors, length, None)
+        _, states = lstm.run(vectors[:, :4], length, None)
+        before = copy.deepcopy(states)
+        rest, after = lstm.run(vectors[:, 4:], length, states)
+    assert torch.equal(rest[-1], whole[-1][:, 4:])
+    for one, other in zip(after, last, strict=True):
+        assert torch.equal(one.cell, other.cell)
+        assert torch.equal(one.hidden, other.hidden)
+    for one, other in zip(states, before, strict=True):  # which are still what they were
+        assert torch.equal(one.cell, other.cell)
+
+
+def test_changed_weights_are_used_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lstm, vectors = drawn("projected")
+    by_one_row(lstm, vectors, monkeypatch)
+    with torch.no_grad():
+        for parameter in lstm.parameters():
+            parameter.neg_()
+    changed = by_one_row(lstm, vectors, monkeypatch)
+    torch.testing.assert_close(changed, by_recur(lstm, vectors, monkeypatch), rtol=1e-5, atol=2e-6)
+    lstm.load_state_dict(drawn("projected")[0].state_dict(), assign=True)
+    replaced = by_one_row(lstm, vectors, monkeypatch)
+    torch.testing.assert_close(replaced, by_recur(lstm, vectors, monkeypatch), rtol=1e-5, atol=2e-6)
+    assert not torch.allclose(replaced[0], changed[0])
+
+
+@pytest.mark.parametrize("which", ["weight_hh", "weight_hr"])
+def test_weights_that_float16_does_not_hold_are_left_to_recur(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lstm, vectors = drawn("projected")
+    with torch.no_grad():
+        for layer in lstm.layers:
+            getattr(layer, which)[0, 0, 0] += 1e-6
+        found = lstm(vectors, torch.tensor([9]))
+    assert torch.equal(found[1], by_recur(lstm, vectors, monkeypatch)[1])
+
+
+def test_several_rows_gradients_and_other_precisions_are_left_to_recur() -> None:
+    lstm, _ = drawn("projected")
+    weights = lstm.weights()[0]
+    state = State(torch.zeros(2, 1, 128), torch.zeros(2, 1, 208))
+    given = torch.randn(2, 3, 1, 832)
+    with torch.no_grad():
+        assert OneRow().run(given, weights, state) is not None
+        assert OneRow().run(given.bfloat16(), weights, state) is None
+        assert OneRow().run(given.expand(2, 3, 2, 832), weights, state) is None
+    assert OneRow().run(given, weights, state) is None
+    with torch.inference_mode():
+        cloned = weights._replace(weight_hh=weights.weight_hh.clone())
+        assert OneRow().run(given, cloned, state) is None
+
+
+def test_what_is_not_a_number_is_not_hidden() -> None:
+    lstm, vectors = drawn("projected", "forward")
+    vectors[0, 4, 3] = torch.nan
+    with torch.no_grad():
+        (*_, top) = lstm(vectors, torch.tensor([9]))
+    assert top[0, 4:].isnan().all()
+    assert top[0, :4].isfinite().all()
+
+
+def test_two_threads_give_the_bits_of_one() -> None:
+    lstm, vectors = drawn("projected")
+    found = []
+    for number in (1, 2):
+        torch.set_num_threads(number)
+        with torch.no_grad():
+            found.append(lstm(vectors, torch.tensor([9])))
+    torch.set_num_threads(1)
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+def test_a_layer_can_be_copied_and_the_copy_goes_its_own_way() -> None:
+    lstm, vectors = drawn("projected")
+    with torch.no_grad():
+        first = lstm(vectors, torch.tensor([9]))
+        other = copy.deepcopy(lstm)
+        for parameter in other.parameters():
+            parameter.zero_()
+        assert not torch.equal(other(vectors, torch.tensor([9]))[0], first[0])
+        assert torch.equal(lstm(vectors, torch.tensor([9]))[0], first[0])
+
+
+def test_it_is_the_recurrence_of_one_layer() -> None:
+    lstm, _ = drawn("free")
+    weights = lstm.weights()[0]
+    random = torch.Generator().manual_seed(1)
+    given = torch.randn(2, 6, 1, 192, generator=random)
+    state = State(
+        torch.randn(2, 1, 64, generator=random) * 0.1, torch.randn(2, 1, 48, generator=random)
+    )
+    with torch.no_grad():
+        found = OneRow().run(given, weights, state)
+        expected = recur(
+            given,
+            weights.bias,
+            weights.weight_hh,
+            weight_hr=weights.weight_hr,
+            state=state,
+            clips=weights.clips,
+        )
+    assert found is not None
+    torch.testing.assert_close(found[0], expected[0], rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(tuple(found[1]), tuple(expected[1]), rtol=1e-5, atol=2e-6)
