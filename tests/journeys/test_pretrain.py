@@ -157,6 +157,14 @@ def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) 
     metadata = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     before = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     assert metadata["perplexity"]["forward"] < 2 * before["perplexity"]["forward"]
+    assert metadata["began_with"] == {
+        "name": model.name,
+        "sha256": sha256_of(model / "manifest.json"),
+        "steps": before["steps"],
+        "words": before["words"],
+    }
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert f"`{model.name}` ({before['steps']} steps" in card
 
 
 def test_a_cloze_head_is_trained_on_a_model_that_stays_as_it_is(

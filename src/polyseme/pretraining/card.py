@@ -2,11 +2,14 @@
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from polyseme.model import Model, count_parameters
 from polyseme.pretraining.evaluation import Evaluation
-from polyseme.storage.files import canonical_json
+from polyseme.storage.files import canonical_json, sha256_of
+from polyseme.storage.folders import MANIFEST
+from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
 from polyseme.training.state import Outcome
 
@@ -43,6 +46,13 @@ def run_metadata(corpus: Corpus, outcome: Outcome, found: Evaluation) -> dict[st
     }
 
 
+def began_with(folder: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Which model a run took its first weights from, and what that had read."""
+    found = model_folder(folder)
+    told = {name: metadata[name] for name in ("steps", "words") if name in metadata}
+    return {"name": found.name, "sha256": sha256_of(found / MANIFEST), **told}
+
+
 def write_card(model: Model, name: str) -> str:
     """The card as Markdown, from what the model itself knows."""
     told = model.metadata
@@ -69,6 +79,7 @@ def write_card(model: Model, name: str) -> str:
             f"can be predicted, {model.vocabulary.num_characters:,} character ids read."
         ),
         f"- {told['steps']:,} steps, {told['words']:,} words read, {told['hours']:.2f} hours.",
+        *_began(told.get("began_with")),
         "- Settings of the model: `config.toml`. Of the run, and all hashes: `manifest.json`.",
         "",
         "## Held-out perplexity",
@@ -86,6 +97,13 @@ def write_card(model: Model, name: str) -> str:
 
 def _told(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
+
+
+def _began(told: Mapping[str, Any] | None) -> list[str]:
+    if told is None:
+        return []
+    read = f" ({told['steps']:,} steps, {told['words']:,} words read)" if "words" in told else ""
+    return [f"- Began with the weights of `{told['name']}`{read}, manifest `{told['sha256']}`."]
 
 
 def _measures(told: Mapping[str, Any]) -> list[str]:

@@ -20,7 +20,7 @@ from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.model import Model, ModelConfig, build_network
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.presets import Preset
-from polyseme.pretraining.card import run_metadata, write_card
+from polyseme.pretraining.card import began_with, run_metadata, write_card
 from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
 from polyseme.pretraining.plan import (
     Plan,
@@ -264,12 +264,14 @@ def _finish(
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
     found = evaluate(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
-    about = preset_named(config.preset).about if config.from_ is None else "A model trained on."
-    told = {
-        "about": about,
+    told: dict[str, Any] = {
+        "about": preset_named(config.preset).about,
         "licence": config.licence,
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
+    if config.from_ is not None:
+        began = began_with(config.from_, train_module.model.metadata)
+        told |= {"about": f"`{began['name']}`, trained further.", "began_with": began}
     unigram = unigram_perplexities(found, train_module.model.vocabulary, train_module.corpus)
     metadata = (
         told | run_metadata(train_module.corpus, outcome, found) | {"unigram_perplexity": unigram}
