@@ -86,7 +86,9 @@ class Visit:
         self.page.goto(f"{self.address}{path}{sign}token={TOKEN}")
 
     def wait(self, selector: str, state: str = "visible") -> Any:
-        return self.page.wait_for_selector(selector, state=state)
+        found = self.page.wait_for_selector(selector, state=state)
+        self.page.wait_for_load_state()  # until its scripts have run, clicks would be lost
+        return found
 
     def wait_for_count(self, selector: str, count: int) -> None:
         """Not by `wait_for_function`: the pages' policy against `eval` refuses its second look."""
