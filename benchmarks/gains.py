@@ -8,7 +8,7 @@ DATA holds the archives of labelled data, as NAME.tar.xz or unpacked; static vec
 benchmarks.static_vectors) or models. Each task is trained with static vectors alone and with the
 model's layers beside them, all else being the same; settings are chosen on development data, and
 `--on test` is for the end. What is finished is not trained again, so the command can be stopped
-and called anew; `--only conll2003,sst` chooses tasks. With `--folds`, a task that has one file only
+and run again; `--only conll2003,sst` chooses tasks. With `--folds`, a task that has one file only
 is cross-validated, one seed for each of five folds, instead of measured on one fold with all seeds.
 """
 

@@ -143,7 +143,7 @@ def _of_runs(folder: Path | None, on: str) -> dict[str, Gain]:
 
 
 def _write(found: dict[str, Gain], path: Path) -> None:
-    """A line for each task, so that a change shows what was measured anew."""
+    """A line for each task, so that a change shows what was measured again."""
     lines = [f" {json.dumps(name)}: {json.dumps(g._asdict())}" for name, g in found.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

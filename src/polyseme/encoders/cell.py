@@ -145,8 +145,8 @@ class CompiledCell:
         self.gates_dtype = _GATES_DTYPES[gate_inputs.dtype]
         self._forward = getattr(library, f"forward_{name}")
         self._backward = getattr(library, f"backward_{name}")
-        bound = torch.finfo(torch.float32).max if clip is None else clip
-        self._shape = GatesShape(stacks, rows, gates // 4, torch.get_num_threads(), bound)
+        threads = torch.get_num_threads()
+        self._shape = GatesShape(stacks, rows, gates // 4, threads, bound_of(clip))
         self._product = gate_inputs.new_empty(stacks, rows, gates)
         self._bias = bias.detach().float().contiguous()
 
@@ -180,8 +180,16 @@ class CompiledCell:
         self._backward(ctypes.byref(self._shape), arrays)
 
 
-def arrays_of(*tensors: Tensor) -> ctypes.Array[StridedArray]:
+def bound_of(clip: float | None) -> float:
+    """A clip as the kernels take it: the largest float where values are free."""
+    return torch.finfo(torch.float32).max if clip is None else clip
+
+
+def arrays_of(*tensors: Tensor | None) -> ctypes.Array[StridedArray]:
     """Where tensors begin and how far apart their stacks lie, as the kernels take them."""
     # The caller holds the tensors while the kernel works on them.
-    arrays = (StridedArray(each.data_ptr(), each.stride(0)) for each in tensors)
+    arrays = (
+        StridedArray() if each is None else StridedArray(each.data_ptr(), each.stride(0))
+        for each in tensors
+    )
     return (StridedArray * len(tensors))(*arrays)

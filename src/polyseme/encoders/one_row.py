@@ -14,9 +14,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from polyseme.encoders.cell import arrays_of
+from polyseme.encoders.cell import arrays_of, bound_of
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.loader import Kernel, RowShape, StridedArray
+from polyseme.encoders.kernels.loader import Kernel, RowShape
 from polyseme.encoders.recurrence import LayerWeights, State
 
 
@@ -44,20 +44,16 @@ class OneRow:
         cell = state.cell[:, 0].clone(memory_format=torch.contiguous_format)
         gate_inputs, bias = gate_inputs.contiguous(), weights.bias.contiguous()
         room = gate_inputs.new_empty(stacks, gates // 4)
-        free = torch.finfo(torch.float32).max
         shape = RowShape(
             stacks=stacks,
             steps=steps,
             hidden_size=gates // 4,
             proj_size=outputs.shape[-1],
             threads=torch.get_num_threads(),
-            cell_clip=free if weights.clips.cell is None else weights.clips.cell,
-            output_clip=free if weights.clips.output is None else weights.clips.output,
+            cell_clip=bound_of(weights.clips.cell),
+            output_clip=bound_of(weights.clips.output),
         )
-        projection = outputs if packed.projection is None else packed.projection
-        arrays = arrays_of(gate_inputs, packed.weights, projection, bias, cell, outputs, room)
-        if packed.projection is None:
-            arrays[2] = StridedArray(None, 0)
+        arrays = arrays_of(gate_inputs, *packed, bias, cell, outputs, room)
         kernel.one_row_float16(ctypes.byref(shape), arrays)
         return outputs[:, 1:, None], State(outputs[:, -1:], cell[:, None])
 

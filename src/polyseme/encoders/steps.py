@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from polyseme.encoders.cell import EagerCell, Step, arrays_of
+from polyseme.encoders.cell import EagerCell, Step, arrays_of, bound_of
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel, StepShape
 from polyseme.encoders.recurrence import LayerWeights
@@ -169,7 +169,7 @@ class CompiledSteps:
             input_size=inputs.shape[-1],
             proj_size=outputs.shape[-1],
             threads=torch.get_num_threads(),
-            clip=torch.finfo(torch.float32).max if clips.cell is None else clips.cell,
+            clip=bound_of(clips.cell),
         )
         begin = 0
         for step, number in enumerate(batch_sizes):

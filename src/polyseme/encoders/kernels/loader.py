@@ -35,10 +35,10 @@ class StepShape(ctypes.Structure):
 class RowShape(ctypes.Structure):
     """`row` of `one_row.c`."""
 
+    _names = ("stacks", "steps", "hidden_size", "proj_size", "threads")
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("stacks", "steps", "hidden_size", "proj_size")),
-        *(("threads", ctypes.c_int64), ("cell_clip", ctypes.c_float)),
-        ("output_clip", ctypes.c_float),
+        *((name, ctypes.c_int64) for name in _names),
+        *((name, ctypes.c_float) for name in ("cell_clip", "output_clip")),
     ]
 
 
