@@ -12,7 +12,7 @@ from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.encoders.one_row import OneRow
-from polyseme.encoders.recurrence import State, recur
+from polyseme.encoders.recurrence import State
 
 CONFIGS = {
     "projected": LstmConfig(proj_size=128, hidden_size=208, cell_clip=0.4, output_clip=0.15),
@@ -153,24 +153,18 @@ def test_a_layer_can_be_copied_and_the_copy_goes_its_own_way() -> None:
         assert torch.equal(lstm(vectors, torch.tensor([9]))[0], first[0])
 
 
-def test_it_is_the_recurrence_of_one_layer() -> None:
-    lstm, _ = drawn("free")
-    weights = lstm.weights()[0]
+def test_it_begins_with_any_state_as_recur_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    lstm, vectors = drawn("free", steps=6)
     random = torch.Generator().manual_seed(1)
-    given = torch.randn(2, 6, 1, 192, generator=random)
     state = State(
         torch.randn(2, 1, 64, generator=random) * 0.1, torch.randn(2, 1, 48, generator=random)
     )
+    length = torch.tensor([6])
     with torch.no_grad():
-        found = OneRow().run(given, weights, state)
-        expected = recur(
-            given,
-            weights.bias,
-            weights.weight_hh,
-            weight_hr=weights.weight_hr,
-            state=state,
-            clips=weights.clips,
-        )
-    assert found is not None
-    torch.testing.assert_close(found[0], expected[0], rtol=1e-5, atol=2e-6)
-    torch.testing.assert_close(tuple(found[1]), tuple(expected[1]), rtol=1e-5, atol=2e-6)
+        with monkeypatch.context() as context:
+            context.delattr("polyseme.encoders.lstm.recur")
+            found, after = lstm.run(vectors, length, [state])
+        monkeypatch.setattr(OneRow, "run", lambda *_: None)
+        expected, expected_after = lstm.run(vectors, length, [state])
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(tuple(after[0]), tuple(expected_after[0]), rtol=1e-5, atol=2e-6)
