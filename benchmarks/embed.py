@@ -12,25 +12,26 @@ import shlex
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from benchmarks.embed_bare import bare_seconds
 from benchmarks.embed_reference import Reference
-from benchmarks.side_by_side import print_facts, print_table, take_turns
+from benchmarks.side_by_side import print_facts, print_table, sentences_of, take_turns
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
 from polyseme.encoders.kernels import loader
 from polyseme.model import Model
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
 from polyseme.presets import PRESETS
+from polyseme.text.corpus import Corpus
 
 Sentences = list[list[str]]
 Precision = str
@@ -80,19 +81,9 @@ def main() -> None:
     print_facts()
     print("that is: python -m benchmarks.embed " + shlex.join(sys.argv[1:]) + "\n")
     for shape in args.shapes.split(","):
-        _measure(shape, list(_sentences(args.corpus, getattr(args, shape))), args)
-
-
-def _sentences(corpus: Path, most: int) -> Iterator[list[str]]:
-    """The first of a corpus, in its order."""
-    for shard in sorted((corpus / "shards").glob("*.parquet")):
-        file = pq.ParquetFile(shard)
-        for number in range(file.num_row_groups):
-            for sentence in file.read_row_group(number, ["words"])["words"].to_pylist():
-                if most == 0:
-                    return
-                most -= 1
-                yield sentence
+        _measure(
+            shape, list(islice(sentences_of(Corpus.open(args.corpus)), getattr(args, shape))), args
+        )
 
 
 def _model(shape: str) -> Model:

@@ -12,17 +12,16 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.side_by_side import sentences_of
 from polyseme.commands import embed, prepare
 from polyseme.commands import index as indexing
 from polyseme.config import build
 from polyseme.meanings.nearest import most_alike
 from polyseme.meanings.use_index import UseIndex
-from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus
 
 
@@ -49,7 +48,7 @@ def _beginning(corpus: Corpus, most: int, folder: Path) -> Corpus:
     """The first sentences of a corpus as one of its own."""
     with (folder / "texts.txt").open("w", encoding="utf-8") as file:
         read = 0
-        for words in _sentences(corpus):
+        for words in sentences_of(corpus):
             file.write(" ".join(words) + "\n")
             read += len(words)
             if read >= most:
@@ -58,14 +57,6 @@ def _beginning(corpus: Corpus, most: int, folder: Path) -> Corpus:
     settings = corpus.config.model_dump() | changed
     values = {"inputs": (str(folder / "texts.txt"),), "out": folder / "corpus", "corpus": settings}
     return prepare.run(build(prepare.PrepareConfig, values)).corpus
-
-
-def _sentences(corpus: Corpus) -> Iterator[list[str]]:
-    for shard in corpus.shards:
-        with ParquetReader(shard, ["words"]) as reader:
-            for group in range(reader.num_row_groups):
-                for batch in reader.expanded(group):
-                    yield from batch["words"].to_pylist()
 
 
 def _embed(model: Path, corpus: Corpus, out: Path) -> float:

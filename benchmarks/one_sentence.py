@@ -13,11 +13,10 @@ import time
 from pathlib import Path
 from unittest import mock
 
-import pyarrow.parquet as pq
 import torch
 
 import polyseme
-from benchmarks.side_by_side import print_facts, print_table
+from benchmarks.side_by_side import print_facts, print_table, sentences_of
 from polyseme.encoders.one_row import OneRow
 from polyseme.text.corpus import Corpus
 
@@ -33,7 +32,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print_facts()
     embedder = polyseme.load(str(arguments.model))
-    sentences = _sentences(Corpus.open(arguments.corpus), arguments.sentences + 20)
+    fitting = (s for s in sentences_of(Corpus.open(arguments.corpus)) if len(s) == _LENGTH)
+    sentences = list(itertools.islice(fitting, arguments.sentences + 20))
     rows = []
     for threads in arguments.threads.split(","):
         torch.set_num_threads(int(threads))
@@ -53,16 +53,6 @@ def main() -> None:
 
 def _declined(*_: object) -> None:
     return None
-
-
-def _sentences(corpus: Corpus, number: int) -> list[list[str]]:
-    batches = (
-        batch
-        for shard in corpus.shards
-        for batch in pq.ParquetFile(shard).iter_batches(1024, columns=["words"])
-    )
-    words = itertools.chain.from_iterable(batch["words"].to_pylist() for batch in batches)
-    return list(itertools.islice((each for each in words if len(each) == _LENGTH), number))
 
 
 if __name__ == "__main__":

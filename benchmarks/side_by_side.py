@@ -5,15 +5,24 @@ import platform
 import shlex
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
 from polyseme.encoders.kernels import loader
+from polyseme.storage.parquet import read_batches
+from polyseme.text.corpus import Corpus
 
 T = TypeVar("T")
+
+
+def sentences_of(corpus: Corpus) -> Iterator[list[str]]:
+    """All of a corpus, in its order, as lists of words."""
+    for shard in corpus.shards:
+        for batch in read_batches(shard, ["words"]):
+            yield from batch["words"].to_pylist()
 
 
 def take_turns(contestants: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
