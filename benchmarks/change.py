@@ -26,8 +26,8 @@ import polyseme
 from benchmarks.gains import unpacked
 from benchmarks.senses import describe, model_and_data, variants
 from polyseme.embedding.embedder import Embedder
-from polyseme.meanings.change import Side, measure_change
-from polyseme.meanings.groups import group_uses
+from polyseme.meanings.change.measure import Side, measure_change
+from polyseme.meanings.groups.grouping import group_uses
 from polyseme.storage.files import write_text
 
 _FEW, _MANY = 2, 5  # SemEval-2020 Task 1, section 3

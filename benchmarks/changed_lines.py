@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.meanings.groups import join_views
-from polyseme.meanings.sources import load_describer
-from polyseme.meanings.uses import Use, Uses, find_uses
+from polyseme.meanings.concordance.uses import Use, Uses, find_uses
+from polyseme.meanings.groups.grouping import join_views
+from polyseme.meanings.index.sources import load_describer
 from polyseme.text.corpus import Corpus
 
 _AROUND = 8  # words on either side of the use

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from polyseme.meanings.search import ShardGroups, all_groups
-from polyseme.meanings.uses import find_uses
+from polyseme.meanings.concordance.search import ShardGroups, all_groups
+from polyseme.meanings.concordance.uses import find_uses
 from polyseme.text.corpus import SHARDS, WORDS, Corpus
 
 

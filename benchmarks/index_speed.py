@@ -20,8 +20,8 @@ from benchmarks.side_by_side import sentences_of
 from polyseme.commands import embed, prepare
 from polyseme.commands import index as indexing
 from polyseme.config import build
+from polyseme.meanings.index.use_index import UseIndex
 from polyseme.meanings.nearest import most_alike
-from polyseme.meanings.use_index import UseIndex
 from polyseme.text.corpus import Corpus
 
 

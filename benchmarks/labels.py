@@ -24,9 +24,9 @@ from benchmarks.gains import unpacked
 from benchmarks.senses import describe, model_and_data
 from benchmarks.senses_data import LabelledUse, read_coarsewsd
 from polyseme.drawing import load_matplotlib
-from polyseme.meanings.groups import join_views
-from polyseme.meanings.labels import learn_labels
-from polyseme.meanings.use_features import Floats
+from polyseme.meanings.annotation.labels import learn_labels
+from polyseme.meanings.features.use_features import Floats
+from polyseme.meanings.groups.grouping import join_views
 from polyseme.storage.files import write_text
 
 NUMBERS = (5, 10, 20, 50)

@@ -44,10 +44,10 @@ from benchmarks.senses_data import (
 )
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import centred, group_uses, join_views, unit_length
-from polyseme.meanings.use_features import Floats, UseFeatures
-from polyseme.meanings.uses import find_uses
+from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import Floats, UseFeatures
+from polyseme.meanings.groups.grouping import centred, group_uses, join_views, unit_length
 from polyseme.model import Model
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus

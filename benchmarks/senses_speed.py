@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import polyseme
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import group_uses
-from polyseme.meanings.uses import find_uses
+from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.grouping import group_uses
 from polyseme.text.corpus import Corpus
 
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.labelled_uses import LabelledUses
-    from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.annotation.labelled_uses import LabelledUses
+    from polyseme.meanings.change.sides import WordChange
+    from polyseme.meanings.change.word_changes import VocabularyChange
+    from polyseme.meanings.concordance.uses import Uses
+    from polyseme.meanings.groups.named_groups import Senses
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
-    from polyseme.meanings.sides import WordChange
     from polyseme.meanings.substitutes import Substitutes
-    from polyseme.meanings.uses import Uses
-    from polyseme.meanings.word_changes import VocabularyChange
     from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
@@ -205,7 +205,7 @@ def change(
     """
     from polyseme.calling import call, sides
     from polyseme.commands.change import ChangeConfig, run
-    from polyseme.meanings.sides import WordChange
+    from polyseme.meanings.change.sides import WordChange
 
     given = {"word": word, "in_": corpus, "model": model, **sides(before, after), **settings}
     found = call(run, ChangeConfig, given, progress=progress, purpose="Grouping uses").found
@@ -249,7 +249,7 @@ def substitutes(
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Asking a model"):
-        from polyseme.meanings.marked_use import read_marked
+        from polyseme.meanings.concordance.marked_use import read_marked
         from polyseme.meanings.substitutes import find_substitutes
 
     embedder = load(model) if isinstance(model, str | PathLike) else model
@@ -336,8 +336,8 @@ def uses(
     word, is a pattern that whole words must match. `where`: conditions on metadata, such as
     `["year<1860", "author=Dickens"]`.
     """
-    from polyseme.meanings.query import Query
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.concordance.query import Query
+    from polyseme.meanings.concordance.uses import find_uses
     from polyseme.text.corpus import Corpus
 
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
@@ -364,7 +364,7 @@ def vocabulary_change(
 
     from polyseme.calling import call, sides
     from polyseme.commands.change import ChangeConfig, run
-    from polyseme.meanings.word_changes import VocabularyChange
+    from polyseme.meanings.change.word_changes import VocabularyChange
 
     asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
     given = {"in_": corpus, "model": model, "all_": True, "words": asked, **sides(before, after)}

@@ -8,7 +8,7 @@ import pytest
 
 from polyseme.errors import CorpusError
 from polyseme.explorer.annotated_line import AnnotatedLine, AnnotatedWord, annotate
-from polyseme.meanings.uses import find_uses
+from polyseme.meanings.concordance.uses import find_uses
 
 from .making import Explored, explore, make_bank_corpus, make_treebank_corpus
 from .test_hostile_text import hostile, look_at

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from polyseme.explorer.view import View
-from polyseme.meanings.change import Side, measure_change
+from polyseme.meanings.change.measure import Side, measure_change
 
 from .making import Explored, explore, make_bank_corpus
 

@@ -8,7 +8,7 @@ from command_line import polyseme
 from meanings.test_named_groups import MODEL
 
 from polyseme.explorer.view import View, pack
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.groups.named_groups import Senses
 
 from .making import HOST, Explored, explore, make_bank_corpus
 

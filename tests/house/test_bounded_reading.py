@@ -40,7 +40,7 @@ MAY = {
     "training/processes.py": {"json.loads"},  # from another process of the same run
     "training/resume.py": {"json.loads"},  # what was dumped in the same line
     "training/runlog.py": {"os.open"},  # to write
-    "meanings/edit_log.py": {"os.open"},  # to write
+    "meanings/annotation/edit_log.py": {"os.open"},  # to write
     "meanings/report/page.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
     "meanings/use_map/widget.py": {"files(__package__).joinpath(name).read_text"},  # our own
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line

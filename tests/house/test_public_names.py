@@ -7,11 +7,11 @@ from polyseme.commands.prepare import PrepareResult
 from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
-from polyseme.meanings.labelled_uses import LabelledUses
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.annotation.labelled_uses import LabelledUses
+from polyseme.meanings.change.word_changes import VocabularyChange
+from polyseme.meanings.concordance.uses import Use, Uses
+from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes
-from polyseme.meanings.uses import Use, Uses
-from polyseme.meanings.word_changes import VocabularyChange
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score

@@ -12,7 +12,7 @@ import polyseme as polyseme_api
 from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.use_index import UseIndex
+from polyseme.meanings.index.use_index import UseIndex
 from polyseme.text.corpus import Corpus
 
 

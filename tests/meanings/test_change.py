@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from slack import allowed
 
 from polyseme.errors import InputError
-from polyseme.meanings.change import (
+from polyseme.meanings.change.measure import (
     MAX_USES,
     Side,
     Unit,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance import kwic_lines, sample_uses, sort_uses
-from polyseme.meanings.uses import Uses
+from polyseme.meanings.concordance.lines import kwic_lines, sample_uses, sort_uses
+from polyseme.meanings.concordance.uses import Uses
 
 
 def uses_of(*sentences: str, word: str = "bank", **metadata: list[object]) -> Uses:

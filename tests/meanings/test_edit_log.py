@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError, StorageError
-from polyseme.meanings import edit_log
-from polyseme.meanings.edit_log import NAME, append_edit, read_edits
-from polyseme.meanings.edits import (
+from polyseme.meanings.annotation import edit_log
+from polyseme.meanings.annotation.edit_log import NAME, append_edit, read_edits
+from polyseme.meanings.annotation.edits import (
     Edit,
     GroupRef,
     LabelEdit,

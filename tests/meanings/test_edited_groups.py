@@ -8,15 +8,15 @@ import pytest
 
 from meanings.test_named_groups import bank_uses, describer, senses
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.edit_log import append_edit
-from polyseme.meanings.edited_groups import (
+from polyseme.meanings.annotation.edit_log import append_edit
+from polyseme.meanings.annotation.edited_groups import (
     choose_uses,
     group_ref,
     new_group_id,
     use_groups,
     use_ids,
 )
-from polyseme.meanings.edits import (
+from polyseme.meanings.annotation.edits import (
     Edit,
     GroupRef,
     LabelEdit,
@@ -26,7 +26,7 @@ from polyseme.meanings.edits import (
     SplitEdit,
     UndoEdit,
 )
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.groups.named_groups import Senses
 
 __all__ = ["describer", "senses"]
 

@@ -11,8 +11,8 @@ from required import need_package
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.export import UseTable, check_format, guarded, write_uses
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.concordance.export import UseTable, check_format, guarded, write_uses
+from polyseme.meanings.concordance.uses import Uses, find_uses
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "=cmd|' /C calc'!A0"]
 PLAIN = ["bank", "1850", "a=b", "<b>", "", "'", "苹果"]

@@ -7,7 +7,7 @@ from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
 from polyseme.devices import num_threads
-from polyseme.meanings.features import Expectation, UseDescriber
+from polyseme.meanings.features.use_describer import Expectation, UseDescriber
 from polyseme.objectives.bidirectional import Bidirectional
 
 SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]

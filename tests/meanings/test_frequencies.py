@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from meanings.making import make_corpus, make_novels
-from polyseme.meanings.frequencies import Frequency, Sizes, count_words_by, dispersion, frequencies
-from polyseme.meanings.query import Comparison
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.concordance.frequencies import (
+    Frequency,
+    Sizes,
+    count_words_by,
+    dispersion,
+    frequencies,
+)
+from polyseme.meanings.concordance.query import Comparison
+from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.text import shards
 
 

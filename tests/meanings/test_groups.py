@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.meanings.groups import MAX_GRAPH, by_size, group_uses, join_views
-from polyseme.meanings.use_features import Floats, UseFeatures
+from polyseme.meanings.features.use_features import Floats, UseFeatures
+from polyseme.meanings.groups.grouping import MAX_GRAPH, by_size, group_uses, join_views
 
 
 def planted(

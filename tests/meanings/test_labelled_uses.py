@@ -9,12 +9,12 @@ import pytest
 from meanings.making import make_corpus
 from meanings.test_named_groups import bank_uses, describer
 from polyseme.errors import InputError
-from polyseme.meanings.edit_log import append_edit
-from polyseme.meanings.edited_groups import use_ids
-from polyseme.meanings.edits import LabelEdit
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.labelled_uses import LabelledUses, label_uses, read_labels
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.annotation.edit_log import append_edit
+from polyseme.meanings.annotation.edited_groups import use_ids
+from polyseme.meanings.annotation.edits import LabelEdit
+from polyseme.meanings.annotation.labelled_uses import LabelledUses, label_uses, read_labels
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
 
 __all__ = ["describer"]
 

@@ -7,7 +7,12 @@ import numpy.typing as npt
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.meanings.labels import ENOUGH, LearnedLabels, labels_when_left_out, learn_labels
+from polyseme.meanings.annotation.labels import (
+    ENOUGH,
+    LearnedLabels,
+    labels_when_left_out,
+    learn_labels,
+)
 
 Values = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from polyseme.meanings import layout
-from polyseme.meanings.groups import unit_length
-from polyseme.meanings.layout import Floats, lay_out
+from polyseme.meanings.groups import layout
+from polyseme.meanings.groups.grouping import unit_length
+from polyseme.meanings.groups.layout import Floats, lay_out
 
 
 def planted(size: int, *, groups: int = 3, seed: int = 0) -> tuple[Floats, list[int]]:

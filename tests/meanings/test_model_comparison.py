@@ -12,7 +12,8 @@ from pretraining.making import rule_corpus
 
 from meanings.making import Document, make_corpus
 from polyseme.errors import InputError
-from polyseme.meanings.features import UseDescriber
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.model_comparison import (
     HIDDEN,
     ComparedModel,
@@ -23,7 +24,6 @@ from polyseme.meanings.model_comparison import (
     probe_layers,
     told_apart,
 )
-from polyseme.meanings.uses import Uses
 
 
 def test_a_row_counts_if_its_nearest_other_row_is_of_its_own_label() -> None:

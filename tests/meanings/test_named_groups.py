@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import polyseme
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.named_groups import MAX_USES, Senses, find_senses
-from polyseme.meanings.uses import Uses
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.named_groups import MAX_USES, Senses, find_senses
 
 MODEL = Path(__file__).parents[2] / "models" / "en-mini"
 PEOPLE = ("The farmer", "An old man", "The queen", "My brother", "A soldier", "The boys", "Mary")
@@ -87,7 +87,7 @@ def test_few_uses_are_said_to_be_few(senses: Senses) -> None:
 def test_a_sample_says_that_it_is_one(
     describer: UseDescriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyseme.meanings.named_groups.MAX_USES", 60)
+    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 60)
     assert MAX_USES > 84
     senses = find_senses(bank_uses()[0], describer, seed=2)
     assert (len(senses.uses), senses.num_found) == (60, 84)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from polyseme.meanings.names import collocates_of, distinctive_words, substitutes_of
+from polyseme.meanings.groups.names import collocates_of, distinctive_words, substitutes_of
 
 
 def test_words_of_one_group_name_it_and_words_of_both_do_not() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError
-from polyseme.meanings.query import Comparison, Query
+from polyseme.meanings.concordance.query import Comparison, Query
 from polyseme.text.corpus import Corpus
 
 WORDS = ["play", "Plays", "PLAYED", "playing", "ΟΔΟΣ", "οδος", "straße", "STRASSE", "İ", "K", "k",

@@ -10,16 +10,16 @@ import pytest
 
 from meanings.test_named_groups import bank_uses, describer, senses
 from polyseme.display import html_text
-from polyseme.meanings.edited_groups import group_ref
-from polyseme.meanings.edits import RenameEdit
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.annotation.edited_groups import group_ref
+from polyseme.meanings.annotation.edits import RenameEdit
+from polyseme.meanings.change.sides import compare_sides
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.report import page as pages
 from polyseme.meanings.report.change_page import change_page
 from polyseme.meanings.report.page import write_page
 from polyseme.meanings.report.senses_page import MORE_LINES, TYPICAL_LINES, senses_page
-from polyseme.meanings.sides import compare_sides
-from polyseme.meanings.uses import Uses
 
 __all__ = ["describer", "senses"]
 

@@ -11,9 +11,9 @@ import polyseme
 from meanings.test_named_groups import MODEL, MONEY, PEOPLE, RIVERS
 from polyseme.errors import InputError
 from polyseme.meanings import same
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.judged_pairs import JudgedPair, read_pairs
-from polyseme.meanings.marked_use import read_marked
+from polyseme.meanings.annotation.judged_pairs import JudgedPair, read_pairs
+from polyseme.meanings.concordance.marked_use import read_marked
+from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.same import compare_uses, learn_same
 
 

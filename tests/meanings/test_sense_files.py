@@ -10,10 +10,10 @@ import pytest
 from meanings.making import make_corpus
 from meanings.test_named_groups import describer, senses
 from polyseme.errors import ConfigError
-from polyseme.meanings.groups import Grouping
-from polyseme.meanings.named_groups import Senses
-from polyseme.meanings.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.groups.grouping import Grouping
+from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
 from polyseme.tasks.embeddings.vector_files import read_vectors
 from polyseme.text.conllu import parse_line
 from polyseme.text.corpus import Corpus

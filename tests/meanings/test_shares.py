@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest
 
-from polyseme.meanings.shares import compare_shares, effective_number, jensen_shannon
+from polyseme.meanings.change.shares import compare_shares, effective_number, jensen_shannon
 
 
 def movements(before: str, after: str) -> dict[str, str]:

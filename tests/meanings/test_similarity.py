@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from required import need_package
 
+from polyseme.meanings.features.use_features import UseFeatures
+from polyseme.meanings.groups.similarity import Centre, pair_similarities, similarities
 from polyseme.meanings.nearest import most_alike
-from polyseme.meanings.similarity import Centre, pair_similarities, similarities
-from polyseme.meanings.use_features import UseFeatures
 
 
 def some(number: int, seed: int = 1) -> UseFeatures:

@@ -10,7 +10,7 @@ from pretraining.making import rule_text
 from polyseme.data.special_tokens import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
-from polyseme.meanings.marked_use import MarkedUse, read_marked
+from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.objectives.causal import Causal
 

@@ -16,16 +16,17 @@ from meanings.making import make_corpus
 from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError, PolysemeError, UseIndexError
-from polyseme.meanings import index_folder, index_merge
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import group_uses
-from polyseme.meanings.indexing import drawn
-from polyseme.meanings.query import Query
+from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import UseFeatures
+from polyseme.meanings.groups.grouping import group_uses
+from polyseme.meanings.index import folder as index_folder
+from polyseme.meanings.index import merge as index_merge
+from polyseme.meanings.index.row_group import drawn
+from polyseme.meanings.index.sources import find_described, load_describer
+from polyseme.meanings.index.use_index import UseIndex, open_for
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.meanings.sources import find_described, load_describer
-from polyseme.meanings.use_features import UseFeatures
-from polyseme.meanings.use_index import UseIndex, open_for
-from polyseme.meanings.uses import Uses, find_uses
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
 from polyseme.text.corpus import Corpus

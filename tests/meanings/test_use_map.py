@@ -13,12 +13,12 @@ import pytest
 from chromium import LONG, complaints_of, launch, needs_chromium
 
 from polyseme.errors import InputError, MissingExtraError
-from polyseme.meanings.groups import Grouping
-from polyseme.meanings.named_groups import Senses, named
-from polyseme.meanings.names import UseWords
-from polyseme.meanings.use_features import UseFeatures
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_features import UseFeatures
+from polyseme.meanings.groups.grouping import Grouping
+from polyseme.meanings.groups.named_groups import Senses, named
+from polyseme.meanings.groups.names import UseWords
 from polyseme.meanings.use_map import points
-from polyseme.meanings.uses import Uses
 
 HOSTILE = "<img src=x onerror=window.isHarmed=true>\x1b[31m"
 NUMBER = 60
@@ -145,7 +145,7 @@ def test_without_anywidget_the_extra_is_named(
 
 
 def test_groups_are_found_without_importing_a_widget() -> None:
-    code = "import sys, polyseme.meanings.named_groups; print(*sys.modules)"
+    code = "import sys, polyseme.meanings.groups.named_groups; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"anywidget", "ipywidgets", "traitlets"} & set(done.stdout.split())
 

@@ -12,9 +12,9 @@ from required import need_package
 
 from meanings.making import make_corpus, make_novels
 from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
-from polyseme.meanings import search
-from polyseme.meanings.query import Query
-from polyseme.meanings.uses import Uses, find_uses
+from polyseme.meanings.concordance import search
+from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards
 from polyseme.text.corpus import Corpus, words_of
@@ -36,7 +36,7 @@ def test_texts_of_few_sentences_are_remembered_and_the_others_read_again(
 ) -> None:
     expected = places(find_uses(novels, "bank"))
     uses = find_uses(novels, "bank")
-    monkeypatch.setattr("polyseme.meanings.sentence_table._REMEMBERED", 2)
+    monkeypatch.setattr("polyseme.meanings.concordance.sentence_table._REMEMBERED", 2)
     for number in (0, 5, 1, 4, 0, 3, 2):
         use = uses[number]
         assert (use.text, use.begin, use.end) == expected[number]

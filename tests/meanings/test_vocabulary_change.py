@@ -11,13 +11,13 @@ import pytest
 
 from meanings.making import make_corpus
 from polyseme.errors import InputError
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.query import Comparison
-from polyseme.meanings.side_counts import count_sides
-from polyseme.meanings.use_features import UseFeatures
-from polyseme.meanings.vocabulary_change import VocabularyQuestion, compare_vocabulary
-from polyseme.meanings.word_changes import ChangedWord, VocabularyChange
-from polyseme.meanings.word_log import WordLog
+from polyseme.meanings.change.side_counts import count_sides
+from polyseme.meanings.change.vocabulary import VocabularyQuestion, compare_vocabulary
+from polyseme.meanings.change.word_changes import ChangedWord, VocabularyChange
+from polyseme.meanings.change.word_log import WordLog
+from polyseme.meanings.concordance.query import Comparison
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.text.corpus import Corpus
 
 BEFORE, AFTER = (Comparison.parse("year<1900"),), (Comparison.parse("year>=1900"),)

@@ -28,8 +28,8 @@ from required import needs
 from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import PolysemeError
-from polyseme.meanings import index_build
-from polyseme.meanings.use_index import UseIndex
+from polyseme.meanings.index import build as index_build
+from polyseme.meanings.index.use_index import UseIndex
 from polyseme.text.corpus import Corpus
 from reliability.killing import Blow, driver_dies, local_worker_dies, started
 from reliability.mortal_cluster import RayCluster, three_nodes

@@ -43,10 +43,10 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.query import Comparison
-    from polyseme.meanings.sides import WordChange
-    from polyseme.meanings.vocabulary_change import VocabularyQuestion
-    from polyseme.meanings.word_changes import VocabularyChange
+    from polyseme.meanings.change.sides import WordChange
+    from polyseme.meanings.change.vocabulary import VocabularyQuestion
+    from polyseme.meanings.change.word_changes import VocabularyChange
+    from polyseme.meanings.concordance.query import Comparison
     from polyseme.text.corpus import Corpus
 
 
@@ -108,7 +108,7 @@ class _Conditions(NamedTuple):
 
 def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
-    from polyseme.meanings.query import Comparison
+    from polyseme.meanings.concordance.query import Comparison
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
@@ -128,9 +128,9 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
 
 
 def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
+    from polyseme.meanings.change.sides import WordChange
     from polyseme.meanings.report.change_page import change_page
     from polyseme.meanings.report.page import write_page
-    from polyseme.meanings.sides import WordChange
 
     if config.report is None or not isinstance(found, WordChange):
         return
@@ -148,8 +148,8 @@ def _sides(config: ChangeConfig) -> tuple[str, str]:
 
 def _check(config: ChangeConfig) -> None:
     """Refuse what does not go together, before any work is done."""
-    from polyseme.meanings.export import check_format
-    from polyseme.meanings.sources import named_model
+    from polyseme.meanings.concordance.export import check_format
+    from polyseme.meanings.index.sources import named_model
 
     is_one = bool(config.find.word or config.find.forms or config.find.regex)
     if is_one and (config.all_ or config.words):
@@ -174,8 +174,8 @@ def _compare_one(
     conditions: "_Conditions",
     progress: Progress,
 ) -> "WordChange":
-    from polyseme.meanings.sides import compare_sides
-    from polyseme.meanings.sources import find_described
+    from polyseme.meanings.change.sides import compare_sides
+    from polyseme.meanings.index.sources import find_described
 
     source = find_described(
         corpus,
@@ -199,10 +199,10 @@ def _compare_one(
 def _compare_many(
     config: ChangeConfig, corpus: "Corpus", conditions: "_Conditions", progress: Progress
 ) -> "VocabularyChange":
-    from polyseme.meanings.export import write_uses
-    from polyseme.meanings.sources import load_describer
-    from polyseme.meanings.vocabulary_change import compare_vocabulary
-    from polyseme.meanings.word_log import WordLog
+    from polyseme.meanings.change.vocabulary import compare_vocabulary
+    from polyseme.meanings.change.word_log import WordLog
+    from polyseme.meanings.concordance.export import write_uses
+    from polyseme.meanings.index.sources import load_describer
     from polyseme.storage.files import disk_faults_explained, sha256_of
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.locks import hold_file
@@ -231,7 +231,7 @@ def _compare_many(
 
 
 def _question(config: ChangeConfig, conditions: "_Conditions") -> "VocabularyQuestion":
-    from polyseme.meanings.vocabulary_change import VocabularyQuestion
+    from polyseme.meanings.change.vocabulary import VocabularyQuestion
 
     return VocabularyQuestion(
         before=conditions.before,
@@ -257,7 +257,7 @@ def _read_words(path: Path) -> list[str]:
 
 def show(result: ChangeResult) -> RenderableType:
     """The measures, then the groups with their share on either side; or the most changed words."""
-    from polyseme.meanings.sides import WordChange
+    from polyseme.meanings.change.sides import WordChange
 
     found, config = result.found, result.config
     if config.json_:

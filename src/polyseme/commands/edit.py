@@ -34,8 +34,8 @@ from polyseme.tables import on_one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polyseme.meanings.edits import Edit
-    from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.annotation.edits import Edit
+    from polyseme.meanings.groups.named_groups import Senses
 
 
 class EditConfig(Settings):
@@ -86,7 +86,7 @@ class EditResult:
 
 def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
     """Find the groups, do earlier edits again, add this one."""
-    from polyseme.meanings.edit_log import append_edit, read_edits
+    from polyseme.meanings.annotation.edit_log import append_edit, read_edits
 
     _check(config)
     before = list(read_edits(config.edits).edits)
@@ -117,8 +117,8 @@ def _check(config: EditConfig) -> None:
 
 
 def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Edit":
-    from polyseme.meanings.edited_groups import choose_uses, group_ref, new_group_id
-    from polyseme.meanings.edits import (
+    from polyseme.meanings.annotation.edited_groups import choose_uses, group_ref, new_group_id
+    from polyseme.meanings.annotation.edits import (
         GroupRef,
         LabelEdit,
         MergeEdit,

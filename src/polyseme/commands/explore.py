@@ -56,7 +56,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
     from polyseme.explorer.server import serve
     from polyseme.explorer.view import View
     from polyseme.explorer.workspace import Workspace
-    from polyseme.meanings.use_index import open_for
+    from polyseme.meanings.index.use_index import open_for
     from polyseme.text.corpus import Corpus
 
     progress = progress or NullProgress()

@@ -34,7 +34,7 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
-    from polyseme.meanings.index_folder import IndexFolder
+    from polyseme.meanings.index.folder import IndexFolder
 
 
 class IndexConfig(Settings):
@@ -101,11 +101,11 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.loading import load_for_corpus
     from polyseme.executors import run_job
-    from polyseme.meanings.content_words import choose_words, write_words
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.index_build import finished, settle
-    from polyseme.meanings.index_folder import WORDS, IndexFolder
-    from polyseme.meanings.indexing import index_part, indexing_job
+    from polyseme.meanings.features.use_describer import UseDescriber
+    from polyseme.meanings.index.build import finished, settle
+    from polyseme.meanings.index.content_words import choose_words, write_words
+    from polyseme.meanings.index.folder import WORDS, IndexFolder
+    from polyseme.meanings.index.row_group import index_part, indexing_job
     from polyseme.storage.files import write_text
     from polyseme.storage.folders import CONFIG
     from polyseme.text.corpus import Corpus

@@ -28,7 +28,7 @@ from polyseme.progress import Progress
 from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.labelled_uses import LabelledUses
+    from polyseme.meanings.annotation.labelled_uses import LabelledUses
 
 
 class LabelConfig(Settings):
@@ -69,9 +69,9 @@ class LabelResult:
 
 def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
-    from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.labelled_uses import label_uses, read_labels
-    from polyseme.meanings.sources import find_described
+    from polyseme.meanings.annotation.labelled_uses import label_uses, read_labels
+    from polyseme.meanings.concordance.export import check_format, write_uses
+    from polyseme.meanings.index.sources import find_described
     from polyseme.text.corpus import Corpus
 
     if config.out is not None:
@@ -101,7 +101,7 @@ def show(result: LabelResult) -> RenderableType:
     """How many uses have each label, and the lines to look at next."""
     found, config = result.found, result.config
     if config.json_:
-        from polyseme.meanings.export import objects
+        from polyseme.meanings.concordance.export import objects
 
         return JsonLines(objects(found.table()))
     parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]

@@ -34,11 +34,11 @@ from polyseme.tables import JsonLines, on_one_line
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.marked_use import MarkedUse
+    from polyseme.meanings.concordance.marked_use import MarkedUse
+    from polyseme.meanings.concordance.query import Query
+    from polyseme.meanings.features.use_describer import UseDescriber
+    from polyseme.meanings.index.sources import UseSource
     from polyseme.meanings.nearest import Nearest
-    from polyseme.meanings.query import Query
-    from polyseme.meanings.sources import UseSource
     from polyseme.text.corpus import Corpus
 
 
@@ -79,9 +79,9 @@ class NearestResult:
 
 def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
     """Describe each use, hold it against all others of its word."""
-    from polyseme.meanings.export import check_format, write_uses
-    from polyseme.meanings.marked_use import read_marked
-    from polyseme.meanings.sources import load_describer
+    from polyseme.meanings.concordance.export import check_format, write_uses
+    from polyseme.meanings.concordance.marked_use import read_marked
+    from polyseme.meanings.index.sources import load_describer
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
@@ -107,8 +107,8 @@ def _search(
     progress: Progress,
 ) -> "list[Nearest]":
     """In the order given; the uses of a word are found and described once for all its sentences."""
+    from polyseme.meanings.concordance.query import Query
     from polyseme.meanings.nearest import nearest_to
-    from polyseme.meanings.query import Query
 
     find = config.find
     named = find.query if find.word or find.forms or find.regex else None
@@ -134,8 +134,8 @@ def _search(
 def _source(
     query: "Query", describer: "UseDescriber", corpus: "Corpus", config: NearestConfig
 ) -> "UseSource":
-    from polyseme.meanings.sources import UseSource, find_in_index
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.meanings.index.sources import UseSource, find_in_index
 
     where = config.find.where
     if config.index is None:

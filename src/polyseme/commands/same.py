@@ -29,7 +29,7 @@ from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.marked_use import MarkedUse
+    from polyseme.meanings.concordance.marked_use import MarkedUse
     from polyseme.meanings.same import SameMeaning
 
 
@@ -68,8 +68,8 @@ class SameResult:
 def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
     """Describe both uses of each pair, and compare them."""
     from polyseme.embedding.loading import load_embedder
-    from polyseme.meanings.features import UseDescriber
-    from polyseme.meanings.judged_pairs import read_pairs
+    from polyseme.meanings.annotation.judged_pairs import read_pairs
+    from polyseme.meanings.features.use_describer import UseDescriber
     from polyseme.meanings.same import compare_uses, learn_same
 
     progress = progress or NullProgress()
@@ -101,7 +101,7 @@ def _texts(config: SameConfig) -> dict[int, tuple[str, str]]:
 def _read(
     embedder: "WordEmbedder", pair: tuple[str, str], line: int, word: str
 ) -> "tuple[MarkedUse, MarkedUse]":
-    from polyseme.meanings.marked_use import read_marked
+    from polyseme.meanings.concordance.marked_use import read_marked
 
     try:
         return read_marked(embedder, pair[0], word), read_marked(embedder, pair[1], word)

@@ -37,7 +37,7 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.named_groups import Senses
+    from polyseme.meanings.groups.named_groups import Senses
 
 
 class SensesConfig(Settings):
@@ -75,7 +75,7 @@ class SensesResult:
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     """Find the uses, describe and group them, name the groups."""
-    from polyseme.meanings.sense_files import check_senses_format, write_senses
+    from polyseme.meanings.groups.sense_files import check_senses_format, write_senses
 
     began = time.monotonic()
     if config.out is not None:
@@ -149,8 +149,8 @@ def group_by_meaning(
     find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
 ) -> "Senses":
     """The uses of a word in a corpus, in groups."""
-    from polyseme.meanings.named_groups import find_senses
-    from polyseme.meanings.sources import find_described
+    from polyseme.meanings.groups.named_groups import find_senses
+    from polyseme.meanings.index.sources import find_described
     from polyseme.text.corpus import Corpus
 
     source = find_described(

@@ -32,9 +32,9 @@ from polyseme.progress import Progress
 from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
-    from polyseme.meanings.frequencies import Frequency
-    from polyseme.meanings.query import Comparison
-    from polyseme.meanings.uses import Uses
+    from polyseme.meanings.concordance.frequencies import Frequency
+    from polyseme.meanings.concordance.query import Comparison
+    from polyseme.meanings.concordance.uses import Uses
     from polyseme.text.corpus import Corpus
 
 
@@ -82,10 +82,10 @@ class UsesResult:
 
 def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     """Find, sample, sort, count and write."""
-    from polyseme.meanings.concordance import sample_uses, sort_uses
-    from polyseme.meanings.export import UseTable, check_format, write_uses
-    from polyseme.meanings.query import Comparison
-    from polyseme.meanings.uses import find_uses
+    from polyseme.meanings.concordance.export import UseTable, check_format, write_uses
+    from polyseme.meanings.concordance.lines import sample_uses, sort_uses
+    from polyseme.meanings.concordance.query import Comparison
+    from polyseme.meanings.concordance.uses import find_uses
     from polyseme.text.corpus import Corpus
 
     del progress
@@ -120,8 +120,8 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
 def _count(
     found: "Uses", corpus: "Corpus", column: str, where: "list[Comparison]"
 ) -> "tuple[list[Frequency], float | None]":
-    from polyseme.meanings.frequencies import count_words_by, dispersion, frequencies
-    from polyseme.meanings.sentence_table import DOCUMENT
+    from polyseme.meanings.concordance.frequencies import count_words_by, dispersion, frequencies
+    from polyseme.meanings.concordance.sentence_table import DOCUMENT
 
     sizes = count_words_by(corpus, list({column, DOCUMENT}), where)
     evenness = dispersion(found, sizes[DOCUMENT]) if len(found) else None
@@ -131,7 +131,7 @@ def _count(
 def show(result: UsesResult) -> RenderableType:
     """Lines, then the table of frequencies; every cut is told."""
     if result.as_json:
-        from polyseme.meanings.export import UseTable, objects
+        from polyseme.meanings.concordance.export import UseTable, objects
 
         return JsonLines(objects(UseTable(result.uses)))
     shown = min(result.lines, len(result.uses))
@@ -161,7 +161,7 @@ class UseLines:
 
     def __rich_console__(self, console: object, options: ConsoleOptions) -> RenderResult:
         del console
-        from polyseme.meanings.concordance import kwic_lines
+        from polyseme.meanings.concordance.lines import kwic_lines
 
         for left, keyword, right in kwic_lines(self.uses, options.max_width):
             line = PrintableText(no_wrap=True, overflow="crop")

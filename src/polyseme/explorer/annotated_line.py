@@ -9,7 +9,7 @@ Everything is text as a page may show it, and of bounded length.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from polyseme.meanings.uses import Uses
+from polyseme.meanings.concordance.uses import Uses
 from polyseme.printable import printable
 
 _LONGEST_VALUE = 60  # characters; FEATS of CoNLL-U can be long

@@ -14,11 +14,11 @@ from polyseme.errors import InputError
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.reading import Band, Reading
 from polyseme.explorer.view import View
-from polyseme.meanings.change import Change, Side, measure_change
-from polyseme.meanings.sentence_table import DOCUMENT
-from polyseme.meanings.shares import GroupShares
-from polyseme.meanings.sides import MIN_SIDE
-from polyseme.meanings.use_features import Labels
+from polyseme.meanings.change.measure import Change, Side, measure_change
+from polyseme.meanings.change.shares import GroupShares
+from polyseme.meanings.change.sides import MIN_SIDE
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
+from polyseme.meanings.features.use_features import Labels
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.groups.named_groups import Senses
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

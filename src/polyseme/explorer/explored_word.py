@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.explorer.jobs import Gate, Job
-from polyseme.meanings.edited_groups import use_ids
-from polyseme.meanings.edits import Edit, UseId
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import MIN_USES, Grouping, by_size, group_uses, unit_length
-from polyseme.meanings.layer_features import LayerDescriber
-from polyseme.meanings.layout import lay_out
-from polyseme.meanings.named_groups import Senses, draw_uses, named, words_of_uses
-from polyseme.meanings.use_features import Describer, Floats, UseFeatures
-from polyseme.meanings.use_index import IndexedUses
-from polyseme.meanings.uses import Uses
+from polyseme.meanings.annotation.edited_groups import use_ids
+from polyseme.meanings.annotation.edits import Edit, UseId
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.layer_describer import LayerDescriber
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
+from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
+from polyseme.meanings.groups.layout import lay_out
+from polyseme.meanings.groups.named_groups import Senses, draw_uses, named, words_of_uses
+from polyseme.meanings.index.use_index import IndexedUses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
 SEED = 1

@@ -16,7 +16,7 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED, Fineness
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import View
-from polyseme.meanings.export import UseTable, write_uses
+from polyseme.meanings.concordance.export import UseTable, write_uses
 from polyseme.meanings.report.page import write_page
 from polyseme.meanings.report.senses_page import senses_page
 from polyseme.meanings.use_map.points import COLOURS

@@ -16,8 +16,8 @@ from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import MAX_TEXT, FormValues, View
-from polyseme.meanings.edited_groups import group_of, group_ref, new_group_id
-from polyseme.meanings.edits import (
+from polyseme.meanings.annotation.edited_groups import group_of, group_ref, new_group_id
+from polyseme.meanings.annotation.edits import (
     Edit,
     GroupRef,
     LabelEdit,
@@ -28,9 +28,9 @@ from polyseme.meanings.edits import (
     UseId,
     undo_last,
 )
-from polyseme.meanings.groups import group_uses
-from polyseme.meanings.named_groups import NamedGroup, Senses
-from polyseme.meanings.use_features import Labels
+from polyseme.meanings.features.use_features import Labels
+from polyseme.meanings.groups.grouping import group_uses
+from polyseme.meanings.groups.named_groups import NamedGroup, Senses
 
 _MAX_NAME = 200
 _MOST_LINES = 10_000

@@ -16,10 +16,10 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.periods import choose_column, count_periods
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import View
-from polyseme.meanings.concordance import Line
-from polyseme.meanings.edits import undo_last
-from polyseme.meanings.frequencies import dispersion
-from polyseme.meanings.sentence_table import DOCUMENT
+from polyseme.meanings.annotation.edits import undo_last
+from polyseme.meanings.concordance.frequencies import dispersion
+from polyseme.meanings.concordance.lines import Line
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.use_map.points import hover_line, scaled
 from polyseme.printable import printable
 from polyseme.text.segmenters.patterns import SPACELESS

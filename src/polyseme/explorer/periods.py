@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from polyseme.meanings.frequencies import Frequency, Sizes, frequencies
-from polyseme.meanings.query import number_of
-from polyseme.meanings.sentence_table import DOCUMENT
-from polyseme.meanings.uses import Uses
+from polyseme.meanings.concordance.frequencies import Frequency, Sizes, frequencies
+from polyseme.meanings.concordance.query import number_of
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
+from polyseme.meanings.concordance.uses import Uses
 
 _MOST_BARS = 16
 _STEPS = [step * 10**power for power in range(9) for step in (1, 2, 5)]

@@ -18,10 +18,10 @@ from polyseme.errors import InputError
 from polyseme.explorer.annotated_line import AnnotatedLine, annotate
 from polyseme.explorer.explored_word import ExploredWord
 from polyseme.explorer.view import View
-from polyseme.meanings.concordance import Line, line_of, sort_order
-from polyseme.meanings.labels import LearnedLabels, learn_labels
-from polyseme.meanings.named_groups import NamedGroup, Senses
-from polyseme.meanings.use_features import Labels
+from polyseme.meanings.annotation.labels import LearnedLabels, learn_labels
+from polyseme.meanings.concordance.lines import Line, line_of, sort_order
+from polyseme.meanings.features.use_features import Labels
+from polyseme.meanings.groups.named_groups import NamedGroup, Senses
 from polyseme.meanings.use_map.points import NUM_COLOURS, colour_of
 from polyseme.printable import printable
 

@@ -9,7 +9,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.pages import use_number
-from polyseme.meanings.marked_use import MarkedUse
+from polyseme.meanings.concordance.marked_use import MarkedUse
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.pretraining.scores import score_sentences
 from polyseme.printable import printable

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from polyseme.errors import InputError
-from polyseme.meanings.query import Comparison, Query
+from polyseme.meanings.concordance.query import Comparison, Query
 
 MAX_TEXT = 2_000
 """Characters of any value but a choice of uses."""

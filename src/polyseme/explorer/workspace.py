@@ -21,16 +21,16 @@ from polyseme.errors import InputError
 from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.jobs import Gate
 from polyseme.explorer.view import View
-from polyseme.meanings.edit_log import NAME as EDITS
-from polyseme.meanings.edit_log import EditLog, append_edit, read_edits
-from polyseme.meanings.edits import Edit
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.frequencies import Sizes, count_words_by
-from polyseme.meanings.named_groups import Senses
-from polyseme.meanings.query import Query
-from polyseme.meanings.sentence_table import DOCUMENT
-from polyseme.meanings.use_index import IndexedUses, UseIndex
-from polyseme.meanings.uses import find_uses
+from polyseme.meanings.annotation.edit_log import NAME as EDITS
+from polyseme.meanings.annotation.edit_log import EditLog, append_edit, read_edits
+from polyseme.meanings.annotation.edits import Edit
+from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
+from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
+from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.index.use_index import IndexedUses, UseIndex
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus
 

@@ -20,15 +20,15 @@ import numpy as np
 from polyseme.display import html_table, summary
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError
-from polyseme.meanings.content_words import choose_words
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.groups import unit_length
+from polyseme.meanings.concordance.tags import tagged_sentences
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import Floats, Labels
+from polyseme.meanings.groups.grouping import unit_length
+from polyseme.meanings.index.content_words import choose_words
 from polyseme.meanings.nearest import most_alike
 from polyseme.meanings.report.page import page
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.meanings.tags import tagged_sentences
-from polyseme.meanings.use_features import Floats, Labels
-from polyseme.meanings.uses import Uses, find_uses
 from polyseme.model import Model, count_parameters
 from polyseme.presets import PRESETS
 from polyseme.pretraining.run import pretrain

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyseme.display import html_table, sentence, summary
-from polyseme.meanings.export import UseTable, to_pandas, write_uses
-from polyseme.meanings.marked_use import MarkedUse
-from polyseme.meanings.named_groups import draw_uses
-from polyseme.meanings.similarity import Centre, similarities
-from polyseme.meanings.sources import UseSource
-from polyseme.meanings.tags import tags_of
-from polyseme.meanings.use_features import Floats, UseFeatures
-from polyseme.meanings.uses import Use, Uses
+from polyseme.meanings.concordance.export import UseTable, to_pandas, write_uses
+from polyseme.meanings.concordance.marked_use import MarkedUse
+from polyseme.meanings.concordance.tags import tags_of
+from polyseme.meanings.concordance.uses import Use, Uses
+from polyseme.meanings.features.use_features import Floats, UseFeatures
+from polyseme.meanings.groups.named_groups import draw_uses
+from polyseme.meanings.groups.similarity import Centre, similarities
+from polyseme.meanings.index.sources import UseSource
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
     import pandas
 
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.features import UseDescriber
+    from polyseme.meanings.features.use_describer import UseDescriber
 
 _SPARE = 10  # uses that are found besides, as some may be the very sentence
 _STATIC_WORDS = 20_000  # of the model's words, the most frequent, static neighbours are among
@@ -175,7 +175,7 @@ def static_neighbours(
     Not for an encoder of another library: it has no list of words. No other spelling of the word.
     """
     from polyseme.embedding.embedder import Embedder
-    from polyseme.meanings.groups import unit_length
+    from polyseme.meanings.groups.grouping import unit_length
 
     if not isinstance(embedder, Embedder) or " " in word:
         return ()

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError
-from polyseme.meanings.features import UseDescriber
-from polyseme.meanings.judged_pairs import JudgedPair
-from polyseme.meanings.marked_use import MarkedUse, read_marked
-from polyseme.meanings.similarity import VIEWS, Centre, pair_similarities
-from polyseme.meanings.use_features import Floats, UseFeatures
+from polyseme.meanings.annotation.judged_pairs import JudgedPair
+from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import Floats, UseFeatures
+from polyseme.meanings.groups.similarity import VIEWS, Centre, pair_similarities
 
 MIN_PAIRS = 20
 """Pairs of which a line can be learned: ten of each kind, and more are better."""

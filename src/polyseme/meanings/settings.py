@@ -9,7 +9,7 @@ from polyseme.config import Settings
 from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
-    from polyseme.meanings.query import Query
+    from polyseme.meanings.concordance.query import Query
 
 
 class UseIndexConfig(Settings):
@@ -84,7 +84,9 @@ class FindConfig(Settings):
     @property
     def query(self) -> "Query":
         """What is looked for; an error if that is nothing, or both a word and a pattern."""
-        from polyseme.meanings.query import Query  # not above: a command's help must not wait
+        from polyseme.meanings.concordance.query import (
+            Query,  # not above: a command's help must not wait
+        )
 
         return Query.of(
             self.word, forms=self.forms, regex=self.regex, case_sensitive=self.case_sensitive

@@ -18,8 +18,8 @@ import torch
 from polyseme.display import html_table, sentence, summary
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ModelError
-from polyseme.meanings.features import Expectation
-from polyseme.meanings.marked_use import MarkedUse
+from polyseme.meanings.concordance.marked_use import MarkedUse
+from polyseme.meanings.features.use_describer import Expectation
 
 
 @dataclass(frozen=True)

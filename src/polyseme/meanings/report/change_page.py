@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from polyseme.display import html_text
-from polyseme.meanings.layout import lay_out
-from polyseme.meanings.named_groups import NamedGroup
+from polyseme.meanings.change.shares import GroupShares, Share
+from polyseme.meanings.change.sides import WordChange
+from polyseme.meanings.groups.layout import lay_out
+from polyseme.meanings.groups.named_groups import NamedGroup
 from polyseme.meanings.report.page import (
     colour,
     draw_map,
@@ -23,8 +25,6 @@ from polyseme.meanings.report.senses_page import (
     short_name,
     word_of,
 )
-from polyseme.meanings.shares import GroupShares, Share
-from polyseme.meanings.sides import WordChange
 
 LINES = 6
 """Of each side in each group."""

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from polyseme import __version__
 from polyseme.display import html_text
-from polyseme.meanings.concordance import line_of
-from polyseme.meanings.sentence_table import DOCUMENT
-from polyseme.meanings.uses import Use, Uses
+from polyseme.meanings.concordance.lines import line_of
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
+from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.storage.files import disk_faults_explained, write_text
 
 NUM_COLOURS = 10

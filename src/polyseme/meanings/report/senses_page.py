@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from polyseme.display import html_text
-from polyseme.meanings.layout import lay_out
-from polyseme.meanings.named_groups import NamedGroup, Senses
+from polyseme.meanings.groups.layout import lay_out
+from polyseme.meanings.groups.named_groups import NamedGroup, Senses
 from polyseme.meanings.report.page import (
     MAX_POINTS,
     colour,

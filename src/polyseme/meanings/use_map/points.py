@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from polyseme.meanings.concordance import line_of
-from polyseme.meanings.named_groups import NamedGroup
-from polyseme.meanings.uses import Use
+from polyseme.meanings.concordance.lines import line_of
+from polyseme.meanings.concordance.uses import Use
+from polyseme.meanings.groups.named_groups import NamedGroup
 from polyseme.printable import printable
 
 COLOURS = (

@@ -18,8 +18,9 @@ import traitlets
 
 from polyseme.display import summary
 from polyseme.errors import InputError
-from polyseme.meanings.layout import lay_out
-from polyseme.meanings.named_groups import Senses
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.groups.layout import lay_out
+from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.use_map.points import (
     COLOURS,
     DARK_COLOURS,
@@ -27,7 +28,6 @@ from polyseme.meanings.use_map.points import (
     hover_line,
     scaled,
 )
-from polyseme.meanings.uses import Uses
 from polyseme.printable import printable
 
 

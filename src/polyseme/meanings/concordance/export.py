@@ -1,0 +1,174 @@
+"""Uses in, a table of them out: CSV, TSV, a spreadsheet or a data frame, all uses and all metadata.
+
+    in   uses
+    out  one row a use: left, form, right, text, its place there, its sentence, document, metadata
+
+Cells come from users' texts. A spreadsheet would run one that begins like a formula, so it is given
+an apostrophe first, as spreadsheets themselves do; control characters are shown as escapes.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from polyseme.errors import ConfigError, MissingExtraError
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
+from polyseme.printable import printable
+from polyseme.storage.files import disk_faults_explained, scratch_for
+
+if TYPE_CHECKING:
+    import pandas
+
+    from polyseme.meanings.concordance.uses import Use, Uses
+
+Cell = str | float | None
+_OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)
+# What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"); a tab or a line
+# end before it is gone when this is asked, as they are shown as escapes.
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
+_MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
+
+
+class ExportTable(Protocol):
+    """What can be written: rows of cells below the names of their columns."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """A value for each column."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+
+@dataclass(frozen=True)
+class UseTable:
+    """Uses as rows; `first` has columns that come before all others, a value for each use."""
+
+    uses: "Uses"
+    first: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """These, then ours, then the user's, renamed if they are called like one of the others."""
+        ours = [*self.first, *_OURS]
+        return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+
+    def select(self, numbers: Integers) -> "UseTable":
+        """These rows, in this order."""
+        chosen = {name: [values[n] for n in numbers] for name, values in self.first.items()}
+        return UseTable(self.uses.select(numbers), chosen)
+
+    def __len__(self) -> int:
+        return len(self.uses)
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """As they are in the corpus."""
+        for index, use in enumerate(self.uses):
+            yield [*(values[index] for values in self.first.values()), *_row(use)]
+
+
+def _row(use: "Use") -> list[Cell]:
+    begin = use.starts[use.begin]
+    end = use.starts[use.end - 1] + len(use.words[use.end - 1])
+    left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
+    place = (begin, end, use.sentence_id, use.document)
+    return [left, use.form, right, use.text, *place, *use.metadata.values()]
+
+
+def objects(table: ExportTable) -> Iterator[dict[str, Cell]]:
+    """Each row by the names of its columns, for JSON."""
+    names = table.columns
+    return (dict(zip(names, row, strict=True)) for row in table.rows())
+
+
+def to_pandas(table: ExportTable) -> "pandas.DataFrame":
+    """A data frame."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError(
+            "A data frame needs the package 'pandas', which is not installed. "
+            "Install it with: pip install pandas"
+        ) from error
+    return pandas.DataFrame(list(table.rows()), columns=table.columns)
+
+
+def guarded(value: Cell) -> Cell:
+    """A cell that no spreadsheet takes for a formula."""
+    if not isinstance(value, str):
+        return value
+    shown = printable(value)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+
+
+def check_format(path: Path) -> str:
+    """The kind of table that a file is to be, by the end of its name."""
+    kind = path.suffix.lower()
+    if kind not in _WRITERS:
+        raise ConfigError(
+            f"{path.name!r} does not end in a kind of table that can be written: "
+            f"{', '.join(_WRITERS)}."
+        )
+    if kind == ".xlsx":
+        _openpyxl()
+    return kind
+
+
+def write_uses(table: ExportTable, path: Path, kind: str | None = None) -> None:
+    """All rows, to a file that is there whole or not at all."""
+    write = _WRITERS[kind or check_format(path)]
+    with disk_faults_explained(path.parent), scratch_for(path) as scratch:
+        write(table, scratch)
+
+
+def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Path], None]:
+    def write(table: ExportTable, path: Path) -> None:
+        with path.open("w", encoding=encoding, newline="") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            writer.writerow(map(guarded, table.columns))
+            writer.writerows(map(guarded, row) for row in table.rows())
+
+    return write
+
+
+def _openpyxl() -> Any:
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingExtraError.of("openpyxl", extra="xlsx", purpose="A spreadsheet") from error
+    return openpyxl
+
+
+def _write_xlsx(table: ExportTable, path: Path) -> None:
+    if len(table) > _MOST_ROWS:
+        raise ConfigError(
+            f"{len(table):,} rows are more than the {_MOST_ROWS:,} rows of a spreadsheet. "
+            "Write them to a .csv or .tsv file."
+        )
+    book = _openpyxl().Workbook(write_only=True)
+    sheet = book.create_sheet("uses")
+    sheet.append([guarded(name) for name in table.columns])
+    for row in table.rows():
+        sheet.append([_short(guarded(value)) for value in row])
+    book.save(path)
+
+
+def _short(cell: Cell) -> Cell:
+    """What fits into a spreadsheet's cell; what was cut ends in a mark."""
+    if not isinstance(cell, str) or len(cell) <= _MOST_CHARACTERS:
+        return cell
+    return cell[: _MOST_CHARACTERS - 1] + "…"
+
+
+_WRITERS: dict[str, Callable[[ExportTable, Path], None]] = {
+    # With a byte-order mark: without one, Excel takes UTF-8 for the encoding of the country.
+    ".csv": _write_delimited(",", "utf-8-sig"),
+    ".tsv": _write_delimited("\t", "utf-8"),
+    ".xlsx": _write_xlsx,
+}

@@ -1,0 +1,249 @@
+"""What is looked for in a corpus, and which of its sentences count.
+
+    in   forms of a word, a term of several words, or a pattern; comparisons such as `year<1860`
+    out  `Term`s: for each word of what is looked for, the spellings of the corpus that will do
+
+Nothing a user writes is ever run. Patterns are regular expressions without backtracking (RE2's), so
+none takes for ever; a comparison is one of six, with text or a number.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polyseme.errors import ConfigError, InputError, PolysemeError
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, TextColumn
+from polyseme.storage.parquet import read_batches
+from polyseme.text.corpus import Corpus, damage_explained
+from polyseme.text.normalization import UnfitTextError
+from polyseme.text.preprocessing import TextPreprocessor
+
+Term = tuple[frozenset[str], ...]
+"""Spellings that will do for each word of a term, one after the other."""
+Spellings = dict[str, set[str]]
+_ROWS = 1 << 16
+_NEAR = 50_000  # of the most frequent words, those a misspelt one is held against
+
+
+@dataclass(frozen=True)
+class Query:
+    """Forms of a word, any of which will do; each may be a term of several words."""
+
+    forms: tuple[str, ...]
+    is_regex: bool = False
+    """Whether each form is a pattern that a whole word must match."""
+    is_case_sensitive: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        word: str | None = None,
+        *,
+        forms: Sequence[str] = (),
+        regex: str | None = None,
+        case_sensitive: bool = False,
+    ) -> "Query":
+        """A word and other forms of it, or a pattern."""
+        given = ((word,) if word else ()) + tuple(forms)
+        if regex is not None and given:
+            raise ConfigError(
+                f"Both a pattern ({regex!r}) and forms ({', '.join(given)}) were given. A pattern "
+                f"can have forms in it: {'|'.join(given)}|..."
+            )
+        given = given if regex is None else (regex,)
+        for form in given:
+            if not form.strip() or any("\ud800" <= character <= "\udfff" for character in form):
+                raise ConfigError(f"{form!r} is nothing that a text can have.")
+        if not given:
+            raise ConfigError("Nothing to look for: name a word, forms of it, or a pattern.")
+        return cls(given, regex is not None, case_sensitive)
+
+    def __str__(self) -> str:
+        return " or ".join(map(repr, self.forms))
+
+    def resolve(self, corpus: Corpus) -> list[Term]:
+        """The terms to look for, in spellings that the corpus has; none if it has none.
+
+        A form is looked for as one word; as the words between its spaces; and, if it has more than
+        letters and digits or is none of these, split as the corpus's text was.
+        """
+        if self.is_regex:
+            found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
+            return [(found,)] if found else []
+        ways = {form: [(form,), tuple(form.split())] for form in self.forms}
+        known = self._known(ways, corpus)
+        for form, found_ways in ways.items():
+            is_plain = all(word.isalnum() for word in form.split())
+            if not is_plain or not any(self._term(way, known) for way in found_ways):
+                found_ways.append(_segment(form, corpus))
+        known |= self._known({form: way[2:] for form, way in ways.items()}, corpus)
+        terms = [self._term(way, known) for each in ways.values() for way in each]
+        whole = [term[0] for term in terms if len(term) == 1]
+        longer = dict.fromkeys(term for term in terms if len(term) > 1)
+        return [*([(frozenset().union(*whole),)] if whole else []), *longer]
+
+    def _term(self, words: Sequence[str], known: Spellings) -> Term:
+        """The words in their spellings; empty if the corpus lacks one of them."""
+        spellings = [known.get(self._folded(word), set()) for word in words]
+        return tuple(map(frozenset, spellings)) if all(spellings) else ()
+
+    def _folded(self, word: str) -> str:
+        return word if self.is_case_sensitive else word.casefold()
+
+    def _known(self, ways: Mapping[str, Sequence[Sequence[str]]], corpus: Corpus) -> Spellings:
+        """For each word of these ways to write the forms, folded, its spellings in the corpus."""
+        wanted = {self._folded(word) for each in ways.values() for way in each for word in way}
+        found: Spellings = {}
+        if not wanted:
+            return found
+        folded = pa.array(wanted, pa.string())
+        longest = max(map(len, wanted))
+        for batch in _vocabulary(corpus, ["word"]):
+            words = batch["word"]
+            # Folding a long list in Python takes long, so first what Arrow can tell of it.
+            is_short = pc.less_equal(pc.utf8_length(words), longest)
+            may_be = pc.or_(
+                pc.is_in(words if self.is_case_sensitive else pc.ascii_lower(words), folded),
+                pc.and_not(is_short, pc.string_is_ascii(words)),
+            )
+            for word in words.filter(may_be).to_pylist():
+                if (key := self._folded(word)) in wanted:
+                    found.setdefault(key, set()).add(word)
+        return found
+
+    def _matching(self, pattern: str, corpus: Corpus) -> Iterator[str]:
+        """The words of the vocabulary that the pattern matches as a whole."""
+        try:
+            # By itself first: in brackets, "a)|(b" would be another pattern.
+            for text in (pattern, f"\\A(?:{pattern})\\z"):
+                pc.match_substring_regex(pa.array([""]), text)
+        except pa.ArrowInvalid as error:
+            raise ConfigError(
+                f"{pattern!r} is no regular expression that can be used: {error}. RE2's syntax is "
+                "known: letters, classes, groups, repetition; no look-ahead and no references back."
+            ) from error
+        for batch in _vocabulary(corpus, ["word"]):
+            matches = pc.match_substring_regex(
+                batch["word"], f"\\A(?:{pattern})\\z", ignore_case=not self.is_case_sensitive
+            )
+            yield from batch["word"].filter(matches).to_pylist()
+
+
+def _vocabulary(corpus: Corpus, columns: Sequence[str]) -> Iterator[Any]:
+    with damage_explained(corpus.vocabulary):
+        yield from read_batches(corpus.vocabulary, columns, _ROWS)
+
+
+def _segment(form: str, corpus: Corpus) -> tuple[str, ...]:
+    """The form split as the text of the corpus was; empty if its tools are not the same here."""
+    try:
+        return tuple(TextPreprocessor.of_model(corpus.preparation)(form).words.words)
+    except (PolysemeError, UnfitTextError):
+        return ()
+
+
+def near_forms(query: Query, corpus: Corpus) -> str:
+    """A sentence that names words of the corpus which are spelt alike."""
+    if query.is_regex:
+        return "No word of its vocabulary matches the pattern as a whole."
+    frequent: list[str] = []
+    for batch in _vocabulary(corpus, ["word"]):
+        frequent += batch["word"].to_pylist()
+        if len(frequent) >= _NEAR:
+            break
+    folded = {word.casefold(): word for word in reversed(frequent)}
+    near: dict[str, None] = {}
+    for form in query.forms:
+        for word in form.split():
+            close = difflib.get_close_matches(word.casefold(), folded, n=3, cutoff=0.7)
+            near |= dict.fromkeys(folded[match] for match in close if folded[match] != word)
+    if not near:
+        return "No word of its vocabulary is spelt alike. `polyseme inspect` shows frequent ones."
+    return f"Near forms in its vocabulary: {', '.join(near)}."
+
+
+_COLUMN = r"[^<>=!\s](?:[^<>=!]*[^<>=!\s])?"
+_COMPARISON = re.compile(rf"\s*({_COLUMN})\s*(<=|>=|!=|==|<|>|=)\s*(.*?)\s*", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?\d{1,100}(\.\d{1,100})?", re.ASCII)
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "!=": ne,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A condition on a column of metadata: `year<1860`, `author=Dickens`, `genre!=news`.
+
+    Two numbers are compared as numbers, anything else as text, by code points. No value counts as
+    empty text for `=` and `!=`, and is neither less nor greater than any.
+    """
+
+    column: str
+    operator: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Comparison":
+        """From what a user writes."""
+        found = _COMPARISON.fullmatch(text)
+        if found is None:
+            raise ConfigError(
+                f"{text!r} is no condition. Expected: a column, one of < <= > >= = !=, and a "
+                "value; for example 'year<1860' or 'author=Dickens'."
+            )
+        column, operator, value = found.groups()
+        return cls(column, "=" if operator == "==" else operator, value)
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.operator}{self.value}"
+
+    def check_column(self, columns: Iterable[str]) -> None:
+        """Refuse a column that is not there, naming those that are."""
+        if self.column not in (there := list(columns)):
+            raise ConfigError(
+                f"There is no column {self.column!r} for {str(self)!r}. Columns of this corpus: "
+                f"{', '.join(there)}. `polyseme prepare --meta` carries others along."
+            )
+
+    def accepts(self, found: str | None) -> bool:
+        """Whether a value meets the condition."""
+        if found is None and self.operator not in ("=", "!="):
+            return False
+        numbers = number_of(found or ""), number_of(self.value)
+        values = (found or "", self.value) if None in numbers else numbers
+        return _OPERATORS[self.operator](*values)
+
+
+def number_of(text: str) -> Decimal | None:
+    """A number as people write one: digits, a sign before them, a point between them."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def accepted_by_all(
+    comparisons: Sequence[Comparison], columns: Mapping[str, TextColumn]
+) -> npt.NDArray[np.bool_]:
+    """Which rows meet all conditions. Each distinct value is looked at once."""
+    mask = np.ones(len(columns[DOCUMENT].codes), np.bool_)
+    for comparison in comparisons:
+        column = columns[comparison.column]
+        accepts = [comparison.accepts(value) for value in (*column.values, None)]
+        mask &= np.array(accepts, np.bool_)[column.codes]  # the code of no value is -1, the last
+    return mask
+
+
+def check_uses(count: int, most: int) -> None:
+    """Refuse more uses than can be worked with."""
+    if count > most:
+        raise InputError(
+            f"Over {most:,} uses. Look for a rarer word or a longer term, or let --where choose "
+            "fewer sentences."
+        )

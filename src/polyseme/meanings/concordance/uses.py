@@ -1,0 +1,245 @@
+"""A corpus and what is looked for in, every use of it out.
+
+    in   a corpus and a query: a word, forms, a pattern or a term, and which sentences count
+    out  `Uses`: each occurrence with its sentence, its place there, its document and metadata
+
+A use is one occurrence. `Uses` is a sequence of them, kept in columns: tens of thousands take
+little memory and go to a model without becoming objects. Memory is bounded by what is found and a
+few row groups of the corpus.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from polyseme.display import html_table, sentence, summary
+from polyseme.errors import InputError
+from polyseme.meanings.concordance.query import Comparison, Query, Term, accepted_by_all, near_forms
+from polyseme.meanings.concordance.search import search
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, SentenceTable
+from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    import pandas
+
+_SHOWN = 20  # uses in a notebook's table
+_CONTEXT = 8  # words on either side there
+
+
+@dataclass(frozen=True)
+class Use:
+    """One occurrence of a word, or of a term of several words, in its sentence."""
+
+    words: tuple[str, ...]
+    """All words of the sentence."""
+    begin: int
+    end: int
+    """It is `words[begin:end]`."""
+    sentence_id: str
+    document: str
+    text: str
+    """The sentence as it stands in the corpus."""
+    starts: tuple[int, ...]
+    """Where each word begins in `text`, in characters."""
+    metadata: Mapping[str, str | None]
+    """The user's columns."""
+
+    @property
+    def form(self) -> str:
+        """The word as it is written here."""
+        last = self.end - 1
+        return self.text[self.starts[self.begin] : self.starts[last] + len(self.words[last])]
+
+
+class Uses(Sequence[Use]):
+    """Uses in columns. `uses[0]` and a loop give each as a `Use`, which reads its text."""
+
+    def __init__(
+        self, table: SentenceTable, rows: Integers, spans: Integers, query: Query | None = None
+    ) -> None:
+        self._table, self._rows, self.query = table, rows, query
+        self.spans = spans
+        """(N, 2): each use is the words from `begin` to before `end` of its sentence."""
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sequence[str]],
+        spans: Sequence[tuple[int, int]] | Integers,
+        metadata: Mapping[str, Sequence[object]] | None = None,
+    ) -> "Uses":
+        """Uses in sentences that are in no corpus: lists of words, one use in each.
+
+        `metadata` has a value for each sentence, by the name of its column.
+        """
+        metadata = metadata or {}
+        checked = np.asarray(spans, np.int64).reshape(-1, 2)
+        for name, column in {"spans": checked, **metadata}.items():
+            if len(column) != len(sentences):
+                raise InputError(
+                    f"{len(sentences):,} sentences but {len(column):,} values of {name}: each "
+                    "sentence needs one."
+                )
+        for number, ((begin, end), words) in enumerate(zip(checked, sentences, strict=True)):
+            if not 0 <= begin < end <= len(words):
+                raise InputError(
+                    f"Sentence {number} has {len(words)} words, but its use is from {begin} to "
+                    f"{end}. Expected: 0 <= begin < end <= {len(words)}."
+                )
+        return cls(SentenceTable.of(sentences, metadata), np.arange(len(sentences)), checked)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Use: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Uses": ...
+    def __getitem__(self, index: int | slice) -> "Use | Uses":
+        if isinstance(index, slice):
+            return self.select(np.arange(len(self))[index])
+        row, (begin, end) = int(self._rows[index]), self.spans[index].tolist()
+        values = {name: column.take(slice(row, row + 1))[0] for name, column in self._columns}
+        document = values.pop(DOCUMENT) or ""
+        words, details = tuple(self._table.words_of(row)), self._table.details_of(row)
+        return Use(words, begin, end, details.sentence_id, document, details.text,
+                   details.starts, values)  # fmt: skip
+
+    def __iter__(self) -> Iterator[Use]:
+        return (self[index] for index in range(len(self)))
+
+    def select(self, indices: Sequence[int] | Integers) -> "Uses":
+        """These uses, in this order."""
+        chosen = np.asarray(indices, np.int64)
+        return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays, the sentences that it shares with others included."""
+        return self._table.num_bytes + self._rows.nbytes + self.spans.nbytes
+
+    @property
+    def sentence_rows(self) -> Integers:
+        """(N,): of each use, the number of its sentence in the table they share."""
+        return self._rows
+
+    def matching(self, conditions: Sequence[Comparison]) -> Integers:
+        """The numbers of the uses whose metadata meet all conditions."""
+        accepted = accepted_by_all(conditions, self._table.columns)
+        return np.flatnonzero(accepted[self._rows])
+
+    def around(self, index: int, distance: int = 3) -> tuple[list[str], list[str]]:
+        """The texts of the sentences just before and just after a use's, of the same document."""
+        return self._table.around(int(self._rows[index]), distance)
+
+    def attribute(self, index: int, name: str) -> tuple[str | None, ...]:
+        """A word attribute of each word of a use's sentence, one that the corpus has."""
+        return self._table.attribute_of(int(self._rows[index]), name)
+
+    def sentences(self) -> list[list[str]]:
+        """The words of each use's sentence; two uses in one sentence share one list."""
+        made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
+        return [made[row] for row in self._rows.tolist()]
+
+    def sentence_ids(self) -> list[str]:
+        """The id of each use's sentence; reads them from the corpus."""
+        return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that `metadata` knows: `document`, then the user's."""
+        return list(self._table.columns)
+
+    def metadata(self, name: str) -> list[str | None]:
+        """The values of a column, one for each use; None where there is none."""
+        if name not in self._table.columns:
+            raise InputError(
+                f"There is no column {name!r}. Columns of these uses: {', '.join(self.columns)}."
+            )
+        return self._table.columns[name].take(self._rows)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A data frame, one row a use; needs the package pandas."""
+        from polyseme.meanings.concordance.export import UseTable, to_pandas
+
+        return to_pandas(UseTable(self))
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """All uses with all metadata, for a spreadsheet or any other tool."""
+        from polyseme.meanings.concordance.export import UseTable, write_uses
+
+        write_uses(UseTable(self), Path(path), kind=".csv")
+
+    def __repr__(self) -> str:
+        documents = len(np.unique(self._table.columns[DOCUMENT].codes[self._rows]))
+        found = f"{len(self):,} uses in {documents:,} document{'s' * (documents != 1)}"
+        first = sentence(self._table.words_of(int(self._rows[0]))) if len(self) else ""
+        return summary(self._name, found, f"first: {first!r}" if first else "")
+
+    def _repr_html_(self) -> str:
+        shown = f"the first {_SHOWN} of " if len(self) > _SHOWN else ""
+        rows = [(*_in_context(use), use.document) for use in self[:_SHOWN]]
+        header = ("left", "use", "right", DOCUMENT)
+        return html_table(f"{self._name}: {shown}{len(self):,}", rows, header)
+
+    @property
+    def _name(self) -> str:
+        return f"Uses of {self.query}" if self.query else "Uses"
+
+    @property
+    def _columns(self) -> list[tuple[str, Any]]:
+        return list(self._table.columns.items())
+
+
+def _in_context(use: Use) -> tuple[str, str, str]:
+    left, right = use.words[: use.begin][-_CONTEXT:], use.words[use.end :][:_CONTEXT]
+    return " ".join(left), use.form, " ".join(right)
+
+
+def find_uses(
+    corpus: Corpus,
+    query: str | Query,
+    *,
+    where: Sequence[str | Comparison] = (),
+    terms: Sequence[Term] | None = None,
+    threads: int = 2,
+) -> Uses:
+    """Every use in the corpus, in its order, of a word or what else a `Query` says.
+
+    `where`: comparisons that a sentence's metadata must meet, all of them, such as `year<1860`. A
+    word that is not in the corpus is an error that names near forms; one that is, but not with this
+    metadata, has no uses. `terms`: what `find_terms` found for the query, if that was asked before.
+    """
+    query = query if isinstance(query, Query) else Query.of(query)
+    comparisons = parse_conditions(where, corpus)
+    terms = find_terms(query, corpus) if terms is None else terms
+    table, rows, spans = search(corpus, terms, comparisons, threads=threads)
+    if not (len(rows) or comparisons):
+        raise _no_use_of(query, corpus)
+    return Uses(table, rows, spans, query)
+
+
+def find_terms(query: Query, corpus: Corpus) -> list[Term]:
+    """What to look for; an error at once if the corpus has none of its words."""
+    if not (terms := query.resolve(corpus)):
+        raise _no_use_of(query, corpus)
+    return terms
+
+
+def parse_conditions(where: Sequence[str | Comparison], corpus: Corpus) -> list[Comparison]:
+    """Conditions on columns that the corpus has."""
+    comparisons = [
+        each if isinstance(each, Comparison) else Comparison.parse(each) for each in where
+    ]
+    for comparison in comparisons:
+        comparison.check_column((DOCUMENT, *corpus.config.meta))
+    return comparisons
+
+
+def _no_use_of(query: Query, corpus: Corpus) -> InputError:
+    """The error for what is not in a corpus; it names near forms."""
+    return InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")

@@ -1,0 +1,1 @@
+"""What tells the meanings of a word apart, as arrays: worked out by a model."""

@@ -1,0 +1,274 @@
+"""What tells the meanings of a word apart: features of its uses.
+
+    in   sentences as lists of words, and in each the uses asked for: from word, to word
+    out  `UseFeatures`, a row for each use
+
+A language model says most about a word's meaning by what it expects in its place, seen from both
+sides, without the word itself. So the *context* of a use is the top layer's forward state just
+before it and its backward state just after it: the states that predict the word. The words they
+predict are its *substitutes*. An encoder that cannot be asked so (one of Hugging Face, word2vec)
+gives its own vector of the word as context, and no substitutes. The *bag* is what the other words
+of the sentence are about.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_features import Floats, Ids, UseFeatures
+from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
+from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.objectives.softmaxes import WordSoftmax
+
+Span = tuple[int, int]
+"""A use: its first word, and the one after its last."""
+
+NUM_SUBSTITUTES = 100
+"""Words kept for each use."""
+COMMON_WORDS = 15_000
+"""Substitutes are looked for among so many words, the most frequent: rarer ones are no names."""
+_SIF = 1e-3
+"""Arora et al. (2017): a word counts a / (a + its share of all words)."""
+_ROWS = 512  # uses whose substitutes are found at once: 30 MB
+
+
+class UseDescriber:
+    """Describes uses by an embedder."""
+
+    def __init__(self, embedder: WordEmbedder) -> None:
+        self.embedder = embedder
+        self._expects = Expectation.of(embedder)
+
+    @property
+    def words(self) -> list[str]:
+        """What the numbers of substitutes stand for; empty without a head."""
+        return self._expects.words if self._expects else []
+
+    @property
+    def num_substitutes(self) -> int:
+        """How many words are kept for each use."""
+        return min(NUM_SUBSTITUTES, len(self.words))
+
+    @property
+    def bag_dim(self) -> int:
+        """Dimensions of a bag: of layer 0, of which a model of two stacks gives two copies."""
+        return self.embedder.dim // (2 if self._has_two_stacks else 1)
+
+    def is_frequent(self, word: str) -> bool:
+        """Whether a word is too frequent to say what a text is about: a thousandth of all words."""
+        return self._weights.get(word, 1.0) < 0.5
+
+    def frequent_words(self) -> list[str]:
+        """All words that `is_frequent`."""
+        return [word for word, weight in self._weights.items() if weight < 0.5]
+
+    def __call__(
+        self,
+        sentences: Sequence[Sequence[str]],
+        spans: npt.NDArray[np.int64],
+        on_use: Callable[[int], None] = lambda _: None,
+    ) -> UseFeatures:
+        """Features of uses, one in each sentence; `spans` is (N, 2).
+
+        `on_use` is called with how many are done.
+        """
+        found = []
+        for pair in self.stream_single(sentences, [(int(b), int(e)) for b, e in spans]):
+            found.append(pair)
+            on_use(len(found))
+        if not found:
+            dims = self.embedder.dim, self.bag_dim
+            return self.features(*(np.empty((0, dim), np.float32) for dim in dims))
+        contexts, bags = zip(*found, strict=True)
+        return self.features(np.concatenate(contexts), np.concatenate(bags))
+
+    def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
+        """Features of uses; `on_use` is called with how many are done."""
+        return self(uses.sentences(), uses.spans, on_use)
+
+    def features(self, context: Floats, bag: Floats) -> UseFeatures:
+        """With the substitutes that follow from the context."""
+        substitutes = self._expects.top_words(context) if self._expects else None
+        return UseFeatures(context, bag, substitutes)
+
+    def stream(
+        self, sentences: Iterable[Sequence[str]], spans: Iterable[Sequence[Span]]
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """For each sentence the context and the bag of each of its uses, (n, D) both."""
+        waiting: deque[Sequence[str]] = deque()
+
+        def remembered() -> Iterator[Sequence[str]]:
+            for sentence in sentences:
+                waiting.append(sentence)
+                yield sentence
+
+        for layers, uses in zip(self.embedder.stream(remembered()), spans, strict=True):
+            yield self.one(layers, waiting.popleft(), uses)
+
+    def stream_single(
+        self, sentences: Sequence[Sequence[str]], spans: Sequence[Span]
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """As `stream`, for one use in each sentence: (1, D) both. Twice as fast where it can be."""
+        if not (
+            isinstance(self.embedder, Embedder) and self._expects and self.embedder.reads_around
+        ):
+            yield from self.stream(sentences, ([span] for span in spans))
+            return
+        around = self.embedder.stream_around(sentences, spans)
+        for (states, static), words, span in zip(around, sentences, spans, strict=True):
+            yield states[None], self._bag(static, words, [span])
+
+    def one(
+        self, layers: Floats, words: Sequence[str], uses: Sequence[Span]
+    ) -> tuple[Floats, Floats]:
+        """Context and bag of each use in a sentence whose vectors (L, T, D) are known."""
+        static = layers[0]
+        if self._has_two_stacks:
+            static = static[:, : static.shape[1] // 2]  # both halves of layer 0 are the same
+        return self._context(layers, uses), self._bag(static, words, uses)
+
+    @property
+    def _has_two_stacks(self) -> bool:
+        embedder = self.embedder
+        return isinstance(embedder, Embedder) and embedder.model.config.encoder.is_separate
+
+    def _context(self, layers: Floats, uses: Sequence[Span]) -> Floats:
+        if self._expects:
+            return self._expects.states(layers[-1], uses)
+        means = [layers[-1, begin:end].mean(axis=0) for begin, end in uses]
+        return np.stack(means) if means else np.empty((0, layers.shape[-1]), np.float32)
+
+    def _bag(self, static: Floats, words: Sequence[str], uses: Sequence[Span]) -> Floats:
+        each = np.array([self._weights.get(word, 1.0) for word in words], np.float32)
+        weights = np.tile(each, (len(uses), 1))  # (n, T)
+        for row, (begin, end) in zip(weights, uses, strict=True):
+            row[begin:end] = 0  # what is said of a use must not know the word itself
+        lengths = np.sqrt(np.einsum("td,td->t", static, static))
+        total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
+        bags: Floats = weights / (total * np.maximum(lengths, 1e-9)) @ static
+        return bags
+
+    @cached_property
+    def _weights(self) -> dict[str, float]:
+        """Frequent words say little of what a sentence is about."""
+        if not isinstance(self.embedder, Embedder):
+            return {}  # nobody has counted its words: all weigh the same
+        vocabulary = self.embedder.model.vocabulary
+        shares = vocabulary.counts / max(1, vocabulary.counts.sum())
+        weights = (_SIF / (_SIF + shares)).tolist()
+        return dict(zip(vocabulary.words.to_pylist(), weights, strict=True))
+
+
+class Expectation:
+    """What a language model expects in the place of a word: states, and words they predict."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._model = embedder.model
+        self._device = embedder.device
+        self._is_both = isinstance(embedder.model.config.objective, BidirectionalConfig)
+        self._forward, self._backward = self._edges()
+
+    @classmethod
+    def of(cls, embedder: WordEmbedder) -> "Expectation | None":
+        """None for an encoder whose states have seen the word they would predict."""
+        if not isinstance(embedder, Embedder):
+            return None
+        objective = embedder.model.config.objective
+        if not isinstance(objective, BidirectionalConfig | CausalConfig):
+            return None
+        return cls(embedder)
+
+    @property
+    def words(self) -> list[str]:
+        """The words that may be substitutes of many uses, the most frequent first."""
+        return self.all_words[:COMMON_WORDS]
+
+    @cached_property
+    def all_words(self) -> list[str]:
+        """All words that the model can predict, the most frequent first."""
+        found: list[str] = self._model.vocabulary.words.to_pylist()
+        return found
+
+    def states(self, top: Floats, uses: Sequence[Span]) -> Floats:
+        """(n, D) from the top layer of a sentence (T, D): before each use, and after it."""
+        half = top.shape[1] // 2 if self._is_both else top.shape[1]
+        found = np.empty((len(uses), top.shape[1]), np.float32)
+        for number, (begin, end) in enumerate(uses):
+            found[number, :half] = top[begin - 1, :half] if begin else self._forward
+            if self._is_both:
+                found[number, half:] = top[end, half:] if end < len(top) else self._backward
+        return found
+
+    @torch.no_grad()
+    def logits(self, states: Floats, num_words: int) -> torch.Tensor:
+        """(N, V) for the `num_words` most frequent words: log P(word | left, right) - constant.
+
+        By Bayes' rule, if left and right are independent given the word:
+        log P(word | left) + log P(word | right) - log P(word).
+        """
+        objective = self._model.network.objective
+        assert isinstance(objective, Bidirectional | Causal)
+        ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
+        halves = torch.from_numpy(states).chunk(2 if self._is_both else 1, dim=1)
+        table = self._model.network.word_embeddings
+        softmax = objective.softmax
+        if not self._is_both:
+            return softmax.logits(halves[0], ids, table=table)
+        if isinstance(softmax, WordSoftmax):
+            # x W + b and y W + b, added, are twice what their mean gives: one product, not two.
+            both = 2 * softmax.logits((halves[0] + halves[1]) / 2, ids, table=table)
+        else:
+            both, right = (softmax.logits(half, ids, table=table) for half in halves)
+            both = both + right
+        return both - self._log_frequencies[:num_words]
+
+    @torch.no_grad()
+    def log_probabilities(self, states: Floats) -> torch.Tensor:
+        """(N, V) of all words, in float64: by the cloze head, or by both directions' heads."""
+        num_words, objective = len(self.all_words), self._model.network.objective
+        if isinstance(objective, Bidirectional) and objective.cloze is not None:
+            ids = torch.arange(FIRST_WORD, FIRST_WORD + num_words)
+            vectors = objective.cloze(*torch.from_numpy(states).chunk(2, dim=1))
+            table = self._model.network.word_embeddings
+            logits = objective.softmax.logits(vectors, ids, table=table)
+        else:
+            logits = self.logits(states, num_words)
+        return logits.double().log_softmax(dim=1)
+
+    @cached_property
+    def _log_frequencies(self) -> torch.Tensor:
+        """(V,) natural logs of the shares of words, the most frequent first."""
+        counts = torch.tensor(self._model.vocabulary.counts, dtype=torch.float64)
+        return (counts.clamp(min=0.5) / counts.sum().clamp(min=1)).log().float()
+
+    def top_words(self, states: Floats) -> Ids:
+        """(N, K) the best substitutes: words expected here more than elsewhere."""
+        num_words = min(COMMON_WORDS, len(self._model.vocabulary.words))
+        k = min(NUM_SUBSTITUTES, num_words)
+        found = np.empty((len(states), k), np.int32)
+        for begin in range(0, len(states), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            logits = self.logits(states[rows], num_words)
+            if not self._is_both:  # from one side, frequent words would come first everywhere
+                logits = logits - self._log_frequencies[:num_words]
+            found[rows] = logits.topk(k, dim=1).indices.numpy()
+        return found
+
+    @torch.no_grad()
+    def _edges(self) -> tuple[Any, Any]:
+        """The forward state after BOS and the backward state before EOS, the same everywhere."""
+        batch = self._model.vocabulary.batch([["a"]]).to(self._device)
+        encoded = self._model.network.encoder(batch)
+        if not self._is_both:
+            return encoded.top[0, 0].float().cpu().numpy(), None
+        forward, backward = (half.float().cpu().numpy() for half in encoded.halves)
+        return forward[0, 0], backward[0, -1]
