@@ -50,7 +50,7 @@ def test_senses_by_an_index_are_those_by_the_model(folder: Path) -> None:
         folder / "corpus", "bank", index=folder / "index", where=("year<1900",)
     )
     assert len(found.uses) == 42
-    assert found.notes == ["42 uses are few: below 150, groups are often chance."]
+    assert found.notes == ["42 uses are few: below 150, groups are often due to chance."]
 
 
 def test_the_explorer_groups_by_an_index_as_senses_does(folder: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_labels_are_learned_by_an_index(folder: Path, tmp_path: Path) -> None:
 
 def test_the_same_command_again_finds_it_done(folder: Path) -> None:
     again = ("index", MODEL, folder / "corpus", "--words", "bank,river", "--out", folder / "index")
-    assert "It was there already" in polyseme(*again).stdout
+    assert "The index was already there" in polyseme(*again).stdout
     told = polyseme(*again, "--max-uses", "9", code=65).stderr
     assert "--replace" in " ".join(told.split())
 

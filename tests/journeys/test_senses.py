@@ -124,7 +124,7 @@ def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) 
     ask = ("change", "--all", "--in", corpus, "--model", MODEL, *sides, *few)
     shown = " ".join(polyseme(*ask).stdout.split())
     assert "words differ by more than chance" in shown
-    assert "with documents dealt to the sides at random" in shown
+    assert "with documents assigned to the sides at random" in shown
     with (tmp_path / "all.csv").open(encoding="utf-8-sig", newline="") as file:
         words = [row["word"] for row in csv.DictReader(file)]
     assert set(words) == {"bank", "of"}  # `the` is too frequent
@@ -143,7 +143,7 @@ def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) 
         (("--before", "year<1900", "--after", "year<1950"), "42 uses are on both sides", 66),
         (("--before", "year<1800", "--after", "year>1900"), "0 uses on the side 'before'", 66),
         (("--before", "decade<1800", "--after", "year>1900"), "There is no column 'decade'", 2),
-        (("--before", "1800", "--after", "year>1900"), "is no condition", 2),
+        (("--before", "1800", "--after", "year>1900"), "is not a condition", 2),
     ],
 )
 def test_sides_that_cannot_be_compared_are_named(

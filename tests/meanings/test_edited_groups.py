@@ -145,7 +145,7 @@ def test_uses_are_chosen_by_number_or_by_what_their_sentence_holds(senses: Sense
         choose_uses(senses, (85,), None)
     with pytest.raises(InputError, match="No use"):
         choose_uses(senses, (), "nothing has this")
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="not a valid RE2 expression"):
         choose_uses(senses, (), "(")
     with pytest.raises(InputError, match=r"no group '7'. The groups are: 1, 2"):
         group_ref(senses, "7")

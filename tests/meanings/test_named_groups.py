@@ -81,7 +81,7 @@ def test_typical_lines_are_of_their_group(senses: Senses) -> None:
 
 
 def test_few_uses_are_said_to_be_few(senses: Senses) -> None:
-    assert senses.notes == ["84 uses are few: below 150, groups are often chance."]
+    assert senses.notes == ["84 uses are few: below 150, groups are often due to chance."]
 
 
 def test_a_sample_says_that_it_is_one(
@@ -91,7 +91,7 @@ def test_a_sample_says_that_it_is_one(
     assert MAX_USES > 84
     senses = find_senses(bank_uses()[0], describer, seed=2)
     assert (len(senses.uses), senses.num_found) == (60, 84)
-    assert senses.notes[0] == "A sample of 60 of 84 uses, by its seed."
+    assert senses.notes[0] == "A random sample of 60 of 84 uses."
 
 
 def test_every_use_is_exported_with_its_group(senses: Senses, tmp_path: Path) -> None:

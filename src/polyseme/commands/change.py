@@ -1,25 +1,25 @@
-"""Ask whether a word changed between two sets of texts, and which of its meanings moved.
+r"""Test whether a word changed between two sets of texts, and which of its meanings grew or shrank.
 
-The uses of both sides are grouped together; then the sides are compared: how far they are apart
-(APD, PRT), how often chance alone would do that (documents shuffled between the sides, where there
-are enough), and the share of each group on either side. Texts of two periods also differ in topic
-and genre: read the lines before you call it change of meaning.
+The uses of both sides are grouped together, then the sides are compared: how far apart they are
+(APD, PRT), how likely that is by chance (a permutation test over documents, if there are enough),
+and the share of each group on each side. Texts of two periods also differ in topic and genre: read
+the lines before you call it a change of meaning.
 
-With --all every word that has enough uses on both sides is compared, the most changed first, with
-p-values adjusted for the number of words, beside words of the same frequency, and beside what comes
-out when documents are dealt to the sides at random. With --out, a run that was stopped goes on.
+With --all, every word with enough uses on both sides is compared, the most changed first, with
+p-values adjusted for multiple testing, control words of the same frequency, and a control run with
+documents assigned to the sides at random. With --out, a stopped run is resumed.
 
 Examples:
 
-  polyseme change train --in corpus/novels --model models/en-mini \\
+  polyseme change train --in corpus/novels --model models/en-mini \
       --before "year<1860" --after "year>=1900"
 
   polyseme change bank --in corpus/en --model models/en-mini --before genre=news --after genre=law
 
-  polyseme change train --in corpus/novels --index index/novels \\
+  polyseme change train --in corpus/novels --index index/novels \
       --before "year<1860" --after "year>=1900"
 
-  polyseme change --all --in corpus/novels --model models/en-mini \\
+  polyseme change --all --in corpus/novels --model models/en-mini \
       --before "year<1860" --after "year>=1900" --out changes.csv
 """
 
@@ -58,33 +58,33 @@ class ChangeConfig(Settings):
     find: FindConfig
     """What to look for."""
     model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
-    """Of one word: read the uses from this index (`polyseme index`) instead of embedding them."""
+    """For one word: read the uses from this index (`polyseme index`) instead of embedding them."""
     before: tuple[str, ...]
-    """What the metadata of one side meet: year<1860."""
+    """Metadata condition of the first side: year<1860."""
     after: tuple[str, ...]
-    """What the metadata of the other side meet: year>=1900."""
+    """Metadata condition of the second side: year>=1900."""
     shuffle: Literal["documents", "uses"] | None = None
-    """What is shuffled to see what chance does. Without it documents, if each side has five."""
+    """What the permutation test shuffles; by default documents, if each side has at least five."""
     seed: int = 1
-    """Of samples, groups and shuffles."""
+    """Random seed of samples, groups and permutations."""
     all_: bool = False
     """Instead of one word, compare every word that has enough uses on both sides."""
     words: Path | tuple[str, ...] | None = None
-    """Compare the words of this file, one a line, instead of all."""
+    """Compare the words in this file, one per line, instead of all."""
     min_uses: int = Field(50, ge=20)
     """With --all or --words: uses that a word needs on each side."""
     max_uses: int = Field(200, ge=20, le=1_000)
-    """With --all or --words: uses of each side that are looked at; of more, a sample."""
+    """With --all or --words: at most this many uses per side; of more, a random sample."""
     permutations: int = Field(9_999, ge=199, le=1_000_000)
-    """With --all or --words: how often documents are shuffled for each."""
+    """With --all or --words: permutations for each word."""
     top: int = Field(20, ge=0)
     """With --all or --words: how many words are shown."""
     out: Path | None = None
     """With --all or --words: write all of them to this .csv, .tsv or .xlsx file."""
     report: Path | None = None
-    """Of one word: write a page to keep and to pass on, one .html file that needs no network."""
+    """For one word: write a report to keep or share, one .html file that works offline."""
     json_: bool = False
     """Print one JSON object instead of tables."""
 
@@ -302,7 +302,7 @@ def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableTy
     title = f"{found_words} differ by more than chance (q < 0.05): {before} against {after}"
     parts: list[RenderableType] = [titled(title, table)]
     parts.append(
-        PrintableText("controls: of words as frequent on both sides, how many changed less.")
+        PrintableText("controls: how many words of similar frequency on both sides changed less.")
     )
     parts += [PrintableText(note, "yellow") for note in found.notes]
     if config.out is not None:

@@ -1,4 +1,4 @@
-"""Put groups of uses right by hand: rename, merge, split, move, label; and take it back.
+r"""Edit groups of uses by hand: rename, merge, split, move, label, undo.
 
 Each edit is added to a file, --edits, and nothing in it is ever erased. `polyseme senses --edits`
 shows the groups as you left them, also when the corpus has grown since. Give the same settings of
@@ -6,12 +6,12 @@ the grouping each time: edits are for the groups that they were made on.
 
 Examples:
 
-  polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl \\
+  polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl \
       --rename 2 --name river
 
   polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl --merge 1,3
 
-  polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl \\
+  polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl \
       --split 1 --containing "blood|donor" --name "blood bank"
 
   polyseme edit bank --in corpus/en --model models/en-mini --edits bank.jsonl --undo
@@ -111,7 +111,7 @@ def _check(config: EditConfig) -> None:
     if sum(asked.values()) != 1:
         raise ConfigError(f"Ask for one edit: {', '.join(asked)}.")
     if (config.rename or config.split) and not config.name:
-        raise ConfigError("How shall the group be called? Say it with --name.")
+        raise ConfigError("The group needs a name: add --name.")
     if len(config.merge) == 1:
         raise ConfigError("Name two groups or more to be merged: --merge 1,3.")
 

@@ -1,8 +1,8 @@
 """Open a corpus in the browser: a word's uses in groups, on a map, to be judged and compared.
 
 Pages are served on this machine alone, to whoever has the printed address; nothing is sent
-anywhere. What you judge (names, merges, labels) is kept in a folder of notes, as a log that
-`polyseme senses --edits` does again.
+anywhere. Your edits (names, merges, labels) are kept in a folder of notes, as a log that
+`polyseme senses --edits` replays.
 
 Examples:
 
@@ -33,11 +33,11 @@ class ExploreConfig(Settings):
     corpus: Path
     """The corpus folder."""
     model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
     """Read uses from this index (`polyseme index`), made with the model, where it has the word."""
     notes: Path | None = None
-    """Folder for what you judge; by default a folder beside the corpus, CORPUS-notes."""
+    """Folder for your edits and labels; by default a folder beside the corpus, CORPUS-notes."""
     word: str = ""
     """The word to begin with."""
     serve: ServeConfig = Field(default_factory=ServeConfig)
@@ -73,7 +73,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
 def announce(address: str, progress: Progress) -> None:
     """Say where the pages are."""
     progress.log(f"The explorer is at {address}")
-    progress.log("It answers this machine alone. End it with Ctrl-C.")
+    progress.log("It is reachable from this machine only. Stop it with Ctrl-C.")
 
 
 def show(result: ExploreResult) -> RenderableType:

@@ -1,8 +1,8 @@
-r"""Work out once what describes the uses of many words, so that questions about them are quick.
+r"""Compute the features of the uses of many words once, so that later queries are fast.
 
 Writes a folder with the features of the uses of each content word, or of the words you name,
-sorted by word. `polyseme senses` and `nearest` read it with --index. Stopped at any moment, the
-same command goes on from there. An index belongs to one model and one corpus as they are now.
+sorted by word. `polyseme senses` and `nearest` read it with --index. Stop it at any time: the same
+command resumes it. An index belongs to one model and one corpus as they are now.
 
 Examples:
 
@@ -41,7 +41,7 @@ class IndexConfig(Settings):
     """Which corpus, by which model, and where to."""
 
     model: Path
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     folder: Path
     """The corpus folder."""
     out: Path
@@ -167,7 +167,7 @@ def show(result: IndexResult) -> RenderableType:
         table.add_row(name, value)
     parts: list[RenderableType] = [table]
     if result.was_there:
-        parts.append(PrintableText("It was there already, and is as it was written."))
+        parts.append(PrintableText("The index was already there, and is intact."))
     else:
         speed = result.words_now / max(1e-9, result.seconds)
         parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))

@@ -1,9 +1,9 @@
-"""Teach it your own senses: label some lines of a word, and the rest is labelled after them.
+"""Teach it your own senses: label some lines of a word, and the rest are labelled for you.
 
 Write some uses to a table (`polyseme uses bank --in corpus/en --sample 20 --out mine.csv`), add a
 column `label`, fill it in with whatever you call the senses, and run this. Every use gets the most
 probable label and how sure that is. The lines to look at next are shown, and marked in the table
-that is written: fill in more labels there, and give it in again. 20 labels are a good beginning.
+that is written: fill in more labels there, and run it again. 20 labels are a good beginning.
 
 Examples:
 
@@ -39,7 +39,7 @@ class LabelConfig(Settings):
     find: FindConfig
     """What to look for."""
     model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     labels: Path
@@ -142,8 +142,8 @@ def _trust(found: "LabelledUses") -> str:
         return "All labels are the same: label a use of another sense."
     told = (
         f"By {learned.method}: {found.right_when_left_out:.0%} of your {len(learned.given)} labels "
-        "are found again when a tenth of them is left out in turn."
+        "are predicted correctly in cross-validation."
     )
     if not learned.is_calibrated:
-        told += " Confidences only rank: label five uses of each sense for probabilities."
+        told += " Confidences are only a ranking: label five uses of each sense for probabilities."
     return told

@@ -49,11 +49,11 @@ class NearestConfig(Settings):
 
     inputs: tuple[str, ...]
     """Sentences, each quoted, one word of each between asterisks; - reads them from standard input,
-    one a line."""
+    one per line."""
     find: FindConfig
     """What to look for; without --word, the word that is marked."""
     model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     number: int = Field(10, ge=1, le=10_000)
@@ -61,7 +61,7 @@ class NearestConfig(Settings):
     tags: Path | None = None
     """The CoNLL-U file that the corpus was prepared from, for parts of speech."""
     seed: int = 1
-    """Of the sample that is taken of very many uses."""
+    """Random seed of the sample if there are very many uses."""
     out: Path | None = None
     """Of one sentence: write the uses into this file: .csv, .tsv or .xlsx."""
     json_: bool = False

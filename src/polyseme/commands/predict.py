@@ -43,14 +43,14 @@ class PredictConfig(Settings):
     """Texts, each quoted; two for a task on pairs. - reads standard input, one example a line, as a
     file has them."""
     file: Path | None = None
-    """A file of texts instead, one a line."""
+    """A file of texts instead, one per line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
     json_: bool = False
     """Print a JSON object a line instead of colours."""
     probabilities: bool = False
-    """Also tell how probable it is: each word's label, or all labels of a text. Coreference and
-    sequence to sequence cannot; choice and question answering always do."""
+    """Also give probabilities: of each word's label, or of all labels of a text. Not available for
+    coreference and sequence to sequence; choice and question answering always give them."""
     model_: Path | None = None
     """Where the model that the task was trained with lies now, if it is not found by itself."""
 

@@ -40,9 +40,9 @@ class SameConfig(Settings):
 
     inputs: tuple[str, ...]
     """Two sentences, each quoted, one word of each between asterisks; - reads pairs from standard
-    input, one a line, with a tab between the sentences."""
+    input, one per line, with a tab between the sentences."""
     model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     word: str = ""
     """The word that is meant, where none is marked."""
     pairs: Path | None = None
@@ -120,15 +120,15 @@ def show(result: SameResult) -> RenderableType:
     if first.probability is None:
         parts.append(
             PrintableText(
-                "What is alike enough depends on how finely you tell senses apart: give pairs that "
-                "were judged with --pairs for a probability."
+                "How similar is similar enough depends on how finely you distinguish senses: give "
+                "judged pairs with --pairs to get a probability."
             )
         )
     else:
         parts.append(
             PrintableText(
-                f"Learned from {first.num_pairs:,} pairs; of pairs left out in turn, "
-                f"{first.accuracy:.0%} were told right (always one answer: {first.majority:.0%})."
+                f"Trained on {first.num_pairs:,} pairs; cross-validated accuracy "
+                f"{first.accuracy:.0%} (majority baseline: {first.majority:.0%})."
             )
         )
     if result.num_left_out:

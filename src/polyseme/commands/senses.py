@@ -1,8 +1,8 @@
-"""Read a word by its meanings: its uses in groups, each with names, figures and typical lines.
+"""Group the uses of a word by meaning, and show each group with its name, size and typical lines.
 
-Groups are found by what the model expects in the word's place, by the words that could stand there
-and by what the sentence is about. Each is named by substitutes | collocates. They are groups of
-uses, not the senses of a dictionary: how many there are is a choice (--finer, --coarser, --groups).
+Uses are grouped by what the model expects in the word's place, by likely substitutes and by the
+topic of the sentence. Each group is named by substitutes | collocates. They are groups of uses, not
+dictionary senses: how many there are is a choice (--finer, --coarser, --groups).
 
 Examples:
 
@@ -50,16 +50,16 @@ class SensesConfig(Settings):
     grouping: GroupingConfig
     """How to group."""
     edits: Path | None = None
-    """Do the edits of this file again: what `polyseme edit` or the explorer wrote."""
+    """Apply the edits in this file, written by `polyseme edit` or the explorer."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
     out: Path | None = None
     """Write every use with its group into this file: .csv, .tsv or .xlsx for a table; .conllu for
-    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv as DURel
-    reads them; .vec for a vector of each group, as word2vec wrote them."""
+    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv for
+    DURel; .vec for one vector per group in word2vec's text format."""
     report: Path | None = None
-    """Write a page to keep and to pass on: one .html file with the groups, their lines and a map of
-    the uses, which needs no network."""
+    """Write a report to keep or share: one .html file with the groups, their lines and a map of the
+    uses, which works offline."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 

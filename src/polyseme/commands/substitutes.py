@@ -34,7 +34,7 @@ class SubstitutesConfig(Settings):
 
     inputs: tuple[str, ...]
     """Sentences, each quoted, one word of each between asterisks; - reads them from standard input,
-    one a line."""
+    one per line."""
     model: str
     """The model folder."""
     word: str = ""

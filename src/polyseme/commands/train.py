@@ -1,7 +1,7 @@
 r"""Train a tagger, a classifier or a pair classifier on labelled data, with a model's vectors.
 
-The task is described in a TOML file: its data, embeddings and network. Several seeds tell how much
-is chance. Stop it whenever you like (Ctrl-C): the same command goes on where it was.
+The task is described in a TOML file: its data, embeddings and network. Several seeds show how much
+scores vary by chance. Stop it at any time (Ctrl-C): the same command resumes the run.
 
 Examples:
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from polyseme.tasks.settings import TaskConfig
 
 _READS_NO_TEXT = (
-    "Nothing says how words are found in running text, so polyseme predict will read none with "
-    "this task. If it should, name a model, a corpus or a language in data.tokenizer_from."
+    "No tokenizer is set for running text, so polyseme predict cannot read any with this task. If "
+    "it should, name a model, a corpus or a language in data.tokenizer_from."
 )
 
 
@@ -45,17 +45,17 @@ class TaskFileConfig(Settings):
     task: Path
     """The TOML file that describes the task."""
     out: Path
-    """Folder to write to, with a folder in it for each seed; what was stopped goes on there."""
+    """Output folder, with a subfolder for each seed; a stopped run is resumed there."""
     seeds: tuple[NonNegativeInt, ...] = (1,)
     """Random seeds; a task is trained for each."""
     data: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set data.share=0.1`."""
+    """Override settings of the file, such as `--set data.share=0.1`."""
     embeddings: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set embeddings.insert_at=both`."""
+    """Override settings of the file, such as `--set embeddings.insert_at=both`."""
     network: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set network.context.num_layers=2`."""
+    """Override settings of the file, such as `--set network.context.num_layers=2`."""
     training: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the file's, as `--set training.epochs=5`."""
+    """Override settings of the file, such as `--set training.epochs=5`."""
 
     def read_task(self) -> "TaskConfig":
         """The settings in the file, with some changed."""
@@ -133,7 +133,7 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
             try:
                 notes += write_report(task, folder, splits.dev)
             except MissingExtraError as error:
-                notes.append(f"No pictures: {error}")
+                notes.append(f"No plots: {error}")
             metadata.append(
                 {name: told for name, told in task.metadata.items() if name != "made_from"}
             )
@@ -165,7 +165,7 @@ def show(result: TrainResult) -> RenderableType:
     return Group(
         table,
         *result.notes,
-        f"Pictures and figures: {out / f'{SEED_PREFIX}{result.config.seeds[0]}'}",
+        f"Plots and scores: {out / f'{SEED_PREFIX}{result.config.seeds[0]}'}",
         f"Next: polyseme predict {quoted} TEXT, or polyseme evaluate {quoted}",
     )
 

@@ -1,7 +1,7 @@
-"""Find every use of a word, and read them in lines with the word in the middle.
+"""Find every use of a word, and show them as concordance lines (KWIC).
 
-Case does not matter unless you say so. A term may have several words. Lines can be chosen by the
-metadata that `prepare --meta` carried along, sorted, sampled, and written to a table.
+Case is ignored unless you add --case-sensitive. A term may have several words. Lines can be
+filtered by the metadata kept with `prepare --meta`, sorted, sampled, and written to a table.
 
 Examples:
 
@@ -46,21 +46,21 @@ class UsesConfig(Settings):
     find: FindConfig
     """What to look for."""
     sort: str | None = None
-    """Sort by what stands left or right of the word, or by document or another column of metadata;
-    by default as in the corpus."""
+    """Sort by the context left or right of the word, by document, or by another metadata column;
+    by default in corpus order."""
     sample: int | None = Field(default=None, ge=1)
-    """Draw so many of the uses at random."""
+    """Take a random sample of this many uses."""
     seed: int = Field(default=1, ge=0)
     """The seed of the sample."""
     by: str | None = None
-    """Also count uses by this column, absolutely and per million words, and how evenly they are
-    spread over documents; reads all of the corpus."""
+    """Also count uses by this column, in total and per million words, and measure their dispersion
+    over documents; reads the whole corpus."""
     lines: int = Field(default=20, ge=0, le=100_000)
     """How many lines to show."""
     out: Path | None = None
     """Also write all uses, or the sample, with all metadata to this .csv, .tsv or .xlsx file."""
     json_: bool = False
-    """Print all uses, or the sample, instead, a JSON object a line, with all metadata."""
+    """Print all uses, or the sample, with all metadata instead, one JSON object per line."""
 
 
 @dataclass(frozen=True)

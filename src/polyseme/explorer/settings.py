@@ -13,4 +13,4 @@ class ServeConfig(Settings):
     no_browser: bool = False
     """Do not open a browser; the address is printed either way."""
     idle: float | None = Field(None, ge=0)
-    """End by itself when no page was asked for in so many minutes; without it, by Ctrl-C."""
+    """Stop after this many minutes without a request; by default, run until Ctrl-C."""

@@ -19,18 +19,18 @@ class UseIndexConfig(Settings):
     """Only these words, in any case. Without it all content words: those with a letter that make
     up less than a thousandth of the corpus."""
     min_uses: int = Field(40, ge=1, le=1_000_000_000)
-    """Without --words, only words with at least so many uses: fewer are not grouped."""
+    """Without --words, only words with at least this many uses: fewer are not grouped."""
     max_uses: int = Field(5_000, ge=1, le=1_000_000_000)
-    """Of a word with more uses, about so many are drawn by the seed, from all of the corpus."""
+    """For a word with more uses, about this many are sampled from the whole corpus."""
     seed: int = Field(1, ge=0, le=2**63 - 1)
-    """Of the uses that are drawn."""
+    """Random seed of that sample."""
     precision: Precision = "float32"
-    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit."""
+    """Precision of the computation: bfloat16 is faster, and less exact in the third digit."""
     pooling: Pooling = "mean"
-    """Of the subword tokens of a word, with an encoder of Hugging Face: their mean, or the first of
-    them."""
+    """Hugging Face encoders only: pool the subword tokens of a word by their mean, or take the
+    first."""
     threads: int = Field(1, ge=1, le=1_024)
-    """Threads of each worker. Another number of them can change last bits."""
+    """CPU threads per worker. Another number can change the last bits of the results."""
 
     @property
     def vectors(self) -> VectorsConfig:
@@ -42,20 +42,20 @@ class GroupingConfig(Settings):
     """By which model uses are described, and how finely they are grouped."""
 
     model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for one of Hugging Face."""
+    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     layer: int | None = Field(None, ge=0, le=100)
-    """Describe a use by its vector in this layer of the model alone: from 0, the word without its
-    context, to the top, what is meant by it here. Without it by all that tells meanings apart."""
+    """Describe each use only by its vector in this layer of the model, from 0 (the word without
+    context) to the top (its meaning here); by default, by all features that separate meanings."""
     finer: int = Field(0, ge=0, le=8)
     """Steps towards more groups."""
     coarser: int = Field(0, ge=0, le=8)
     """Steps towards fewer groups."""
     groups: int | None = Field(None, ge=1, le=100)
-    """Exactly so many groups."""
+    """Make exactly this many groups."""
     seed: int = 1
-    """Of the sample that is taken of very many uses, and of the grouping."""
+    """Random seed of the grouping, and of the sample if there are very many uses."""
 
     @model_validator(mode="after")
     def _is_one_way(self) -> "GroupingConfig":
@@ -72,14 +72,14 @@ class FindConfig(Settings):
     in_: Path
     """The corpus folder."""
     forms: tuple[str, ...] = ()
-    """Other forms of the word, any of which will do: plays,played,playing."""
+    """Other forms of the word to find as well: plays,played,playing."""
     regex: str | None = None
     """Instead of a word, a regular expression (RE2) that whole words must match."""
     case_sensitive: bool = False
-    """Tell Bank from bank."""
+    """Match case: Bank is not bank."""
     where: tuple[str, ...] = ()
-    """Only sentences whose metadata meets this: year<1860, author=Dickens, genre!=news,
-    document=... Give it again for another condition; all must be met."""
+    """Only sentences whose metadata match this condition: year<1860, author=Dickens, genre!=news,
+    document=... Repeat the option for more conditions; all must be met."""
 
     @property
     def query(self) -> "Query":

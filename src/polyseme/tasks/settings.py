@@ -24,30 +24,30 @@ class TaskTrainingConfig(Settings):
     batch: int = Field(32, ge=1, le=1_000_000)
     """Examples in each step."""
     learning_rate: float = Field(2e-3, gt=0)
-    """The highest learning rate; it falls to zero over the epochs."""
+    """The peak learning rate; it decays to zero over the epochs."""
     warmup_ratio: float = Field(0.05, ge=0, le=1)
-    """Share of the steps in which the learning rate rises from near zero."""
+    """Fraction of the steps used to warm up the learning rate from near zero."""
     weight_decay: float = Field(0.01, ge=0)
     """Weight decay of matrices."""
     max_grad_norm: float = Field(5.0, gt=0)
-    """Gradients of a larger norm are scaled down to this one."""
+    """Gradient clipping: the largest norm of the gradient."""
     measure_every: float = Field(1.0, gt=0, le=1_000_000)
-    """Epochs between two measurements on the development data. Raise it where there is much of that
-    and little to learn from, or measuring takes more time than learning."""
+    """Epochs between evaluations on the development data. Raise it if that is large and the
+    training data small, or evaluation takes more time than training."""
     patience: int = Field(8, ge=1)
-    """Measurements without improvement after which training stops. The best weights are kept in any
-    case."""
+    """Early stopping: evaluations without improvement before training ends. The best weights are
+    kept in any case."""
     on_nonfinite: Literal["raise", "skip"] = "raise"
-    """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
+    """If the loss or gradient is not finite, or the loss spikes: raise an error, or skip it."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Numbers used inside the network."""
+    """Precision of the computation in the network."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
     adaptive_threads: bool = False
-    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
-    which other programs come and go. The last bits then depend on them."""
+    """Adapt the number of CPU threads to the load of the machine, by timing steps. Results may then
+    differ in the last bits."""
     save_minutes: float = Field(10.0, gt=0)
-    """Minutes between checkpoints: the most work a crash can take."""
+    """Minutes between checkpoints: the most work a crash can lose."""
 
 
 class TaskConfig(Settings):
@@ -58,12 +58,12 @@ class TaskConfig(Settings):
     embeddings: EmbeddingsConfig
     """The vectors the network reads."""
     network: NetworkConfig
-    """The family of the task, and what is built from vectors to findings."""
+    """The family of the task, and the layers from vectors to predictions."""
     training: TaskTrainingConfig = TaskTrainingConfig()
     """How it is trained."""
     measure: str | None = None
-    """What decides which epoch is best and is told first; for labels accuracy, precision, recall,
-    f1 or macro-f1. By default f1 where labels mark spans and accuracy elsewhere."""
+    """The metric that selects the best epoch and is reported first; for labels accuracy, precision,
+    recall, f1 or macro-f1. By default f1 where labels mark spans and accuracy elsewhere."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "TaskConfig":

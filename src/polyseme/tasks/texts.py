@@ -46,8 +46,8 @@ class TextReader:
         """Text in; words, sentences and their offsets out."""
         if self._tokenizer_from is None:
             raise ConfigError(
-                "Nothing says how words are found in running text. Name a model, a corpus or a "
-                "language in data.tokenizer_from, and train with it."
+                "No tokenizer is set for running text. Name a model, a corpus or a language in "
+                "data.tokenizer_from, and train with it."
             )
         return TextPreprocessor.of_model(preparation_from(self._tokenizer_from))
 

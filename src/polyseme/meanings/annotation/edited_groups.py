@@ -152,5 +152,5 @@ def _containing(uses: Uses, pattern: str) -> list[int]:
     try:
         matches = pc.match_substring_regex(texts, pattern, ignore_case=True)
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"{pattern!r} is no regular expression of RE2: {error}.") from error
+        raise ConfigError(f"{pattern!r} is not a valid RE2 expression: {error}.") from error
     return [int(n) for n in np.flatnonzero(matches.to_numpy(zero_copy_only=False))]

@@ -121,8 +121,8 @@ class VocabularyChange:
         ]
         if self.false_positives is not None:
             notes.append(
-                f"Control: with documents dealt to the sides at random, {self.false_positives:.1%} "
-                "of the words have p < 0.05 (5% are expected)."
+                "Control: with documents assigned to the sides at random, "
+                f"{self.false_positives:.1%} of the words have p < 0.05 (5% are expected)."
             )
         notes.append("Sides may differ in topic and genre as well: read the lines behind a word.")
         return notes

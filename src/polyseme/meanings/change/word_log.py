@@ -59,13 +59,13 @@ class WordLog:
                 self.found[str(entry["word"])] = _CHANGE.validate_python(entry["found"])
         except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
             raise InputError(
-                f"{self.path} was to be gone on with, and is damaged. Remove it to start again."
+                f"{self.path}, an unfinished run, is damaged. Remove it to start again."
             ) from error
         if asked != self._asked:
             differ = sorted(k for k in {*asked, *self._asked} if asked.get(k) != self._asked.get(k))
             raise InputError(
-                f"{self.path} is an unfinished run that asked something else ({', '.join(differ)} "
-                "differs). Go on with that, remove the file, or choose another --out."
+                f"{self.path} is an unfinished run with other settings ({', '.join(differ)} "
+                "differs). Resume that run, remove the file, or choose another --out."
             )
         if len(whole) < len(content):  # a line that was cut short when a process was killed
             os.truncate(self.path, len(whole))

@@ -128,8 +128,8 @@ class Query:
                 pc.match_substring_regex(pa.array([""]), text)
         except pa.ArrowInvalid as error:
             raise ConfigError(
-                f"{pattern!r} is no regular expression that can be used: {error}. RE2's syntax is "
-                "known: letters, classes, groups, repetition; no look-ahead and no references back."
+                f"{pattern!r} is not a valid regular expression: {error}. The syntax is RE2's: "
+                "letters, classes, groups, repetition; no look-ahead and no backreferences."
             ) from error
         for batch in _vocabulary(corpus, ["word"]):
             matches = pc.match_substring_regex(
@@ -197,7 +197,7 @@ class Comparison:
         found = _COMPARISON.fullmatch(text)
         if found is None:
             raise ConfigError(
-                f"{text!r} is no condition. Expected: a column, one of < <= > >= = !=, and a "
+                f"{text!r} is not a condition. Expected: a column, one of < <= > >= = !=, and a "
                 "value; for example 'year<1860' or 'author=Dickens'."
             )
         column, operator, value = found.groups()
@@ -211,7 +211,7 @@ class Comparison:
         if self.column not in (there := list(columns)):
             raise ConfigError(
                 f"There is no column {self.column!r} for {str(self)!r}. Columns of this corpus: "
-                f"{', '.join(there)}. `polyseme prepare --meta` carries others along."
+                f"{', '.join(there)}. `polyseme prepare --meta` keeps others."
             )
 
     def accepts(self, found: str | None) -> bool:

@@ -83,8 +83,8 @@ def group_uses(
     """
     if len(features) < MIN_USES:
         raise InputError(
-            f"{len(features)} uses are too few to be grouped: at least {MIN_USES} are needed, and "
-            f"{FEW_USES} to trust groups. Look for more forms of the word, or in more text."
+            f"{len(features)} uses are too few to group: at least {MIN_USES} are needed, and "
+            f"{FEW_USES} for reliable groups. Look for more forms of the word, or in more text."
         )
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:
         raise InputError(f"{len(features)} uses cannot make {num_groups} groups.")

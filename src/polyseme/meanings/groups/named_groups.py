@@ -129,10 +129,10 @@ class Senses:
         notes = [*self.source_notes, *(problem.message for problem in self.problems)]
         notes += [self.log_message] if self.log_message else []
         if len(self.uses) < self.num_found:
-            notes.append(f"A sample of {len(self.uses):,} of {self.num_found:,} uses, by its seed.")
+            notes.append(f"A random sample of {len(self.uses):,} of {self.num_found:,} uses.")
         if len(self.uses) < FEW_USES:
             notes.append(
-                f"{len(self.uses)} uses are few: below {FEW_USES}, groups are often chance."
+                f"{len(self.uses)} uses are few: below {FEW_USES}, groups are often due to chance."
             )
         return notes
 

@@ -28,7 +28,7 @@ from polyseme.meanings.report.senses_page import (
 
 LINES = 6
 """Of each side in each group."""
-_MOVEMENTS = {"unclear": "no clear movement"}
+_MOVEMENTS = {"unclear": "no clear change"}
 
 
 def change_page(
@@ -67,7 +67,7 @@ def verdict(found: WordChange) -> str:
     p = found.change.p_value
     if p < 0.05:
         return f"The sides differ by more than chance explains (p = {p:.3f})."
-    return f"Chance alone explains such a difference (p = {p:.3f})."
+    return f"Chance alone could explain this difference (p = {p:.3f})."
 
 
 def caveat(found: WordChange) -> str:
@@ -75,8 +75,8 @@ def caveat(found: WordChange) -> str:
     if found.change.unit == "documents":
         return "Sides may differ in topic and genre as well: read the lines behind a group."
     return (
-        "Uses were shuffled, not documents, as a side has fewer than five: an author's style may "
-        "pass for change."
+        "Uses, not documents, were shuffled, because a side has fewer than five: an author's style "
+        "may look like change."
     )
 
 

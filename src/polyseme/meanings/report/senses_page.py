@@ -19,15 +19,15 @@ TYPICAL_LINES = 10
 MORE_LINES = 90
 """Lines of a group that can be unfolded below the typical ones."""
 CAVEAT = (
-    "These are groups of uses, not the senses of a dictionary. They were found by what a language "
-    "model expects in the word’s place, by the words that could stand there and by what the "
-    "sentence is about. How many there are is a choice, not a fact: ask for finer or coarser ones. "
+    "These are groups of uses, not dictionary senses. Uses were grouped by what a language model "
+    "expects in the word’s place, by likely substitutes and by the topic of the sentence. How many "
+    "groups there are is a choice, not a fact: ask for finer or coarser ones. "
     "Groups sometimes follow grammar or topic instead of meaning, and a sense with few uses is "
     "easily missed. Read the lines."
 )
 ABOUT_MAP = (
-    "Each point is a use; near points are used alike (t-SNE). Distances between groups, and how "
-    "much room a group takes, mean nothing. Point at one to read its line."
+    "Each point is a use; nearby points are similar uses (t-SNE). Distances between groups, and "
+    "the area of a group, mean nothing. Hover over a point to read its line."
 )
 
 
@@ -110,8 +110,8 @@ def group_header(group: NamedGroup, figures: str) -> str:
     parts = [
         (name, words)
         for name, words in (
-            ("could stand here", group.substitutes),
-            ("stands near", group.collocates),
+            ("substitutes", group.substitutes),
+            ("collocates", group.collocates),
         )
         if words
     ]
@@ -128,9 +128,7 @@ def group_header(group: NamedGroup, figures: str) -> str:
 
 def _section(senses: Senses, group: NamedGroup) -> str:
     number = group.number - 1
-    stability = (
-        "put together by hand" if group.stability is None else f"stability {group.stability:.2f}"
-    )
+    stability = "edited by hand" if group.stability is None else f"stability {group.stability:.2f}"
     figures = f"{group.size:,} uses · {group.share:.1%} · {stability}"
     lines = senses.grouping.most_typical(number, TYPICAL_LINES + MORE_LINES)
     columns = metadata_columns(senses.uses)
@@ -150,7 +148,7 @@ def settings_section(settings: Sequence[tuple[str, object]], caveat: str) -> str
     """How the page was made, and how it is to be read."""
     return (
         f'<section class="settings"><div><h3>How to read it</h3><p>{html_text(caveat)}</p>'
-        "<p>Stability is how much of a group comes together again when four fifths of the uses are "
-        "grouped again: 1 is all of it.</p>"
+        "<p>Stability is how much of a group is found again when four fifths of the uses are "
+        "regrouped: 1 is all of it.</p>"
         f"</div><div><h3>How it was made</h3>{facts_table(settings)}</div></section>"
     )

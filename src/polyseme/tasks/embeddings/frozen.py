@@ -46,12 +46,12 @@ class FrozenConfig(Settings):
     model: Path
     """Folder of the model; hf:FOLDER for an encoder of Hugging Face."""
     pooling: Pooling = "mean"
-    """Of the subword tokens of a word, with an encoder of Hugging Face: their mean, or the first of
-    them."""
+    """Hugging Face encoders only: pool the subword tokens of a word by their mean, or take the
+    first."""
     precision: Precision = "float32"
-    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit."""
+    """Precision of the computation: bfloat16 is faster, and less exact in the third digit."""
     batch_invariant: bool = False
-    """The same bits for a sentence whatever it is embedded with; slower."""
+    """Bitwise identical vectors whatever else is in the batch; slower."""
     cached: bool = True
     """Whether the layers of a data set are worked out once and kept on disk."""
     cache: CacheConfig = CacheConfig()
