@@ -86,7 +86,7 @@ def prepare(
     progress: bool = False,
     **settings: Any,
 ) -> "PrepareResult":
-    """Turn texts into a corpus. `result.corpus` is the finished one; a run that stopped goes on.
+    """Turn texts into a corpus, `result.corpus`; an interrupted run is resumed.
 
     `inputs`: files, folders or globs. `settings` are those of `polyseme prepare`: `held_out=0.05`,
     `segmenter="whitespace"`, `workers=2`. With `progress`, bars are shown on standard error,
@@ -108,7 +108,7 @@ def pretrain(
     progress: bool = False,
     **settings: Any,
 ) -> "PretrainResult | None":
-    """Train a language model on a corpus, or go on with a run that stopped.
+    """Train a language model on a corpus, or resume an interrupted run.
 
     `settings` are those of `polyseme pretrain`: `hours=2`, `epochs=1`, `from_="models/en"`,
     `model={"encoder": {...}}`. Of several processes (torchrun), only the first returns a result.
@@ -146,7 +146,7 @@ def generate(
     seed: int = 1,
     **settings: Any,
 ) -> "list[GeneratedText]":
-    """Sentences that the causal or bidirectional model in a folder writes, from these beginnings.
+    """Text generated from these prompts by the causal or bidirectional model in a folder.
 
     `settings` are the others of `polyseme generate`: `top_k=50`, `top_p=0.9`, `unknown=True`. All
     samples of the first prompt come first. `text.text` is the whole, `text.words` what was added.
@@ -259,7 +259,7 @@ def substitutes(
 def index(
     model: "Folder", corpus: "Folder", out: "Folder", *, progress: bool = False, **settings: Any
 ) -> "IndexResult":
-    """Work out once what describes the uses of many words; a run that stopped goes on.
+    """Compute once what describes the uses of many words; an interrupted run is resumed.
 
     `settings` are those of `polyseme index`: `words=("bank", "plant")`, `min_uses=200`. Then
     `polyseme.senses(corpus, "bank", index=out)`.
@@ -357,8 +357,8 @@ def vocabulary_change(
 ) -> "VocabularyChange":
     """Which words changed between two sets of texts: all that are frequent enough, or `words`.
 
-    `words`: a list, or a file with one a line. `settings` are those of `polyseme change`:
-    `min_uses=100`, `out="changes.csv"`; with `out`, a run that was stopped goes on.
+    `words`: a list, or a file with one per line. `settings` are those of `polyseme change`:
+    `min_uses=100`, `out="changes.csv"`; with `out`, an interrupted run is resumed.
     """
     from os import PathLike
 

@@ -100,7 +100,7 @@ def test_a_fault_of_ours_is_one_sentence_and_a_file_for_the_report(
     assert run_main(ZeroDivisionError("division by \udcff"), monkeypatch) == 70
     told = capsys.readouterr().err
     assert "Traceback" not in told
-    assert "fault in Polyseme" in told
+    assert "bug in Polyseme" in told
     [file] = tmp_path.iterdir()
     assert str(file) in told
     assert "Traceback" in file.read_text(encoding="utf-8")

@@ -223,7 +223,7 @@ def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> Non
         "executor": {"workers": 1},
     }
     prepare.run(build(prepare.PrepareConfig, values))
-    with pytest.raises(ModelError, match="words were found with"):
+    with pytest.raises(ModelError, match="text was prepared with"):
         case.embed(tmp_path / "v", inputs=[str(tmp_path / "c")])
 
 

@@ -55,7 +55,7 @@ def test_hostile_file_names_are_shown_while_a_corpus_is_made_and_inspected(
     segmenter = ("--language", "en", "--segmenter", "whitespace")
     sent = on_a_terminal("prepare", texts, *segmenter, "--out", out)
     assert not controls_in(sent)
-    assert is_shown(f"Passed over {NAME}.jpg", sent)
+    assert is_shown(f"Skipped {NAME}.jpg", sent)
     assert is_shown(f"Read statistics of {out}", sent)
     sent = on_a_terminal("inspect", out, "--verify")
     assert not controls_in(sent)

@@ -56,4 +56,4 @@ def test_a_flipped_byte_is_found(corpus: Path) -> None:
 
 def test_an_unfinished_corpus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "receipts").mkdir()
-    assert "stopped before its end" in " ".join(shown("inspect", tmp_path, code=65).split())
+    assert "that was interrupted" in " ".join(shown("inspect", tmp_path, code=65).split())

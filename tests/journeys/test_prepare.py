@@ -59,7 +59,7 @@ def test_a_folder_of_texts_becomes_sentences_and_words(texts: Path, tmp_path: Pa
     assert [(row["document"], row["position"]) for row in rows[:4]] == [
         ("a.txt", position) for position in range(4)
     ]
-    assert "Passed over picture.jpg" in result.stderr
+    assert "Skipped picture.jpg" in result.stderr
 
 
 def test_what_cannot_be_read_is_counted_and_quarantined(texts: Path, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_folder_of_mixed_files_becomes_one_corpus(tmp_path: Path) -> None:
     assert "1 of 6 files (odd.jsonl) is not named like" in told
     assert "4 of 6 files (1847_Bronte_Jane.html, …) are not in the table of metadata" in told
     assert "1 rows of metadata fit no file (gone.txt)" in told
-    assert "Passed over genres.csv" in result.stderr
+    assert "Skipped genres.csv" in result.stderr
 
 
 def test_another_value_in_the_table_makes_the_shard_again(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_texts_of_standard_input_are_embedded(
     assert first["word"].to_pylist() == ["word1", "word2", ".", "word3", "."]
     assert first[vectors].equals(second[vectors])
     # Again: what is there is kept.
-    assert "were there from before" in piped(monkeypatch, texts, *given)
+    assert "from an earlier run were reused" in piped(monkeypatch, texts, *given)
 
 
 def test_a_json_option_that_would_do_nothing_is_refused(case: TaskCase, tmp_path: Path) -> None:

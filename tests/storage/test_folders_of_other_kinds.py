@@ -45,15 +45,15 @@ def test_an_empty_folder_and_one_of_other_things_are_called_so(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("checkpoints", "a training run that was stopped"),
-        ("seed-1", "a training run that was stopped"),
-        ("receipts", "a run of prepare, embed or index that was stopped"),
+        ("checkpoints", "a training run that was interrupted"),
+        ("seed-1", "a training run that was interrupted"),
+        ("receipts", "a run of prepare, embed or index that was interrupted"),
     ],
 )
 def test_a_stopped_run_is_called_one(tmp_path: Path, name: str, what: str) -> None:
     (tmp_path / name).mkdir()
     assert f"holds {what}" in told(tmp_path, "model")
-    assert "the same command again" in told(tmp_path, "model")
+    assert "the same command resumes it" in told(tmp_path, "model")
 
 
 def test_each_kind_is_told_from_the_others(case: TaskCase, tmp_path: Path) -> None:

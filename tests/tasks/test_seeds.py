@@ -35,7 +35,7 @@ def test_seeds_come_in_the_order_of_their_numbers(models: dict[str, Path], tmp_p
 def test_a_folder_without_a_finished_task_is_told(tmp_path: Path) -> None:
     (tmp_path / "seed-1").mkdir()
     assert not is_task(tmp_path)
-    with pytest.raises(ModelError, match=r"stopped before its end.*a task was expected"):
+    with pytest.raises(ModelError, match=r"was interrupted.*a task was expected"):
         best_in(tmp_path)
 
 

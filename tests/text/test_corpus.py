@@ -38,7 +38,7 @@ def test_an_unfinished_corpus_is_told_from_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="a corpus was expected"):
         Corpus.open(tmp_path)
     (tmp_path / "receipts").mkdir()
-    with pytest.raises(CorpusError, match="stopped before its end"):
+    with pytest.raises(CorpusError, match="that was interrupted"):
         Corpus.open(tmp_path)
 
 

@@ -141,7 +141,7 @@ def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_
     train(Moved(), settings(STEPS), tmp_path, progress=heard)
     changes = f"torch {torch.__version__}, now 9.9; kernel not recorded, now avx512 steps, 0123."
     assert heard.said == [
-        f"Going on after step 5. The last bits may differ from the session before: {changes}"
+        f"Resuming after step 5. The last bits may differ from the previous session: {changes}"
     ]
     [event] = lines(tmp_path, "event")
     assert (event["event"], event["message"]) == ("resumed", heard.said[0])
@@ -155,7 +155,7 @@ def test_a_run_that_goes_on_as_before_names_no_change(tmp_path: Path) -> None:
     train_until(5, tmp_path, Toy())
     heard = Heard()
     train(Toy(), settings(STEPS), tmp_path, progress=heard)
-    assert heard.said == ["Going on after step 5."]
+    assert heard.said == ["Resuming after step 5."]
     [event] = lines(tmp_path, "event")
     assert "changed" not in event
 

@@ -55,7 +55,7 @@ def main() -> None:
     if code == _STOPPED:
         from polyseme.cli.terminal import show_error
 
-        show_error("Stopped. What was finished is kept: the same command again goes on from there.")
+        show_error("Interrupted. Finished work is kept; the same command resumes from there.")
     sys.exit(code)
 
 
@@ -89,7 +89,7 @@ def _show(error: Exception, chosen: list[Verb]) -> int:
     if isinstance(error, _ClickError):
         message: str = error.format_message()  # type: ignore[attr-defined]
         help_ = " ".join(("polyseme", *(verb.name for verb in chosen), "--help"))
-        error = ConfigError(message, f"All that can be given: {help_}")
+        error = ConfigError(message, f"For all options: {help_}")
     explained = explain(error)
     show_error(*map(str, explained.args))
     return explained.exit_code

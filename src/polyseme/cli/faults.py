@@ -88,8 +88,7 @@ def _explain_bug(error: Exception) -> PolysemeError:
     except OSError:
         where = ["Please report it with these lines:", *"".join(lines).splitlines()]
     return InternalError(
-        f"This is a fault in Polyseme, not yours ({_first_line(error)}). What was finished before "
-        "is kept.",
+        f"This is a bug in Polyseme ({_first_line(error)}). Finished work is kept.",
         *where,
     )
 

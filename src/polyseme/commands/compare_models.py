@@ -1,4 +1,4 @@
-r"""Train several kinds of model on your text, the same minutes each, and see what each has learned.
+r"""Train several kinds of model on your text for the same time each, and compare what they learned.
 
 For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by
 pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
@@ -41,11 +41,11 @@ class CompareModelsConfig(Settings):
     presets: tuple[str, ...] = ("word2vec", "elmo-mini", "gpt-mini", "bert-mini")
     """Which presets to compare; `polyseme plan` lists them."""
     minutes: float = Field(10.0, gt=0, le=100_000)
-    """How long each is trained, measuring included."""
+    """Training time per model, evaluation included."""
     word: str | None = None
     """Show the uses of this word that each model finds most like its first use."""
     tagged: Path | None = None
-    """A CoNLL-U file: how well each layer knows parts of speech is measured on it."""
+    """CoNLL-U file on which each layer is probed for parts of speech."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 

@@ -1,4 +1,4 @@
-"""Say what is installed, what is missing and how to get it, and whether vectors come out right.
+"""Check what is installed, what is missing and how to get it, and whether vectors are correct.
 
 The exit code is 1 if something that is installed is broken, and 0 if things are merely missing.
 Looks at Python, at the packages behind each extra, at the compiled kernel and the device; then

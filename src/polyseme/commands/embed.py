@@ -1,7 +1,7 @@
-r"""Turn every word of a corpus, in its sentence, into vectors on disk.
+r"""Compute contextual vectors for every word of a corpus and write them to disk.
 
 Reads a corpus folder, or texts, which are first prepared as the model's own corpus was. Writes
-Parquet, one row a word; stopped at any moment, the same command goes on from there.
+Parquet, one row per word. If interrupted, the same command resumes from there.
 
 Examples:
 
@@ -64,18 +64,18 @@ class EmbedConfig(Settings):
     """Which texts, by which model, and where to."""
 
     model: Path
-    """The model folder; hf:FOLDER for an encoder of Hugging Face."""
+    """The model folder; hf:FOLDER for a Hugging Face encoder."""
     inputs: tuple[str, ...]
     """A corpus folder; or files, folders or globs of texts. - reads texts from standard input, one
-    a line, and keeps them in the output."""
+    per line, and keeps them in the output."""
     out: Path
     """Folder to write the vectors to."""
     vectors: VectorsConfig = VectorsConfig()
     """Which vectors."""
     words_file: Path | None = None
-    """A file of words to keep, one a line, besides those of --words."""
+    """File of words to keep, one per line, in addition to --words."""
     tokenizer_from: str | None = None
-    """How texts are split into words, if the model does not say: as for a language (en, zh), or for
+    """Tokenization of texts, if the model does not define it: that of a language (en, zh), or of
     the model or the corpus in a folder."""
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Where the work is done."""
@@ -148,7 +148,7 @@ def show(result: EmbedResult) -> RenderableType:
     folder = result.vectors.folder
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
-        lines.append(f"{result.files_found:,} files were there from before and were kept.")
+        lines.append(f"{result.files_found:,} files from an earlier run were reused.")
     lines.append(f"Next: polyseme vectors info {quote(str(folder))}")
     return Group(summary(result.vectors), *lines)
 

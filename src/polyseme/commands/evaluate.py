@@ -1,8 +1,8 @@
-"""Measure a model on a corpus's held-out text, or a trained task on labelled data.
+"""Evaluate a model on a corpus's held-out text, or a trained task on labelled data.
 
-Of a model, perplexity is given for each direction, among all words it can predict, beside n-gram
-models (unigram, and interpolated modified Kneser-Ney) trained on the corpus's training part. Of a
-task, right and wrong are counted on its test data, or on a file that is laid out like it.
+For a model: perplexity in each direction, over its whole vocabulary, compared with n-gram models
+(unigram, and interpolated modified Kneser-Ney) trained on the corpus's training part. For a task:
+its scores on its test data, or on another file of the same format.
 
 Examples:
 
@@ -45,11 +45,11 @@ class EvaluateConfig(Settings):
     model: Path
     """The model folder, or that of a trained task."""
     folder: Path | None = None
-    """The corpus folder; for a task a file of examples, and without it the task's test data."""
+    """The corpus folder; for a task, a file of examples, by default the task's test data."""
     model_: Path | None = None
-    """Where the model that a task was trained with lies now, if it is not found by itself."""
+    """Where the model that a task was trained with is now, if it is not found automatically."""
     order: int = Field(default=3, ge=0, le=5)
-    """Order of the n-gram model; 0 leaves it out."""
+    """Order of the n-gram model; 0 for none."""
     memory: str = "2GB"
     """Memory the n-gram model may use before it goes to disk."""
     json_: bool = False
@@ -84,8 +84,8 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateRes
         return EvaluateResult(task, config.json_)
     if config.folder is None:
         raise ConfigError(
-            f"{config.model} is a language model: name the corpus whose held-out text it is "
-            "measured on. A trained task would need none."
+            f"{config.model} is a language model: name the corpus whose held-out text to "
+            "evaluate it on. Only a trained task needs none."
         )
     return EvaluateResult(_measure(config, config.folder, progress), config.json_)
 
@@ -187,7 +187,7 @@ def _show_model(result: Evaluated) -> RenderableType:
         table.add_column(f"{order}-gram", justify="right")
     table.add_column("model", justify="right")
     if result.ngrams:
-        table.add_column(f"against {order}-gram", justify="right")
+        table.add_column(f"vs. {order}-gram", justify="right")
     for part, perplexity in result.evaluation.values("perplexity").items():
         cells = [part, f"{result.evaluation.parts[part].count:,}"]
         told = f"{perplexity:,.1f}"

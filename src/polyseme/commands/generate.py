@@ -1,6 +1,6 @@
-"""Let a language model write on: sentences from a causal (GPT) or bidirectional (ELMo) model.
+"""Generate text with a causal (GPT) or bidirectional (ELMo) language model.
 
-Words are drawn one after the other, from left to right. The same seed gives the same text.
+Words are sampled one by one, from left to right. The same seed gives the same text.
 
 Examples:
 
@@ -35,8 +35,8 @@ class GenerateConfig(Settings):
     model: Path
     """The model folder."""
     inputs: tuple[str, ...] = ("",)
-    """How texts begin, each quoted; - reads them from standard input, one a line. Without any, the
-    model begins by itself."""
+    """Prompts, each quoted; - reads them from standard input, one per line. Without any, the model
+    starts a sentence of its own."""
     generation: GenerationConfig = Field(default_factory=GenerationConfig)
     """How words are drawn."""
     json_: bool = False

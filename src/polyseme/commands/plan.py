@@ -1,6 +1,6 @@
-"""See what training would take here, before it starts: time, memory, sizes.
+"""Estimate what training would take on this machine: time, memory, sizes.
 
-Times a few real steps on the corpus. Without a corpus, lists the presets one can train.
+Times a few real steps on the corpus. Without a corpus, lists the presets.
 
 Examples:
 
@@ -41,7 +41,7 @@ class PlanConfig(Settings):
     preset: str = "elmo-mini"
     """Which preset."""
     hours: float = Field(default=2.0, gt=0, le=1_000_000)
-    """How long one would train."""
+    """Training time to plan for."""
     training: RunConfig = RunConfig()
     """How the parameters are improved."""
     model: dict[str, Any] = Field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Turn texts into a corpus: sentences, words and a vocabulary.
 
 Reads plain text, HTML, PDF, DOCX, EPUB, JSONL, CSV, TSV, Parquet, CoNLL-U, vertical text (.vrt)
-and TEI/XML, also packed as .gz, .bz2, .xz or .zst, all in one folder if need be; writes one folder
-that everything else starts from.
+and TEI/XML, also compressed (.gz, .bz2, .xz, .zst) and mixed in one folder; writes the corpus
+folder that the other commands start from.
 
 Examples:
 
@@ -68,11 +68,11 @@ class PrepareConfig(Settings):
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Where the work is done."""
     name_pattern: str | None = None
-    """Metadata in the files' names, for example {year}_{author}_{title}; each becomes a column."""
+    """Pattern of file names, for example {year}_{author}_{title}; each field becomes metadata."""
     metadata: Path | None = None
-    """Metadata from a CSV or TSV table with a column "file"; the others become columns."""
+    """CSV or TSV table of metadata with a column "file"; its other columns become metadata."""
     user_dictionary: Path | None = None
-    """Words for jieba, one a line, alone or with a frequency: a file of its own format."""
+    """User dictionary in jieba's format: one word per line, alone or with a frequency."""
     replace: bool = False
     """Make the corpus again if the folder holds one made with other settings."""
     json_: bool = False
@@ -184,7 +184,7 @@ def show(result: PrepareResult) -> RenderableType:
 def _how_it_went(result: PrepareResult) -> str:
     time_taken = f"{result.seconds:,.1f} s."
     if result.shards_found:
-        return f"{time_taken} {result.shards_found:,} shards were there from before and were kept."
+        return f"{time_taken} {result.shards_found:,} shards from an earlier run were reused."
     speed = result.corpus.read_stats["words"] / result.seconds
     return f"{time_taken} {speed:,.0f} words/s." if result.seconds > 5 else time_taken
 
@@ -213,9 +213,9 @@ def _log_sources(found: FoundSources, notices: list[str], progress: Progress) ->
     for kind, files, size in found.summary():
         progress.log(f"Found {files:,} file{'s' * (files > 1)} ({kind}), {decimal(size)}.")
     for name, reason in found.passed_over[:10]:
-        progress.log(f"Passed over {name}: {reason}.")
+        progress.log(f"Skipped {name}: {reason}.")
     if len(found.passed_over) > 10:
-        progress.log(f"Passed over {len(found.passed_over) - 10:,} more.")
+        progress.log(f"Skipped {len(found.passed_over) - 10:,} more.")
     for notice in notices:
         progress.log(notice)
 

@@ -1,6 +1,6 @@
 r"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or something between them.
 
-Stop it whenever you like (Ctrl-C): the same command goes on where it was, to the same result.
+Interrupt it at any time (Ctrl-C): the same command resumes the run, with the same result.
 
 Examples:
 
@@ -60,8 +60,8 @@ def show(result: "PretrainResult | None") -> RenderableType:
     speed = outcome.words / max(1e-9, outcome.seconds)
     shown = (
         f"{outcome.steps:,} steps, {outcome.words:,} words, {outcome.seconds / 3600:.2f} hours, "
-        f"{speed:,.0f} words/s. {outcome.skipped:,} steps left out, {outcome.refused:,} damaged "
-        "checkpoints refused."
+        f"{speed:,.0f} words/s. {outcome.skipped:,} steps skipped, {outcome.refused:,} damaged "
+        "checkpoints rejected."
     )
     warnings = [PrintableText(warning, "bold yellow") for warning in _warnings(result)]
     following = f"Next: polyseme evaluate {quote(str(result.folder))} CORPUS"
@@ -88,4 +88,4 @@ def _warnings(result: "PretrainResult") -> Iterator[str]:
             "(--hours, --epochs), or on more text."
         )
     if not metadata["perplexity"]:
-        yield "Nothing was held out, so nobody knows how good this is: see prepare --held-out."
+        yield "No text was held out, so the model could not be evaluated: see prepare --held-out."

@@ -1,4 +1,4 @@
-"""Say how much a sentence is like the text a model was trained on, word by word.
+"""Score sentences by their log-probability under a language model, word by word.
 
 Each word's log-probability (base 2, in bits; nearer to zero is likelier) in each direction. Several
 sentences are ranked. Text is split into words as the model's corpus was.
@@ -36,7 +36,7 @@ class ScoreConfig(Settings):
     """The model folder."""
     inputs: tuple[str, ...]
     """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
-    standard input, one a line."""
+    standard input, one per line."""
     json_: bool = False
     """Print a JSON object a line, in the order given, instead of tables."""
 

@@ -26,23 +26,23 @@ class VectorsConfig(Settings):
     """Which layers: all, top, average, one number (0 is the word without context), or a weight for
     each layer separated by commas (0.2,0.3,0.5)."""
     words: tuple[str, ...] = ()
-    """Only these words, written exactly so; sentences without them are passed over."""
+    """Only these words, spelled exactly like this; sentences without them are skipped."""
     pca: int | None = Field(None, ge=1, le=65_536)
     """Reduce vectors to this many dimensions by PCA, fitted on a sample of them."""
     dtype: Literal["float16", "float32"] = "float16"
-    """How numbers are written."""
+    """Data type of the vectors on disk."""
     format: Literal["parquet", "allennlp-hdf5"] = "parquet"
-    """Parquet, one row a word; or hdf5 as AllenNLP wrote it, one dataset a sentence."""
+    """Parquet, one row per word; or HDF5 as in AllenNLP, one dataset per sentence."""
     precision: Precision | Literal["auto"] = "float32"
-    """In which numbers are multiplied: bfloat16 is faster, and less exact in the third digit;
-    `auto` takes it where the processor multiplies it in hardware, and the manifest tells."""
+    """Precision of the computation: bfloat16 is faster, and less exact in the third digit; `auto`
+    uses it where the hardware supports it, and the manifest records the choice."""
     batch_invariant: bool = False
-    """The same bits for a sentence whatever it is embedded with; slower."""
+    """Bitwise identical vectors whatever else is in the batch; slower."""
     pooling: Pooling = "mean"
-    """Of the subword tokens of a word, with an encoder of Hugging Face: their mean, or the first of
-    them."""
+    """Hugging Face encoders only: pool the subword tokens of a word by their mean, or take the
+    first."""
     threads: int = Field(1, ge=1, le=1_024)
-    """Threads of each worker. Another number of them can change last bits."""
+    """CPU threads per worker. Another number can change the last bits of the results."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "VectorsConfig":

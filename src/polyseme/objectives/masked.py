@@ -37,11 +37,11 @@ class MaskedConfig(Settings):
 
     kind: Literal["masked"] = "masked"
     mask_probability: float = Field(0.15, gt=0, lt=1)
-    """Share of words that are to be predicted."""
+    """Fraction of words to predict."""
     mask_token_share: float = Field(0.8, ge=0, le=1)
-    """Share of these in whose place the mask token stands."""
+    """Fraction of these replaced by the mask token."""
     random_token_share: float = Field(0.1, ge=0, le=1)
-    """Share of these in whose place a random word of the batch stands; the rest stay."""
+    """Fraction of these replaced by a random word of the batch; the rest are unchanged."""
     next_sentence: bool = True
     """Whether sentences come in pairs, and whether the second follows is to be predicted."""
     softmax: SoftmaxConfig = SampledSoftmaxConfig()

@@ -30,7 +30,7 @@ class FullSoftmaxConfig(Settings):
 
     kind: Literal["full"] = "full"
     tied: bool = False
-    """Whether words are predicted with the very vectors they are read with."""
+    """Whether the output embeddings are tied to the input word embeddings."""
 
 
 class SampledSoftmaxConfig(Settings):
@@ -40,7 +40,7 @@ class SampledSoftmaxConfig(Settings):
     num_samples: int = Field(8192, ge=1, le=10_000_000)
     """How many negatives are sampled at each step."""
     tied: bool = False
-    """Whether words are predicted with the very vectors they are read with."""
+    """Whether the output embeddings are tied to the input word embeddings."""
 
 
 class AdaptiveSoftmaxConfig(Settings):

@@ -13,15 +13,15 @@ from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
 from polyseme.training.state import Outcome
 
-_LIMITS = """## What it is not good for
+_LIMITS = """## Limitations
 
-- Text prepared otherwise: the same words must come out, so use it with the segmenter named above.
-- Other languages, periods and domains than its corpus: go on training it on yours with
+- Text must be split into the same words as its corpus: use the segmenter named above.
+- Other languages, periods and domains than its corpus: continue pretraining on your own text with
   `polyseme pretrain CORPUS --from THIS --out NEW`.
-- Facts and long texts. It reads one sentence at a time and repeats what its corpus said, with the
-  biases of whoever wrote it.
-- Where a large pretrained Transformer exists for your language and text, that one is stronger on
-  most tasks.
+- Facts and long texts: it reads one sentence at a time and reproduces what its corpus said, with
+  the biases of its authors.
+- Where a large pretrained Transformer exists for your language and domain, it is stronger on most
+  tasks.
 """
 
 
@@ -68,7 +68,7 @@ def write_card(model: Model, name: str) -> str:
             f"- {corpus['words']:,} words in {corpus['sentences']:,} sentences of "
             f"{corpus['documents']:,} documents; language `{corpus['language']}`."
         ),
-        f"- Words found by {_told(preparation.segmenter if preparation else {})}.",
+        f"- Segmenter (tokenizer): {_told(preparation.segmenter if preparation else {})}.",
         f"- Licence of the text: {told['licence'] or 'not stated; ask whoever trained it'}.",
         f"- SHA-256 of the corpus's list of files: `{corpus['sha256']}`.",
         "",
@@ -85,8 +85,8 @@ def write_card(model: Model, name: str) -> str:
         "## Held-out perplexity",
         "",
         (
-            f"Over {told['held_out_predictions']:,} predictions in documents never trained on, "
-            "among all words it can predict, the unknown word and the sentence end included."
+            f"On {told['held_out_predictions']:,} predictions in held-out documents, over the "
+            "whole vocabulary, including the unknown word and the end of the sentence."
         ),
         "",
         *_measures(told),
@@ -103,7 +103,7 @@ def _began(told: Mapping[str, Any] | None) -> list[str]:
     if told is None:
         return []
     read = f" ({told['steps']:,} steps, {told['words']:,} words read)" if "words" in told else ""
-    return [f"- Began with the weights of `{told['name']}`{read}, manifest `{told['sha256']}`."]
+    return [f"- Initialized from `{told['name']}`{read}, manifest `{told['sha256']}`."]
 
 
 def _measures(told: Mapping[str, Any]) -> list[str]:

@@ -121,7 +121,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | No
         only=config.only,
     )
     if not corpus.read_stats["held_out_sentences"]:
-        progress.log(f"{corpus.folder} has no held-out sentences: nothing can be measured on it.")
+        progress.log(f"{corpus.folder} has no held-out sentences to evaluate on.")
     plan = _plan(config, preset, train_module, progress)
     with contextlib.ExitStack() as stack:
         if is_main_process():
@@ -170,7 +170,7 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
         wanted = resolve_model(preset, config.model)
         return Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     if config.model:
-        raise ConfigError("With --from, the model's settings are those it has; leave out model.*.")
+        raise ConfigError("With --from, the model's settings cannot be changed; remove model.*.")
     model = Model.load(config.from_)
     corpus.check_same_words(model.preparation)
     return model if config.only is None else _with_cloze_head(model)
@@ -202,7 +202,7 @@ def _plan(
     steps = config.training.steps
     if steps is None and before.is_file():
         steps = build(Plan, read_toml(before)).training.steps
-        progress.log(f"Going on with the {steps:,} steps that were planned when the run began.")
+        progress.log(f"Resuming with the {steps:,} steps planned when the run began.")
     if steps is None and config.hours is not None:
         steps = _steps_in(config, preset, train_module, progress)
     if steps is None:
@@ -231,11 +231,11 @@ def _steps_in(
     fewest = max(1, int(config.hours * 1800 / throughput.seconds))
     steps = max(fewest, fitting)
     speed, hours = f"{throughput.words_per_second:,.0f} words/s", f"{config.hours:.3g} hours"
-    progress.log(f"{speed}: {steps:,} steps in {hours}, measuring included.")
+    progress.log(f"{speed}: {steps:,} steps in {hours}, evaluation included.")
     if fitting < fewest:
         progress.log(
-            "Measuring alone takes more than half of this time, so the run takes longer than asked "
-            "for. Give more time, or fewer --held-out-words."
+            "Evaluation alone takes more than half of this time, so the run takes longer than "
+            "asked for. Allow more time, or use fewer --held-out-words."
         )
     return steps
 

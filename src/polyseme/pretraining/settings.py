@@ -13,12 +13,12 @@ class RunConfig(TrainingConfig):
     """How the parameters are improved, and what is kept on the way."""
 
     steps: int | None = Field(default=None, ge=1)  # type: ignore[assignment]
-    """How many times the parameters are changed; by default what --hours or --epochs come to."""
+    """Number of optimizer steps; by default computed from --hours or --epochs."""
     learning_rate: float | None = Field(default=None, gt=0)  # type: ignore[assignment]
     """The highest learning rate, reached at the end of the warm-up; by default the preset's."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # type: ignore[assignment]
-    """Numbers used inside the module; parameters are float32 in either case. `auto` takes bfloat16
-    where the processor multiplies it in hardware."""
+    """Precision of the computation; parameters are always float32. `auto` uses bfloat16 where the
+    hardware supports it."""
 
 
 class PretrainConfig(Settings):
@@ -27,20 +27,20 @@ class PretrainConfig(Settings):
     folder: Path
     """The corpus folder."""
     out: Path
-    """Folder to write the model to; a run that was stopped goes on there."""
+    """Folder to write the model to; an interrupted run is resumed there."""
     preset: str = "elmo-mini"
     """Which preset to train; `polyseme plan` lists them."""
     from_: Path | None = None
-    """Start from this model's weights and words instead of a preset: pretraining on a domain."""
+    """Continue pretraining from this model's weights and vocabulary, instead of a preset."""
     only: Literal["cloze"] | None = None
-    """With --from: train this part alone and leave all other weights as they are. `cloze` is a head
-    that predicts a word from both sides at once; a model without one gets it."""
+    """With --from: train only this part and freeze all other weights. `cloze` is a head that
+    predicts a word from both sides at once; it is added to a model that has none."""
     hours: float | None = Field(default=None, gt=0, le=1_000_000)
-    """Train for about so long, measuring included: the steps that fit are found by timing a few."""
+    """Train for about this long, evaluation included; a few steps are timed to see how many fit."""
     epochs: float | None = Field(default=None, gt=0, le=1_000_000)
-    """Train for so many passes over the corpus; 1 if neither hours nor steps are given."""
+    """Train for this many passes over the corpus; 1 if neither hours nor steps are given."""
     held_out_words: int = Field(default=50_000, ge=1)
-    """Held-out words read in each measurement on the way; the last one reads four times as
+    """Held-out words used in each evaluation during training; the final one uses four times as
     many, `polyseme evaluate` all."""
     keep_training_state: bool = False
     """Keep the checkpoints when the model is finished. They are some twelve bytes a parameter each,
@@ -65,13 +65,13 @@ class GenerationConfig(Settings):
     samples: int = Field(1, ge=1, le=10_000)
     """How many continuations of each prompt."""
     max_words: int = Field(50, ge=1, le=2_000)
-    """Most words that are added to a prompt; fewer if the sentence ends."""
+    """Maximum number of words to generate; fewer if the sentence ends."""
     temperature: float = Field(1.0, ge=0, le=100)
-    """Below 1, likely words become likelier; 0 always takes the likeliest."""
+    """Sampling temperature: below 1, likely words become likelier; 0 is greedy decoding."""
     top_k: int | None = Field(None, ge=1)
-    """Draw among so many words only, the likeliest."""
+    """Sample only from this many of the likeliest words."""
     top_p: float | None = Field(None, gt=0, le=1)
-    """Draw among the likeliest words that together have this probability (nucleus sampling)."""
+    """Sample from the likeliest words that together have this probability (nucleus sampling)."""
     seed: int = Field(1, ge=0)
     """The same seed gives the same text."""
     unknown: bool = False

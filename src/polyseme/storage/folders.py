@@ -108,7 +108,7 @@ def _what_holds(folder: Path, wanted: str) -> str | None:
 
 def _unfinished(folder: Path) -> str:
     """What is in a folder that holds nothing finished."""
-    stopped = "that was stopped before its end (the same command again goes on with it)"
+    stopped = "that was interrupted (the same command resumes it)"
     if (folder / "checkpoints").is_dir() or any(folder.glob(f"{SEED_PREFIX}*")):
         return f"a training run {stopped}"
     if (folder / "receipts").is_dir():

@@ -100,8 +100,8 @@ class Corpus:
         if differs := preparation.difference(self.preparation):
             tool, then, now = differs
             raise ModelError(
-                f"The model's words were found with {then}, those of {self.folder} with "
-                f"{now}. Prepare the texts with the model's {tool}."
+                f"The model's text was prepared with {then}, {self.folder} with {now}. "
+                f"Prepare the texts with the model's {tool}."
             )
 
     @property

@@ -32,8 +32,8 @@ class CorpusConfig(Settings):
     language: str
     """Language of the text as a code: en, de, zh, ... ; chooses the word and sentence rules."""
     segmenter: SegmenterName | None = None
-    """What finds the words: spacy (rules of the language), jieba (Chinese words), characters
-    (each Chinese character a word), whitespace (already segmented). Default: jieba for zh,
+    """Word segmenter (tokenizer): spacy (rules of the language), jieba (Chinese words), characters
+    (each Chinese character is a word), whitespace (already segmented). Default: jieba for zh,
     otherwise spacy."""
     layout: TextLayout = "auto"
     """How plain text is laid out. auto: a file is a document, and hard-wrapped lines are detected
@@ -41,30 +41,30 @@ class CorpusConfig(Settings):
     is a document, a line is a paragraph. articles: a line is a paragraph, a blank line ends a
     document. lines: every line is a document."""
     format: InputFormat | None = None
-    """Format of the input files; by default each is known by its name or its first bytes."""
+    """Format of the input files; by default detected from the name or first bytes of each."""
     encoding: str = "utf-8"
     """Character encoding of text files. A byte-order mark in the file overrules it."""
     text_column: str = "text"
     """Column (JSONL, CSV, TSV, Parquet) that holds the text."""
     id_column: str | None = None
-    """Column that names each document; by default its place in the file does."""
+    """Column with document ids; by default, the position in the file is the id."""
     meta: tuple[str, ...] = ()
-    """Columns or attributes to carry along with every sentence, for example date,author."""
+    """Columns or attributes to keep as metadata of every sentence, for example date,author."""
     word_attributes: tuple[str, ...] = ()
     """Attributes to keep with each word (positional attributes), for example lemma,upos. CoNLL-U:
     any of lemma, upos, xpos, feats, head, deprel, deps, misc. Vertical text: names for the columns
     after the word, in their order. Other formats have none."""
     unicode_normalization: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
-    """Normalization form of the text before words are found; None leaves it as it is."""
+    """Unicode normalization before tokenization; None leaves the text unchanged."""
     script: Literal["simplified", "traditional"] | None = None
-    """Fold Chinese text to this script (OpenCC, extra [zh]); None leaves it as it is."""
+    """Convert Chinese text to this script (OpenCC, extra [zh]); None leaves it unchanged."""
     user_words: tuple[str, ...] = ()
-    """Words that jieba keeps whole, besides those of its dictionary; each alone or with how often
-    it occurs, for example 云计算,"大模型 500"."""
+    """Words added to jieba's dictionary, each alone or with a frequency, for example
+    云计算,"大模型 500"."""
     max_words: int = Field(default=250, ge=8)
-    """Longest sentence, in words. A longer one is split into equal parts, and counted."""
+    """Maximum sentence length in words. Longer ones are split into equal parts, and counted."""
     held_out: float = Field(default=0.02, ge=0.0, le=0.5)
-    """Share of documents marked as held out, chosen by a hash of the document's name."""
+    """Fraction of documents held out for evaluation, chosen by a hash of the document's name."""
     shard_bytes: int = Field(default=8 << 20, ge=1 << 12)
     """How much input goes into one shard, in bytes. A compressed file is never split."""
 

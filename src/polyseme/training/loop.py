@@ -112,7 +112,7 @@ class _Run:
         for path, reason in found.refused.items():
             self._tell(f"A damaged checkpoint was moved to {path}: {reason}.", "refused")
         if not found.is_new:
-            message = f"Going on after step {found.state.step:,}. {found.note}".rstrip()
+            message = f"Resuming after step {found.state.step:,}. {found.note}".rstrip()
             self._tell(message, "resumed", **({"changed": found.changed} if found.changed else {}))
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class _Run:
             self._tell(f"Stopped by {stop.by or 'a signal'} after step {state.step:,}.", "stopped")
             raise TrainingStoppedError(
                 f"{stop.by or 'A signal'} stopped training after step {state.step:,} of "
-                f"{self.config.steps:,}; all is saved. The same command goes on from there."
+                f"{self.config.steps:,}; all is saved. The same command resumes from there."
             )
 
     def _passes_guard(self, result: StepResult) -> bool:

@@ -36,7 +36,7 @@ class Restored:
         if not self.changed:
             return ""
         told = (f"{name} {before}, now {now}" for name, (before, now) in self.changed.items())
-        return f"The last bits may differ from the session before: {'; '.join(told)}."
+        return f"The last bits may differ from the previous session: {'; '.join(told)}."
 
 
 def describe_run(

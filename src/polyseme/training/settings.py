@@ -11,41 +11,41 @@ class TrainingConfig(Settings):
     """How the parameters are improved, and what is kept on the way."""
 
     steps: int = Field(ge=1)
-    """How many times the parameters are changed."""
+    """Number of optimizer steps."""
     learning_rate: float = Field(default=2e-3, gt=0)
     """The highest learning rate, reached at the end of the warm-up."""
     warmup_ratio: float = Field(default=0.02, ge=0, le=1)
-    """Share of the steps in which the learning rate rises from near zero."""
+    """Fraction of the steps used to warm up the learning rate from near zero."""
     decay: Literal["cosine", "linear", "none"] = "cosine"
-    """How the learning rate falls after the warm-up, to zero at the end; or that it does not."""
+    """How the learning rate decays to zero after the warm-up; `none` keeps it constant."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Weight decay of matrices; vectors, such as biases, are never decayed."""
     max_grad_norm: float = Field(default=1.0, gt=0)
-    """Gradients of a larger Euclidean norm, over all parameters, are scaled down to this one."""
+    """Gradient clipping: the largest Euclidean norm of the gradient over all parameters."""
     gradient_accumulation_steps: int = Field(default=1, ge=1, le=1_024)
     """Micro-batches each process works through in a step: less memory, same result."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """Numbers used inside the module; parameters are float32 in either case."""
+    """Precision of the computation; parameters are always float32."""
     seed: int = Field(default=1, ge=0)
     """Random seed of training: initial weights, dropout, order."""
     save_minutes: float = Field(default=10.0, gt=0)
-    """Minutes between checkpoints: the most work a crash can take."""
+    """Minutes between checkpoints: the most work a crash can lose."""
     save_steps: int | None = Field(default=None, ge=1)
     """Also save whenever the number of steps is a multiple of this."""
     keep_checkpoints: int = Field(default=2, ge=1)
     """How many of the newest checkpoints are kept while training: the second is a spare, should the
     newest be damaged."""
     evaluate_every: int = Field(default=1000, ge=1)
-    """Steps between measurements on held-out data; the last step is always measured."""
+    """Steps between evaluations on held-out data; the last step is always evaluated."""
     patience: int | None = Field(default=None, ge=1)
-    """Measurements without improvement after which the run stops, ending with the best weights."""
+    """Early stopping: evaluations without improvement before the run ends with the best weights."""
     on_nonfinite: Literal["raise", "skip"] = "raise"
-    """What is done when a loss or gradient is not finite, or a loss spikes: stop, or skip it."""
+    """If the loss or gradient is not finite, or the loss spikes: raise an error, or skip it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where the work is done; `auto` takes a GPU if there is one."""
     adaptive_threads: bool = False
-    """Use as many processor threads as are fastest at the time, by timing steps: for a machine on
-    which other programs come and go. The last bits then depend on them."""
+    """Adapt the number of CPU threads to the load of the machine, by timing steps. Results may then
+    differ in the last bits."""
     timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
     """With several processes: how long one may keep the others waiting before the run fails."""
     tensorboard: bool = False

@@ -1,4 +1,4 @@
-"""Make models of old ELMo weights, and old weights of models.
+"""Convert old ELMo weights to models, and models to old ELMo weights.
 
 AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs wrote and read such weights.
 

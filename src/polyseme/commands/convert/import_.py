@@ -1,4 +1,4 @@
-"""Make a model of old ELMo weights.
+"""Convert old ELMo weights to a model.
 
 Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
 ELMoForManyLangs. Untrusted files are parsed in a locked process, which needs Linux.
