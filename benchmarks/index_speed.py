@@ -4,7 +4,7 @@
 
 A part of the corpus is prepared again by itself, so that both commands read the same words. Prints,
 for `--repeats` turns in which they alternate: words per second of `polyseme embed` (top layer) and
-of `polyseme index`, one worker each, and their ratio; bytes a use; then, for words of the index
+of `polyseme index`, one worker each, and their ratio; bytes per use; then, for words of the index
 drawn by their frequency, milliseconds to find a word's uses, and to hold one use against all.
 """
 

@@ -25,7 +25,7 @@ _TOP = """# Command line
 
 Every command says the same with `--help`. A setting that has no option of its own is reached by
 `--set part.setting=value`, and every command takes its settings from a TOML file with
-`--config FILE`; options overrule it. The [settings page](settings.md) has types and bounds.
+`--config FILE`; options override it. The [settings page](settings.md) has types and bounds.
 `polyseme --install-completion` teaches your shell to complete commands and options. Exit codes are
 on the page of [errors](errors.md).
 """

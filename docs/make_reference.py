@@ -101,13 +101,13 @@ _TOP = """# Settings
 
 Made by `docs/make_reference.py` from the settings classes; do not edit.
 
-A setting can be given in three ways. Later ones overrule earlier ones:
+A setting can be given in three ways. Later ones override earlier ones:
 
 1. in a TOML file, read with `--config FILE`;
 2. as an option of its own name, with hyphens for underscores: `max_words` is `--max-words`;
 3. with `--set NAME=VALUE` and the full name: `--set corpus.max_words=100`.
 
-A setting nobody knows is an error, also in a file. In a TOML file, lists are written as lists
+An unknown setting is an error, also in a file. In a TOML file, lists are written as lists
 (`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
 
 `task`, `model`, `folder` and `inputs` of a command have no option: they are what follows it
@@ -193,7 +193,7 @@ _SECTIONS: list[tuple[str, str, type[Settings], str]] = [
     ("polyseme evaluate", "", EvaluateConfig, "Top level of the file."),
     ("polyseme score", "", ScoreConfig, "Top level of the file."),
     ("polyseme generate", "", GenerateConfig, "Top level of the file."),
-    ("Drawing words", "generation.", GenerationConfig, "The table `[generation]`, of generate."),
+    ("Sampling words", "generation.", GenerationConfig, "The table `[generation]`, of generate."),
     ("polyseme embed", "", EmbedConfig, "Top level of the file."),
     ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
     ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),

@@ -52,16 +52,15 @@ def load(
     pooling: Literal["mean", "first"] = "mean",
     download: bool = False,
 ) -> "WordEmbedder":
-    """The model in a folder, ready to turn words into vectors; hf:FOLDER for one of Hugging Face.
+    """The model in a folder, ready to embed words; hf:FOLDER for a Hugging Face encoder.
 
     Without `device`, a GPU is used if there is one. `precision="bfloat16"` is faster, and less
-    exact in the third digit. `threads` is how many processor threads torch works with, set for the
-    whole process; without it, as many as it has.
+    exact in the third digit. `threads` is the number of CPU threads of torch, set for the whole
+    process; by default, all.
 
-    A model of Hugging Face does not say how text is split into words: `tokenizer_from` does, a
-    language by its code, or the folder of a model or a corpus. `pooling` makes one vector of a
-    word's subword tokens. `download`: fetch the model if it is not here; nothing else asks a
-    network.
+    A Hugging Face encoder does not define how text is split into words: `tokenizer_from` does, a
+    language code, or the folder of a model or a corpus. `pooling` makes one vector of a word's
+    subword tokens. `download`: fetch the model if it is not here; nothing else uses the network.
     """
     from polyseme.errors import extra_needed_for
 
@@ -289,10 +288,10 @@ def nearest(
 def same(
     first: str, second: str, *, model: "Folder", progress: bool = False, **settings: Any
 ) -> "SameMeaning":
-    """Whether a word means the same in two sentences: how alike, and how likely.
+    """Whether a word means the same in two sentences: how similar, and how likely.
 
-    The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs that people
-    judged, there is a probability.
+    The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs
+    judged by people, there is a probability.
     """
     from polyseme.calling import call
     from polyseme.commands.same import SameConfig, run

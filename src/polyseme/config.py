@@ -33,7 +33,7 @@ class Settings(BaseModel):
     def _can_be_worked_with(cls, value: Any) -> Any:
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, int | float) and abs(each) > LARGEST_NUMBER:
-                raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be worked with")
+                raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be used")
             if isinstance(each, Path) and not _is_utf8(each):
                 raise ValueError(f"{str(each)!a} is not UTF-8. Rename it, or name another place")
         return value
@@ -126,7 +126,7 @@ def to_toml(**parts: Settings) -> str:
         check_size("the file of settings", len(text.encode()), TOML_BYTES)
     except UnicodeEncodeError as error:
         raise ConfigError(
-            f"A setting holds {error.object[error.start]!a}, no character."
+            f"A setting holds {error.object[error.start]!a}, which is not a character."
         ) from error
     except LimitError as error:
         raise ConfigError(f"These settings cannot be kept: {error}. Name fewer words.") from error

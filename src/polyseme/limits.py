@@ -54,7 +54,7 @@ def open_regular(path: Path) -> IO[bytes]:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise LimitError(f"{path.name} is no regular file")
+        raise LimitError(f"{path.name} is not a regular file")
     return os.fdopen(handle, "rb")
 
 

@@ -32,7 +32,7 @@ class Preset(Settings):
     batches: BatchConfig = BatchConfig()
     """How much text a step sees."""
     learning_rate: float = 2e-3
-    """The highest learning rate."""
+    """The peak learning rate."""
 
 
 _CLIP = 3.0  # as published: keeps a run alive through a bad batch

@@ -118,7 +118,7 @@ def test_rotary_positions_have_no_longest_sentence() -> None:
 
 
 def test_a_dim_that_heads_cannot_share_is_refused() -> None:
-    with pytest.raises(ValidationError, match="dim 10 is no multiple of 2 x 2 heads"):
+    with pytest.raises(ValidationError, match="dim 10 is not a multiple of 2 x 2 heads"):
         TransformerConfig(dim=10, num_heads=2)
 
 

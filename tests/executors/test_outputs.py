@@ -219,7 +219,7 @@ def test_a_worker_whose_run_is_over_publishes_nothing_on_another_disk(
 def test_a_link_to_no_folder_is_told(tmp_path: Path, shards: list[FileShard]) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "upper").symlink_to(tmp_path / "unmounted")
-    with pytest.raises(StorageError, match="which is no folder"):
+    with pytest.raises(StorageError, match="which is not a folder"):
         run_job(linkable_job(), shards, tmp_path / "out", executor=HERE)
 
 

@@ -113,8 +113,8 @@ def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored
         ({"action": "merge", "group": "1", "into": "1"}, "with itself"),
         ({"action": "label", "label": "x"}, "No line is ticked"),
         ({"action": "label", "label": "x", "use": "99999"}, "There is no use"),
-        ({"action": "label", "label": "x", "use": "a"}, "ticked that is none"),
-        ({"action": "delete"}, "nothing that can be done"),
+        ({"action": "label", "label": "x", "use": "a"}, "line does not exist"),
+        ({"action": "delete"}, "not an edit of groups"),
         ({"action": "split", "name": "x", "use": ["0", "83"]}, "of several groups"),
     ],
 )

@@ -148,7 +148,7 @@ def test_few_uses_are_shown_without_groups(explored: Explored) -> None:
         ("/word?q=bank&where=colour=red", "no column"),
         ("/word?q=bank&finer=2&group=99", "no group"),
         ("/word?q=bank&finer=2&like=99999", "There is no use"),
-        ("/context?q=bank&use=-1", "no number of a use"),
+        ("/context?q=bank&use=-1", "not the number of a use"),
         ("/context?q=bank&use=99999", "There is no use"),
     ],
 )

@@ -31,7 +31,7 @@ def test_vectors_of_a_corpus_are_told_and_can_be_read_by_others(case: Case, vect
     assert f"{words:,}" in vectors.stdout
     assert "vectors info" in vectors.stdout
     shown = polyseme("vectors", "info", out, "--verify")
-    assert "are as they were written" in " ".join(shown.stdout.split())
+    assert "files are intact" in " ".join(shown.stdout.split())
     query = f"SELECT count(*), min(len(vector)), max(len(vector)) FROM '{out}/vectors/*.parquet'"
     with duckdb.connect() as database:
         assert database.execute(query).fetchall() == [(words, 32, 32)]
@@ -48,7 +48,7 @@ def test_damage_is_found(vectors: Done, tmp_path: Path) -> None:
 def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Path) -> None:
     command = ("embed", case.model, case.corpus.folder, "--layers", "best", "--out", tmp_path / "v")
     shown = polyseme(*command, code=2)
-    assert "'best' is no choice of layers" in " ".join(shown.stderr.split())
+    assert "'best' is not a choice of layers" in " ".join(shown.stderr.split())
 
 
 def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:

@@ -38,7 +38,7 @@ COMMANDS = {
         "Models after equal time",
     ),
     "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
-    "vectors info": ("{vectors} --verify", "as they were written"),
+    "vectors info": ("{vectors} --verify", "files are intact"),
     "uses": ("word1 --in {corpus} --lines 2", "2 of "),
     "senses": (f"{NUMBERED} --in {{corpus}} --model {{model}} --groups 2", "in 2 groups"),
     "change": (
@@ -58,7 +58,7 @@ COMMANDS = {
     "same": ("'word1 *word2* .' 'word3 *word2* .' --model {model}", "Similarity"),
     "index": (
         "{model} {corpus} --words word1,word2 --workers 1 --out {out}",
-        "bytes a use",
+        "bytes per use",
     ),
     "explore": ("{corpus} --model {model} --no-browser --idle 0.001", "Notes are kept in"),
     "demo": ("--no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
@@ -67,7 +67,7 @@ COMMANDS = {
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),
     "choices": ("{documents} --number 16 --out {out}", "train.jsonl: 16 examples"),
     "push": ("{model} someone/tiny", "someone/tiny now has"),
-    "pull": ("someone/elmo --out {out}", "every hash as its manifest says"),
+    "pull": ("someone/elmo --out {out}", "all hashes as in its manifest"),
     "models": ("", "en-mini"),
     "doctor": ("", "Nothing is wrong."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),

@@ -78,7 +78,7 @@ def test_vectors_of_two_encoders_are_never_mixed(made: Made, tmp_path: Path) -> 
     assert own.files_found == 0
     first = embed_corpus(made, tmp_path / "first", layers="top", pooling="first").vectors
     assert len({each.manifest["model"] for each in (mean, own.vectors, first)}) == 3
-    with pytest.raises(ConfigError, match="pooling = 'first' is for encoders of Hugging Face"):
+    with pytest.raises(ConfigError, match="pooling = 'first' is for Hugging Face encoders"):
         embed.run(made.case.settings(tmp_path / "own", pooling="first"))
 
 
@@ -102,7 +102,7 @@ def test_python_reads_texts_as_it_is_told(made: Made) -> None:
     assert second.vectors.shape == (3, 3, 24)
     with pytest.raises(ModelError, match="does not say how text is split into words"):
         polyseme.load(made.name, tokenizer_from=made.name)
-    with pytest.raises(ConfigError, match="says itself how"):
+    with pytest.raises(ConfigError, match="defines how text is split"):
         polyseme.load(made.case.model, tokenizer_from="en")
 
 
@@ -158,7 +158,7 @@ def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
 
 
 def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path: Path) -> None:
-    reason = "is an encoder of Hugging Face, which is not fine-tuned here"
+    reason = "is a Hugging Face encoder, which is not fine-tuned here"
     changed = {"model": {"kind": "finetuned", "model": made.name}}
     with pytest.raises(ConfigError, match=reason):
         train_task(made, tmp_path / "t", embeddings=changed)
@@ -169,7 +169,7 @@ def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path:
 
 
 def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:
-    with pytest.raises(ModelError, match="is an encoder of Hugging Face; a model of Polyseme's"):
+    with pytest.raises(ModelError, match="is a Hugging Face encoder; a model of Polyseme's"):
         polyseme.score(made.name, "It rains.")
 
 

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
              *("--workers", "1", "--out", made / "corpus"))  # fmt: skip
     shown = polyseme(*("index", MODEL, made / "corpus", "--words", "bank,river"),
                      *("--workers", "1", "--out", made / "index")).stdout  # fmt: skip
-    assert "bytes a use" in shown
+    assert "bytes per use" in shown
     assert "84 of 84" in shown
     return made
 

@@ -82,7 +82,7 @@ def test_a_label_in_the_log_is_learned_from(corpus: Path, tmp_path: Path) -> Non
         (("--rename", "1"), "--name", 2),
         (("--merge", "1"), "two groups", 2),
         (("--merge", "1,2", "--undo"), "Ask for one edit", 2),
-        (("--undo",), "no edit that could be taken back", 2),
+        (("--undo",), "has no edit to undo", 2),
         (("--rename", "9", "--name", "x"), "There is no group '9'", 66),
         (("--split", "1", "--name", "x", "--containing", "."), "nothing would be left", 2),
     ],

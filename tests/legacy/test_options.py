@@ -20,7 +20,7 @@ def test_training_keys_are_passed_over_and_unknown_keys_are_told() -> None:
     values = {**options_with(), "n_epochs": 10, "dropout": 0.1, "unroll_steps": 20, "colour": 1}
     values["lstm"]["layer_norm"] = True
     old = read_bilm(parse(BilmOptions, values, HERE), arrays_for(OPTIONS), path=HERE)
-    assert "passed over: colour, lstm.layer_norm." in " ".join(old.notes)
+    assert "ignored: colour, lstm.layer_norm." in " ".join(old.notes)
     assert "n_epochs" not in " ".join(old.notes)
 
 

@@ -212,7 +212,7 @@ def test_groups_of_all_uses_are_counted_though_a_sample_is_compared() -> None:
 @pytest.mark.parametrize(
     ("after", "complaint"),
     [
-        (Side(some(1)), "Two or more uses"),
+        (Side(some(1)), "two or more uses"),
         (Side(some(9, dim=8)), "same dimension"),
         (Side(np.full((9, 16), np.nan)), "not finite"),
         (Side(some(9), ["x"] * 8), "one document"),

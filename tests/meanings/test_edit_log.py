@@ -157,7 +157,7 @@ def test_a_disk_that_fills_up_leaves_whole_entries(
         return write(handle, content[:10])
 
     monkeypatch.setattr(os, "write", half)
-    with pytest.raises(StorageError, match="Make room"):
+    with pytest.raises(StorageError, match="Free some space"):
         append_edit(path, label("second"))
     assert len(calls) == 2
     assert path.read_bytes() == before

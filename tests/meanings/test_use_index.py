@@ -206,7 +206,7 @@ def test_a_drawn_index_says_so(made: Made, tmp_path: Path) -> None:
     assert 10 < len(found.uses) < 60
     total = len(find_uses(corpus, "word4"))
     assert found.notes == [
-        f"The index has {len(found.uses)} of the {total} uses in the corpus, drawn by its seed."
+        f"The index has {len(found.uses)} of the {total} uses in the corpus, a random sample."
     ]
 
 

@@ -98,7 +98,7 @@ def test_a_selection_is_set_from_python_and_has_its_uses(widget: Any, given: Any
     widget.selection = given
     assert widget.selection == told[0] == [3, 9]
     assert [use.metadata["year"] for use in widget.selected] == ["1853", "1859"]
-    assert repr(widget) == "<UseMapWidget: 60 uses in 3 groups, 2 chosen>"
+    assert repr(widget) == "<UseMapWidget: 60 uses in 3 groups, 2 selected>"
     widget.unobserve_all()
 
 
@@ -198,7 +198,7 @@ def test_a_lasso_sets_the_selection_and_python_would_hear_of_it(page: Any, widge
     upwards = widget.points["y"]
     middle = (max(upwards) + min(upwards)) / 2
     assert saved == [number for number, y in enumerate(upwards) if y > middle]
-    page.click("text=Choose none")
+    page.click("text=Clear selection")
     assert page.evaluate("model.saved.at(-1)") == []
     assert lit(page) == list(range(NUMBER))
 
@@ -208,7 +208,7 @@ def test_a_selection_set_from_python_is_lit_on_the_map(page: Any) -> None:
     page.evaluate("model.set('selection', [3, 9])")
     assert lit(page) == [3, 9]
     assert page.evaluate("model.saved") == []  # heard of, not sent back
-    page.wait_for_selector(".polyseme-line:has-text('2 of 60 uses chosen')")
+    page.wait_for_selector(".polyseme-line:has-text('2 of 60 uses selected')")
 
 
 @needs_chromium

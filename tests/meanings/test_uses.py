@@ -123,7 +123,7 @@ def test_an_unknown_column_is_named_with_those_there_are(novels: Corpus) -> None
 def test_a_word_without_uses_is_told_with_near_forms(novels: Corpus) -> None:
     with pytest.raises(InputError, match=r"no use of 'bnak'.*bank"):
         find_uses(novels, "bnak")
-    with pytest.raises(InputError, match="No word of its vocabulary is spelt alike"):
+    with pytest.raises(InputError, match="Its vocabulary has no similar spelling"):
         find_uses(novels, "xylophone")
 
 

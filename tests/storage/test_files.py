@@ -167,7 +167,7 @@ def test_links_are_told_from_folders_and_those_to_nothing_refused(tmp_path: Path
     assert is_linked(tmp_path / "link")
     assert not is_linked(tmp_path / "not-there")
     (tmp_path / "dangling").symlink_to(tmp_path / "not-there")
-    with pytest.raises(StorageError, match="which is no folder"):
+    with pytest.raises(StorageError, match="which is not a folder"):
         is_linked(tmp_path / "dangling")
 
 

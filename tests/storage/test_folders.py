@@ -50,7 +50,7 @@ def test_a_corpus_that_names_files_elsewhere_is_refused(tmp_path: Path, name: st
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["files"][name] = {"bytes": 1, "sha256": "0"}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(CorpusError, match="no plain name inside its folder"):
+    with pytest.raises(CorpusError, match="not a plain name inside its folder"):
         Corpus.open(folder)
 
 
@@ -61,7 +61,7 @@ def test_vectors_that_name_files_elsewhere_are_refused(tmp_path: Path, name: str
     names = ("sentences", "sentences_embedded", "words_read", "unread_words", "vectors")
     values["counts"] = dict.fromkeys(names, 1)
     write_manifest(tmp_path, ARTIFACT, {name: {"bytes": 1, "sha256": "0"}}, **values)
-    with pytest.raises(VectorsError, match="no plain name inside its folder"):
+    with pytest.raises(VectorsError, match="not a plain name inside its folder"):
         VectorFolder.open(tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(
     manifest = json.loads(hub.files(NAME)["manifest.json"])
     manifest["files"][name] = describe_file(folders[0] / "config.toml")
     hub.files(NAME)["manifest.json"] = canonical_json(manifest).encode()
-    with pytest.raises(HubError, match="cannot be believed"):
+    with pytest.raises(HubError, match="cannot be trusted"):
         pull("someone/tiny", tmp_path / "in" / "back")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

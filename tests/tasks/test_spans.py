@@ -132,5 +132,5 @@ def test_in_bio_an_inside_needs_its_own_beginning() -> None:
 def test_a_label_that_marks_no_span_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="'NOUN' marks no span"):
         find_spans(["O", "NOUN"])
-    with pytest.raises(InputError, match=r"'S-X' is none of the scheme 'bio'"):
+    with pytest.raises(InputError, match=r"'S-X' is not in the scheme 'bio'"):
         transitions(["O", "B-X", "S-X"], "bio")

@@ -36,7 +36,7 @@ def explain(error: Exception) -> PolysemeError:
         return error
     if _is_out_of_memory(error):
         return OutOfMemoryError(
-            f"There was not enough memory ({_first_line(error)}). What was finished is kept. "
+            f"There was not enough memory ({_first_line(error)}). Finished work is kept. "
             "Use fewer --workers, smaller batches (--set batches.words=1024, or training.batch=8 "
             "of a task), a smaller model or vocabulary, or a machine with more memory."
         )
@@ -68,8 +68,8 @@ def _explain_system(error: OSError) -> PolysemeError:
             f"{where} cannot be opened: {reason}. Check the name, and that nothing else moved it."
         )
     return StorageError(
-        f"{where} could not be read or written: {reason}. What was finished before is kept: mend "
-        "that and run the same command again."
+        f"{where} could not be read or written: {reason}. Finished work is kept: fix that "
+        "and run the same command again."
     )
 
 

@@ -106,7 +106,7 @@ def _general_parameters() -> list[inspect.Parameter]:
     """Options every verb has."""
     file = typer.Option(
         "--config",
-        help="Settings from a TOML file; options on the command line overrule it.",
+        help="Settings from a TOML file; options on the command line override it.",
         metavar="FILE",
         show_default=False,
         rich_help_panel=GENERAL,

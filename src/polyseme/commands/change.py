@@ -223,7 +223,7 @@ def _compare_many(
     with disk_faults_explained(config.out.parent), hold_file(config.out):
         log = WordLog(config.out.with_name(f"{config.out.name}.unfinished.jsonl"), asked)
         if log.found:
-            progress.log(f"{len(log.found):,} words were compared before.")
+            progress.log(f"{len(log.found):,} words from an earlier run were reused.")
         found = compare(known=log.found, on_word=log.add)
         write_uses(found, config.out)
         log.remove()
@@ -251,7 +251,7 @@ def _read_words(path: Path) -> list[str]:
     except (OSError, ValueError) as error:
         raise InputError(f"The words in {path} cannot be read: {error}.") from error
     if not (words := [line.strip() for line in lines if line.strip()]):
-        raise InputError(f"{path} has no words. Expected: one a line.")
+        raise InputError(f"{path} has no words. Expected: one per line.")
     return words
 
 

@@ -31,11 +31,11 @@ class ChoiceSetConfig(Settings):
     """Folder to write to."""
     number: int = Field(default=2_000, ge=8, le=1_000_000)
     """Training examples; the other two files have an eighth as many each. All are kept in memory
-    while sentences are drawn."""
+    while sentences are sampled."""
     choices: int = Field(default=4, ge=2, le=256)
     """Sentences to choose from; one of them is right."""
     seed: int = Field(default=1, ge=0)
-    """Random seed: which sentences are drawn, and their order."""
+    """Random seed: which sentences are sampled, and their order."""
     json_: bool = False
     """Print one JSON object instead of lines."""
 

@@ -1,9 +1,9 @@
-r"""Train variants of a task, with the same budget, and say what the model adds.
+r"""Train variants of a task with the same budget, and measure what the model adds.
 
-They differ in their embeddings. none: words learned in the task alone; static: the task's static
-vectors; frozen: these and the model's layers; finetuned: these and the model fine-tuned. Each is
-compared with the first named by a paired bootstrap over sentences, and where there are several
-seeds by a permutation test over these. What is finished is not trained again.
+They differ in their embeddings. none: learned in the task alone; static: the task's static vectors;
+frozen: these and the model's frozen layers; finetuned: these and the fine-tuned model. Each is
+compared with the first variant by a paired bootstrap over sentences and, with several seeds, by a
+permutation test over seeds. Finished variants are not trained again.
 
 Examples:
 
@@ -37,7 +37,7 @@ class CompareConfig(TaskFileConfig):
     with_: tuple[Variant, ...] = ("static", "frozen")
     """Variants of its embeddings; the others are compared with the first."""
     on: Literal["dev", "test"] = "dev"
-    """What is measured on. Leave the test data alone until all is decided."""
+    """Data to evaluate on. Leave the test data alone until all is decided."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -110,4 +110,4 @@ def show(result: CompareResult) -> RenderableType:
             f"{told['trained_parameters']:,}",
             duration(fmean(each["seconds"] for each in row.metadata)),
         )
-    return Group(table, f"All figures: {result.config.out / f'compare-{result.config.on}.json'}")
+    return Group(table, f"All scores: {result.config.out / f'compare-{result.config.on}.json'}")

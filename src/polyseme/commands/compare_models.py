@@ -2,7 +2,7 @@ r"""Train several kinds of model on your text for the same time each, and compar
 
 For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by
 pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
-text) and by the uses they find alike. What is trained stays there, and is not trained again.
+text) and by the uses they find similar. Trained models are kept, and not trained again.
 
 Examples:
 

@@ -96,8 +96,8 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
 def show(result: DemoResult) -> RenderableType:
     """Where to find it again, and what to do next."""
     return (
-        f"Ended. Texts and notes are in {result.folder}. With texts of your own: polyseme prepare "
-        "TEXTS --language CODE --out corpus, then polyseme explore corpus --model MODEL."
+        f"Stopped. Texts and notes are in {result.folder}. With texts of your own: polyseme "
+        "prepare TEXTS --language CODE --out corpus, then polyseme explore corpus --model MODEL."
     )
 
 

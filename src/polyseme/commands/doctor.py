@@ -33,14 +33,14 @@ State = Literal["ok", "missing", "wrong"]
 _STYLES = {"ok": "green", "missing": "yellow", "wrong": "bold red"}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[(?P<extras>[^]]*)\])?")
 _EXTRA = re.compile(r"extra\s*==\s*[\"'](?P<extra>[A-Za-z0-9._-]+)[\"']")
-_NO_TORCH = "not looked at: PyTorch is missing"
+_NO_TORCH = "not checked: PyTorch is missing"
 
 
 class DoctorConfig(Settings):
     """Nothing need be said."""
 
     json_: bool = False
-    """Print a JSON object a line instead of a table."""
+    """Print one JSON object per line instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def exit_code(result: DoctorResult) -> int:
 def run(config: DoctorConfig, progress: Progress | None = None) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
     progress = progress or NullProgress()
-    progress.start("Looking", 3)
+    progress.start("Checking", 3)
     findings = [_program()]
     for number, look in enumerate((_packages, _machine, _models), start=1):
         findings += look()
@@ -205,4 +205,4 @@ def _golden(what: str, name: str) -> Finding:
     if difference <= TOLERANCE:
         return Finding(what, "ok", found)
     remedy = f"pip install --force-reinstall polyseme polyseme-{name}"
-    return Finding(what, "wrong", f"{found}; at most {TOLERANCE} is right", remedy)
+    return Finding(what, "wrong", f"{found}; at most {TOLERANCE} is allowed", remedy)

@@ -60,9 +60,9 @@ class EditConfig(Settings):
     label: str | None = None
     """Give uses this label of your own, from which `polyseme label` learns."""
     undo: bool = False
-    """Take back the last edit that still stands."""
+    """Undo the last edit that is still in effect."""
     name: str | None = None
-    """What a group is called from now on."""
+    """The new name of a group."""
     uses: tuple[int, ...] = ()
     """Which uses: their numbers, in the column `use` of what `polyseme senses --out` writes."""
     containing: str | None = None
@@ -143,7 +143,7 @@ def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Ed
     if config.label is not None:
         return LabelEdit(uses=choose_uses(senses, *chosen), label=config.label)
     if (undo := undo_last(before)) is None:
-        raise ConfigError(f"{config.edits} has no edit that could be taken back.")
+        raise ConfigError(f"{config.edits} has no edit to undo.")
     return undo
 
 

@@ -80,7 +80,7 @@ class EmbedConfig(Settings):
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Where the work is done."""
     replace: bool = False
-    """Make the vectors again if the folder holds some made with other settings."""
+    """Recompute the vectors if the folder holds some made with other settings."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -179,7 +179,7 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
         table="vectors",
         error=VectorsError,
         refusal="was made with other settings: {}. Choose another --out, or add --replace to "
-        "make them again.",
+        "recompute them.",
         may_differ=config.replace,
         besides=frozenset({PREPARED, GIVEN}),
     )

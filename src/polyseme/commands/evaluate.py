@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class EvaluateConfig(Settings):
-    """What is measured, on what, beside what."""
+    """What to evaluate, on what, compared with what."""
 
     model: Path
     """The model folder, or that of a trained task."""

@@ -1,6 +1,6 @@
-"""Open a corpus in the browser: a word's uses in groups, on a map, to be judged and compared.
+"""Open a corpus in the browser: a word's uses in groups, on a map, to edit and compare.
 
-Pages are served on this machine alone, to whoever has the printed address; nothing is sent
+Pages are served only on this machine, to whoever has the printed address; nothing is sent
 anywhere. Your edits (names, merges, labels) are kept in a folder of notes, as a log that
 `polyseme senses --edits` replays.
 
@@ -78,4 +78,4 @@ def announce(address: str, progress: Progress) -> None:
 
 def show(result: ExploreResult) -> RenderableType:
     """Where what was judged is."""
-    return f"Ended. Notes are kept in {result.notes}."
+    return f"Stopped. Notes are kept in {result.notes}."

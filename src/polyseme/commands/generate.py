@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class GenerateConfig(Settings):
-    """Which beginnings, by which model."""
+    """Which prompts, by which model."""
 
     model: Path
     """The model folder."""
@@ -38,9 +38,9 @@ class GenerateConfig(Settings):
     """Prompts, each quoted; - reads them from standard input, one per line. Without any, the model
     starts a sentence of its own."""
     generation: GenerationConfig = Field(default_factory=GenerationConfig)
-    """How words are drawn."""
+    """How words are sampled."""
     json_: bool = False
-    """Print a JSON object a line."""
+    """Print one JSON object per line."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class IndexConfig(Settings):
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
     """Where the work is done."""
     replace: bool = False
-    """Make the index again if the folder holds one of another model, corpus or choice of words.
+    """Rebuild the index if the folder holds one of another model, corpus or choice of words.
     The old one can be read until the new one is finished."""
     json_: bool = False
     """Print one JSON object instead of a table."""
@@ -161,7 +161,7 @@ def show(result: IndexResult) -> RenderableType:
         "uses": f"{counts['uses']:,}",
         "sentences with uses": f"{counts['sentences_kept']:,} of {counts['sentences']:,}",
         "size": f"{size / 1e6:,.1f} MB",
-        "bytes a use": f"{size / max(1, counts['uses']):,.0f}",
+        "bytes per use": f"{size / max(1, counts['uses']):,.0f}",
     }
     for name, value in rows.items():
         table.add_row(name, value)
@@ -172,7 +172,7 @@ def show(result: IndexResult) -> RenderableType:
         speed = result.words_now / max(1e-9, result.seconds)
         parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))
     if result.parts_found:
-        parts.append(PrintableText(f"{result.parts_found:,} parts were there from before."))
+        parts.append(PrintableText(f"{result.parts_found:,} parts of an earlier run were reused."))
     folder = quote(str(result.index.folder))
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)

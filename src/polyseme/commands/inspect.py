@@ -65,9 +65,9 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
         if damaged:
             raise CorpusError(
                 f"{len(damaged)} of {len(corpus.manifest['files'])} files are missing or changed: "
-                f"{', '.join(damaged[:5])}. Run the same prepare command again: it mends them."
+                f"{', '.join(damaged[:5])}. Run the same prepare command again: it repairs them."
             )
-        notes.append(f"All {len(corpus.manifest['files']):,} files are as they were written.")
+        notes.append(f"All {len(corpus.manifest['files']):,} files are intact.")
     result = InspectResult(
         corpus,
         bin_lengths(corpus.read_stats["sentence_lengths"], width=10),

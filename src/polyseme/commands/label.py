@@ -2,8 +2,8 @@
 
 Write some uses to a table (`polyseme uses bank --in corpus/en --sample 20 --out mine.csv`), add a
 column `label`, fill it in with whatever you call the senses, and run this. Every use gets the most
-probable label and how sure that is. The lines to look at next are shown, and marked in the table
-that is written: fill in more labels there, and run it again. 20 labels are a good beginning.
+probable label and a confidence. The lines to look at next are shown, and marked in the table that
+is written: fill in more labels there, and run it again. 20 labels are a good beginning.
 
 Examples:
 
@@ -48,13 +48,13 @@ class LabelConfig(Settings):
     next: int = Field(10, ge=0, le=1_000)
     """How many lines to look at next."""
     at_random: bool = False
-    """Draw those lines at random. Only then the labels tell how frequent each sense is."""
+    """Sample those lines at random: only then do labels show how frequent each sense is."""
     seed: int = 1
     """Of samples."""
     out: Path | None = None
-    """Write every use with its label and how sure that is: .csv, .tsv or .xlsx."""
+    """Write every use with its label and confidence: .csv, .tsv or .xlsx."""
     json_: bool = False
-    """Print every use with its label instead, a JSON object a line."""
+    """Print every use with its label instead, one JSON object per line."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def show(result: LabelResult) -> RenderableType:
         if found.next:
             parts.append(
                 PrintableText(
-                    "Fill in the column `label` where `look_next` has a number, and give it in "
-                    "again with --labels."
+                    "Fill in the column `label` where `look_next` has a number, and pass this "
+                    "table again with --labels."
                 )
             )
     return Group(*parts)
@@ -123,7 +123,7 @@ def show(result: LabelResult) -> RenderableType:
 def _table(found: "LabelledUses") -> RenderableType:
     table = Table()
     table.add_column("label")
-    for name in ("by hand", "found again", "uses", "share", "confidence"):
+    for name in ("by hand", "correct (CV)", "uses", "share", "confidence"):
         table.add_column(name, justify="right")
     learned = found.learned
     for label, (by_hand, right) in found.left_out.items():

@@ -26,7 +26,7 @@ class ModelsConfig(Settings):
     """Nothing need be said."""
 
     json_: bool = False
-    """Print a JSON object a line instead of a table."""
+    """Print one JSON object per line instead of a table."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 r"""Find the uses of a word that mean what it means in one sentence.
 
-Mark the word with asterisks, or name it with --word. Beside the uses stand the word's static
-neighbours: the words nearest to it without any sentence, which mix all its meanings. With the
-CoNLL-U file the corpus was prepared from (--tags), the parts of speech of the uses are shown.
+Mark the word with asterisks, or name it with --word. The word's static neighbours are
+shown as well: the words nearest to it without context, which mix all its meanings. With the
+CoNLL-U file the corpus was prepared from (--tags), so are the parts of speech of the uses.
 
 Examples:
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class NearestConfig(Settings):
-    """Which use, where its like are looked for, by which model."""
+    """Which use, where to look for similar ones, by which model."""
 
     arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
@@ -63,9 +63,9 @@ class NearestConfig(Settings):
     seed: int = 1
     """Random seed of the sample if there are very many uses."""
     out: Path | None = None
-    """Of one sentence: write the uses into this file: .csv, .tsv or .xlsx."""
+    """For one sentence: write the uses to this file: .csv, .tsv or .xlsx."""
     json_: bool = False
-    """Print a JSON object a line, one for each sentence, instead of lines of text."""
+    """Print one JSON object per line, for each sentence, instead of lines of text."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _parts(found: "Nearest", *, with_sentence: bool) -> list[RenderableType]:
     sentence = [PrintableText(" ".join(found.use.words), "bold")] if with_sentence else []
     parts: list[RenderableType] = [
         *sentence,
-        PrintableText(f"The nearest of {found.num_searched:,} uses, the most alike first:"),
+        PrintableText(f"The nearest of {found.num_searched:,} uses, the most similar first:"),
         UseLines(found.uses),
     ]
     if found.similarities:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class PlanConfig(Settings):
-    """What one thinks of training."""
+    """The run to estimate."""
 
     folder: Path | None = None
     """The corpus folder; without it, the presets are listed."""
@@ -43,13 +43,13 @@ class PlanConfig(Settings):
     hours: float = Field(default=2.0, gt=0, le=1_000_000)
     """Training time to plan for."""
     training: RunConfig = RunConfig()
-    """How the parameters are improved."""
+    """How the model is trained."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
+    """Override settings of the preset: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's, as `--set batches.words=8192`."""
+    """Override settings of the preset, such as `--set batches.words=8192`."""
     json_: bool = False
-    """Print JSON instead of a table: one object, or without a corpus one a line for each preset."""
+    """Print JSON instead of a table: one object, or without a corpus one line per preset."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ def _table(result: PlanResult) -> RenderableType:
         ("model on disk, float32", decimal(4 * parameters)),
         ("  with --weights float16", decimal(2 * parameters)),
         ("checkpoint on disk", decimal(12 * parameters)),
-        ("memory while training", decimal(memory) if memory else "not known here"),
+        ("memory while training", decimal(memory) if memory else "unknown here"),
         ("precision, threads", f"{result.training.precision}, {torch.get_num_threads()}"),
-        ("words in a step", f"{throughput.words:,.0f}"),
-        ("time of a step", f"{throughput.seconds:.2f} s"),
+        ("words per step", f"{throughput.words:,.0f}"),
+        ("time per step", f"{throughput.seconds:.2f} s"),
         ("words per second", f"{speed:,.0f}"),
-        ("words in an epoch", f"{result.words_per_epoch:,}"),
-        ("time of an epoch", f"{result.words_per_epoch / speed / 3600:.2f} h"),
+        ("words per epoch", f"{result.words_per_epoch:,}"),
+        ("time per epoch", f"{result.words_per_epoch / speed / 3600:.2f} h"),
         (f"steps in {config.hours:g} hours", f"{result.steps:,}"),
         (f"epochs in {config.hours:g} hours", f"{result.epochs:.2f}"),
     ]

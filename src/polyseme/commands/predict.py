@@ -1,8 +1,8 @@
 """Label texts with a trained task: tag words, classify texts or pairs of texts.
 
-Text is split into sentences and words as the model's corpus was. A file has one text a line, for a
-task on pairs two with a tab between them. Where a task is about one word (semantic roles), mark it:
-She *gave* him a book.
+Text is split into sentences and words as the model's corpus was. A file has one text per line; for
+a task on pairs, two separated by a tab. If a task is about one word (semantic roles), mark it: She
+*gave* him a book.
 
 Examples:
 
@@ -40,19 +40,19 @@ class PredictConfig(Settings):
     task: Path
     """The folder of the trained task; of several seeds, the best on the development data."""
     inputs: tuple[str, ...] = ()
-    """Texts, each quoted; two for a task on pairs. - reads standard input, one example a line, as a
-    file has them."""
+    """Texts, each quoted; two for a task on pairs. - reads standard input, one example per line, as
+    in a file."""
     file: Path | None = None
     """A file of texts instead, one per line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
     json_: bool = False
-    """Print a JSON object a line instead of colours."""
+    """Print one JSON object per line instead of colours."""
     probabilities: bool = False
     """Also give probabilities: of each word's label, or of all labels of a text. Not available for
     coreference and sequence to sequence; choice and question answering always give them."""
     model_: Path | None = None
-    """Where the model that the task was trained with lies now, if it is not found by itself."""
+    """Where the model that the task was trained with is now, if it is not found automatically."""
 
 
 @dataclass(frozen=True)

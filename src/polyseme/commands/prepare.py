@@ -74,7 +74,7 @@ class PrepareConfig(Settings):
     user_dictionary: Path | None = None
     """User dictionary in jieba's format: one word per line, alone or with a frequency."""
     replace: bool = False
-    """Make the corpus again if the folder holds one made with other settings."""
+    """Rebuild the corpus if the folder holds one made with other settings."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 
@@ -195,7 +195,7 @@ _LINES = [
     ("  + quarantined", "quarantined"),
     ("  + kept", "kept"),
     ("kept", "kept"),
-    ("  - joined to the line before", "joined"),
+    ("  - joined to the previous line", "joined"),
     ("  = records", "records"),
     ("sentences found in them", "sentences_found"),
     ("  + from splitting long ones", "sentences_added"),
@@ -229,7 +229,7 @@ def _check_folder(config: PrepareConfig) -> None:
         table="corpus",
         error=CorpusError,
         refusal="was prepared with other settings: {}. Choose another --out, or add --replace to "
-        "make it again.",
+        "rebuild it.",
         may_differ=config.replace or not has_shards,
     )
 

@@ -74,8 +74,8 @@ def _warnings(result: "PretrainResult") -> Iterator[str]:
     words = metadata["corpus"]["words"]
     if words < _FEW_WORDS and not result.is_continued:
         yield (
-            f"The corpus has {words:,} words. That is too little to learn a language from: expect "
-            f"vectors that mean little. From about {_FEW_WORDS:,} words on they begin to be useful."
+            f"The corpus has {words:,} words. That is too little to train on: expect poor "
+            f"vectors. They begin to be useful from about {_FEW_WORDS:,} words."
         )
     unigram = metadata.get("unigram_perplexity", {})
     worse = [
@@ -84,7 +84,7 @@ def _warnings(result: "PretrainResult") -> Iterator[str]:
     if worse:
         yield (
             f"This model ({', '.join(worse)}) predicts no better than the unigram model, which "
-            "knows only how frequent each word is: it has learned nothing of use. Train longer "
+            "knows only how frequent each word is: it has learned nothing useful. Train longer "
             "(--hours, --epochs), or on more text."
         )
     if not metadata["perplexity"]:

@@ -1,7 +1,7 @@
-"""Get a model or a corpus from the Hugging Face Hub.
+"""Download a model or a corpus from the Hugging Face Hub.
 
-Only what `polyseme push` uploaded: every file is held against the hash in its manifest, and the
-folder appears whole or not at all. Afterwards nothing needs a network.
+Only what `polyseme push` uploaded: every file is checked against the hash in its manifest, and
+the folder appears complete or not at all. Afterwards no network is needed.
 
 Examples:
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PullConfig(Settings):
-    """What to get, and where to."""
+    """What to download, and where to."""
 
     arguments: ClassVar[tuple[str, ...]] = ("repository",)
 
@@ -35,7 +35,7 @@ class PullConfig(Settings):
     out: Path
     """The new folder."""
     revision: str | None = None
-    """A branch, a tag or a commit; without it, the newest."""
+    """A branch, a tag or a commit; by default the newest."""
     json_: bool = False
     """Print one JSON object instead of a line."""
 
@@ -65,5 +65,5 @@ def show(result: PullResult) -> RenderableType:
     done = result.transfer
     return on_one_line(
         f"{result.out} has {done.repository} at commit {done.commit[:12]}: {done.num_files} files, "
-        f"{decimal(done.num_bytes)}, every hash as its manifest says."
+        f"{decimal(done.num_bytes)}, all hashes as in its manifest."
     )

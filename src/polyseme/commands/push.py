@@ -1,7 +1,7 @@
 """Publish a model or a corpus on the Hugging Face Hub.
 
-Every file is checked against its hash, then all go up in one commit. A corpus becomes a dataset.
-Log in first: hf auth login. This and pull are the only commands that use a network.
+Every file is checked against its hash, then all are uploaded in one commit. A corpus becomes a
+dataset. Log in first: hf auth login. This and pull are the only commands that use a network.
 
 Examples:
 
@@ -35,9 +35,9 @@ class PushConfig(Settings):
     repository: str
     """Its name on the Hub: OWNER/NAME."""
     private: bool = False
-    """If the repository is new, let nobody else see it."""
+    """If the repository is new, make it private."""
     message: str | None = None
-    """What the commit says."""
+    """Commit message."""
     json_: bool = False
     """Print one JSON object instead of lines."""
 

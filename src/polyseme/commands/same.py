@@ -44,15 +44,15 @@ class SameConfig(Settings):
     model: str
     """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     word: str = ""
-    """The word that is meant, where none is marked."""
+    """The word, if none is marked."""
     pairs: Path | None = None
     """Pairs that people judged, to learn from: .jsonl, .tsv or .csv with sentence1, sentence2 and
     label (true or false)."""
     tokenizer_from: str | None = None
-    """How sentences are split into words, if the model does not say: as for a language (en, zh), or
-    for the model or the corpus in a folder."""
+    """Tokenization of sentences, if the model does not define it: that of a language (en, zh), or
+    of the model or the corpus in a folder."""
     json_: bool = False
-    """Print a JSON object a line, one for each pair."""
+    """Print one JSON object per line, for each pair."""
 
 
 @dataclass(frozen=True)

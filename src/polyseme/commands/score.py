@@ -38,7 +38,7 @@ class ScoreConfig(Settings):
     """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
     standard input, one per line."""
     json_: bool = False
-    """Print a JSON object a line, in the order given, instead of tables."""
+    """Print one JSON object per line, in the order given, instead of tables."""
 
 
 @dataclass(frozen=True)

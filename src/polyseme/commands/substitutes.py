@@ -38,11 +38,11 @@ class SubstitutesConfig(Settings):
     model: str
     """The model folder."""
     word: str = ""
-    """The word that is meant, where none is marked."""
+    """The word, if none is marked."""
     number: int = Field(10, ge=1, le=100_000)
     """How many words are shown."""
     json_: bool = False
-    """Print a JSON object a line instead of tables."""
+    """Print one JSON object per line instead of tables."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class TrainConfig(TaskFileConfig):
     """Which task, where to, with which seeds."""
 
     include_model: bool = False
-    """Put a copy of the model into the folder, so that the task can be moved and passed on."""
+    """Put a copy of the model into the folder, so that the task can be moved and shared."""
     json_: bool = False
     """Print one JSON object instead of a table."""
 

@@ -28,13 +28,13 @@ __all__ = ["BatchConfig", "SentenceStream", "held_out"]
 
 
 class BatchConfig(Settings):
-    """How sentences are gathered into batches."""
+    """How sentences are batched."""
 
     words: int = Field(default=4096, ge=1, le=10_000_000)
-    """Most words in a batch, BOS and EOS counted, all processes together. A longer sentence is a
-    batch of its own."""
+    """Maximum number of words per batch, including BOS and EOS, over all processes. A longer
+    sentence is a batch of its own."""
     window: int = Field(default=4, ge=1, le=1_000_000)
-    """How many row groups of the corpus, 10,000 sentences each, are shuffled together."""
+    """Shuffle window: row groups of the corpus, of 10,000 sentences each, shuffled together."""
 
 
 class SentenceStream:
@@ -57,7 +57,7 @@ class SentenceStream:
         if self._num_sentences == 0:
             raise CorpusError(
                 f"All {corpus.read_stats['sentences']:,} sentences of {corpus.folder} are held "
-                "out; none is left to learn from. Prepare it with a smaller --held-out."
+                "out; none is left to train on. Prepare it with a smaller --held-out."
             )
 
     @property

@@ -46,18 +46,18 @@ class VocabularyConfig(Settings):
     """Which words a model can predict, and how it reads characters."""
 
     size: int = Field(default=50_000, gt=FIRST_WORD, le=100_000_000)
-    """How many words have an id, special tokens counted: the most frequent of the corpus."""
+    """Vocabulary size, including special tokens: the most frequent words of the corpus."""
     min_count: int = Field(default=2, ge=1)
-    """Words rarer than this, held-out text not counted, have no id. A word seen once teaches
-    its id nothing that its characters do not."""
+    """Minimum frequency of a word in the training part; rarer words have no id. A word seen once
+    teaches its id nothing that its characters do not."""
     characters: CharacterKind = "unicode"
-    """What a word's characters are: those of the corpus (unicode), the bytes of UTF-8 numbered as
-    the published ELMo models number them (bytes), or nothing: word ids only (none)."""
+    """How words are spelled: in the characters of the corpus (unicode), in UTF-8 bytes with the ids
+    of the published ELMo models (bytes), or not at all: word ids only (none)."""
     max_characters: int = Field(default=50, ge=4, le=1_000)
-    """Characters or bytes of a word that are read, begin and end of word counted. The rest of a
-    longer word is not read."""
+    """Maximum number of characters or bytes per word, including the markers of its begin and end;
+    longer words are truncated."""
     min_character_count: int = Field(default=3, ge=1)
-    """Unicode characters rarer than this, held-out text not counted, are one unknown character."""
+    """Minimum frequency of a Unicode character in the training part; rarer ones are unknown."""
 
 
 class Vocabulary:

@@ -72,7 +72,7 @@ def note_environment(out: Path, model: Name, config: VectorsConfig, progress: Pr
         before = None
     if isinstance(before, dict) and before != now:
         changed = differences(before, now)
-        progress.log(f"Files from before are made again, as last bits may differ: {changed}.")
+        progress.log(f"Existing files are recomputed, as last bits may differ: {changed}.")
     write_text(path, canonical_json(now))
 
 

@@ -51,7 +51,7 @@ class Embedder(WordEmbedder):
         if precision not in ("float32", "bfloat16"):
             raise ConfigError(f"precision={precision!r} is not one of 'float32', 'bfloat16'.")
         if threads is not None and threads < 1:
-            raise ConfigError(f"threads={threads}: at least one must work.")
+            raise ConfigError(f"threads={threads}: at least one is needed.")
         self.model = model
         self.device = choose_device(device)
         """Where the work is done: the device asked for, or the first there is of cuda, mps, cpu."""

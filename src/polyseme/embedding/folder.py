@@ -65,7 +65,7 @@ ARTIFACT = ArtifactType(
     made_by="polyseme embed MODEL CORPUS",
     shape=_VectorsManifest,
     folders=frozenset({VECTORS}),
-    remedy="Run the same embed command again: it mends them.",
+    remedy="Run the same embed command again: it repairs them.",
     error=VectorsError,
 )
 

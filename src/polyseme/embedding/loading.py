@@ -63,8 +63,7 @@ def load_embedder(
         return embedder
     if embedder.preparation is not None:
         raise ConfigError(
-            f"{fspath(name)} says itself how its text was split into words. Leave out "
-            "tokenizer_from."
+            f"{fspath(name)} defines how text is split into words. Leave out tokenizer_from."
         )
     model = replace(embedder.model, preparation=preparation)
     return Embedder(
@@ -86,8 +85,8 @@ def check_pooling(name: Name, pooling: Pooling) -> None:
     """Refuse to pool where there is nothing to pool."""
     if hf_name(name) is None and pooling != "mean":
         raise ConfigError(
-            f"pooling = {pooling!r} is for encoders of Hugging Face (hf:FOLDER), which read words "
-            f"in parts, as subword tokens; {fspath(name)} reads whole words."
+            f"pooling = {pooling!r} is for Hugging Face encoders (hf:FOLDER), which read words as "
+            f"subword tokens; {fspath(name)} reads whole words."
         )
 
 

@@ -46,7 +46,7 @@ class EmbeddedSentence:
         return summary("EmbeddedSentence", f"vectors {shape}", sentence(self.words))
 
     def _repr_html_(self) -> str:
-        """A word a row, with the length of its vector in each layer."""
+        """One word per row, with the length of its vector in each layer."""
         layers = self.vectors.reshape(-1, *self.vectors.shape[-2:])  # (L, T, D)
         lengths = np.linalg.norm(layers, axis=-1).T.tolist()  # (T, L)
         rows = [(word, *each) for word, each in zip(self.words, lengths, strict=True)]

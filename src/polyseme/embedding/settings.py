@@ -81,6 +81,6 @@ def _layers(text: str) -> Layers:
         return [float(weight) for weight in text.split(",")] if "," in text else int(text)
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no choice of layers: all, top, average, a number, or a weight for each "
-            "layer with commas between them"
+            f"{text!r} is not a choice of layers: all, top, average, a number, or a weight for "
+            "each layer, separated by commas"
         ) from error

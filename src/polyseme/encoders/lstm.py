@@ -28,15 +28,15 @@ class LstmConfig(Settings):
 
     kind: Literal["lstm"] = "lstm"
     num_layers: int = Field(2, ge=1, le=256)
-    """How many layers have context; layer 0, the word itself, is not counted."""
+    """Number of layers with context, not counting layer 0, the word itself."""
     proj_size: int = Field(512, ge=1, le=65_536)
     """Output dimension of one direction (of both when the direction is 'joint')."""
     hidden_size: int | None = Field(None, ge=1, le=262_144)
-    """Memory cells in each layer and direction; without it `proj_size`, not projected."""
+    """LSTM cells per layer and direction; by default `proj_size`, without a projection."""
     cell_clip: float | None = Field(None, gt=0)
-    """Largest value in a cell, either sign; without it there is no limit."""
+    """Clip cell states to this absolute value; by default no clipping."""
     output_clip: float | None = Field(None, gt=0)
-    """Largest value in an output, either sign; without it there is no limit."""
+    """Clip outputs to this absolute value; by default no clipping."""
     residual: bool = True
     """Whether each layer's input is added to its output, from the second layer on."""
     dropout: float = Field(0.0, ge=0, lt=1)

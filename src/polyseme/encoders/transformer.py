@@ -25,7 +25,7 @@ class TransformerConfig(Settings):
 
     kind: Literal["transformer"] = "transformer"
     num_layers: int = Field(4, ge=1, le=256)
-    """How many layers have context; layer 0, the word itself, is not counted."""
+    """Number of layers with context, not counting layer 0, the word itself."""
     dim: int = Field(256, ge=1, le=65_536)
     """Output dimension of one direction."""
     num_heads: int = Field(4, ge=1, le=1_024)
@@ -47,7 +47,7 @@ class TransformerConfig(Settings):
     @model_validator(mode="after")
     def _heads_fit(self) -> "TransformerConfig":
         if self.dim % (2 * self.num_heads):
-            raise ValueError(f"dim {self.dim} is no multiple of 2 x {self.num_heads} heads")
+            raise ValueError(f"dim {self.dim} is not a multiple of 2 x {self.num_heads} heads")
         return self
 
 

@@ -78,7 +78,7 @@ def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
         raise ExecutorError(
             f"{shard.name} has ended its worker {MAX_RETRIES} times, or the Ray cluster lost it "
             f"for good: {error}. All other finished shards are kept; run the same command again "
-            "when the cluster is well."
+            "when the cluster is healthy."
         ) from error
     return receipt
 

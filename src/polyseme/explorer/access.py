@@ -80,7 +80,7 @@ class AccessGuard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if host not in self._hosts:
-            return f"This is no address of the explorer. Open http://127.0.0.1:{self._port}/."
+            return f"This is not an address of the explorer. Open http://127.0.0.1:{self._port}/."
         method = scope["method"]
         if method not in ("GET", "HEAD", "POST"):
             return "Only pages are served here."

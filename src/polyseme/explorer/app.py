@@ -110,7 +110,7 @@ def explain(request: Request, error: Exception) -> Response:
 def explain_fault(request: Request, error: Exception) -> Response:
     """A fault of ours: in few words to the reader, wholly to the log."""
     _log.error("%s failed", request.url.path, exc_info=error)
-    told = f"This is a fault in Polyseme, not yours ({type(error).__name__}: {error})."
+    told = f"This is a bug in Polyseme ({type(error).__name__}: {error})."
     return Desk.of(request).render(request, "error.html", View(), status=500, lines=[told])
 
 

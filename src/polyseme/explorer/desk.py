@@ -94,7 +94,7 @@ class Desk:
         """The same, where groups must be there."""
         reading = self.reading(view)
         if reading.edited is None:
-            raise InputError("Groups are not there yet. Wait until they are, and do it again.")
+            raise InputError("The groups are not ready yet. Wait until they are, and try again.")
         return reading, reading.edited
 
     @cached_property

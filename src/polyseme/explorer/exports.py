@@ -91,7 +91,7 @@ def _write_map(desk: Desk, view: View, path: Path) -> None:
     reading, _ = desk.judged(view)
     places = reading.word.places(Fineness(view.finer, view.layer))
     if places is None:
-        raise InputError("The map is not drawn yet. Wait until it is, and do it again.")
+        raise InputError("The map is not ready yet. Wait until it is, and try again.")
     lit = set(reading.lit.tolist())
     points = []
     for number, (x, y) in enumerate((places * [1, -1] + 1) / 2 * (_SIDE - 40) + 20):

@@ -108,7 +108,7 @@ class Job:
         except PolysemeError as error:
             self.error, self.state = error, "failed"
         except Exception as error:  # noqa: BLE001  # a thread's error would be seen by nobody
-            told = f"This is a fault in Polyseme, not yours ({type(error).__name__}: {error})."
+            told = f"This is a bug in Polyseme ({type(error).__name__}: {error})."
             self.error, self.state = InternalError(told), "failed"
         finally:
             self.ended.set()

@@ -79,7 +79,7 @@ def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Ed
             label = _name(form, "label")
             return LabelEdit(uses=_ids(reading, _chosen(form, reading)), label=label)
         case other:
-            raise InputError(f"{other[:40]!r} is nothing that can be done to groups.")
+            raise InputError(f"{other[:40]!r} is not an edit of groups.")
 
 
 def _one_group(senses: Senses, chosen: Labels) -> NamedGroup:
@@ -118,10 +118,10 @@ def _chosen(form: FormValues, reading: Reading) -> Labels:
     """The ticked lines; or, if none is, those that were chosen on the map."""
     ticked = form.getlist("use")[:_MOST_LINES]
     if not all(text.isascii() and text.isdigit() and len(text) < 10 for text in ticked):
-        raise InputError("A line is ticked that is none. Load the page again.")
+        raise InputError("A ticked line does not exist. Reload the page.")
     numbers: Sequence[int] = [int(text) for text in ticked] or reading.view.uses
     if not numbers:
-        raise InputError("No line is ticked. Tick lines, or choose some on the map.")
+        raise InputError("No line is ticked. Tick lines, or select some on the map.")
     check_number(max(numbers), len(reading.word.uses))
     return np.array(sorted(set(numbers)), np.int64)
 

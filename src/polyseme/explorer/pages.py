@@ -149,7 +149,7 @@ def use_number(request: Request, of: int) -> int:
     """The number of the use that an address names."""
     text = request.query_params.get("use", "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InputError(f"{text[:20]!r} is no number of a use.")
+        raise InputError(f"{text[:20]!r} is not the number of a use.")
     check_number(int(text), of)
     return int(text)
 

@@ -75,8 +75,8 @@ def _listen(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigError(
-            f"Port {port} of {HOST} cannot be listened on: {error.strerror}. Choose another with "
-            "--port, or leave it out to take a free one."
+            f"Cannot listen on port {port} of {HOST}: {error.strerror}. Choose another with "
+            "--port, or leave it out to use a free one."
         ) from error
     return listening
 

@@ -6,10 +6,10 @@ from polyseme.config import Settings
 
 
 class ServeConfig(Settings):
-    """Where pages are served: on this machine alone."""
+    """Where pages are served: only on this machine."""
 
     port: int = Field(0, ge=0, le=65535)
-    """Port on 127.0.0.1; 0 takes a free one."""
+    """Port on 127.0.0.1; 0 uses a free one."""
     no_browser: bool = False
     """Do not open a browser; the address is printed either way."""
     idle: float | None = Field(None, ge=0)

@@ -134,7 +134,7 @@ def unpack(text: str) -> tuple[int, ...]:
     numbers, number = [], 0
     for part in text.split(".") if text else ():
         if not (0 < len(part) <= 6 and part.isascii() and part.isalnum()):
-            raise InputError(f"{text[:40]!r} is no choice of uses. Choose them on the map again.")
+            raise InputError(f"{text[:40]!r} is not a selection of uses. Select on the map again.")
         number += int(part, 36)
         numbers.append(number)
     return tuple(numbers)

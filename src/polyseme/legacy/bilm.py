@@ -148,4 +148,4 @@ def _notes(options: BilmOptions, heads: list[str], *, has_words: bool) -> Iterat
         yield "There is no list of words. None is needed: all words have vectors."
     unknown = list(unknown_keys(options))
     if unknown:
-        yield f"Options that nobody knows were passed over: {', '.join(unknown[:20])}."
+        yield f"Unknown options were ignored: {', '.join(unknown[:20])}."

@@ -5,17 +5,17 @@ from collections.abc import Iterable
 from polyseme.legacy.opening import Described
 from polyseme.model import Model, count_parameters
 
-_UNKNOWN = """## What is not known
+_UNKNOWN = """## Limitations
 
-- Which texts it was trained on, and how they were split into words. Words split in another way
-  get worse vectors, and nothing will tell.
-- How well it predicts: the softmax is not part of such files, so it cannot be measured.
+- Its training data and its tokenization are unknown. Text that is tokenized differently gets worse
+  vectors, without a warning.
+- Its perplexity is unknown: the softmax is not part of such files, so it cannot be evaluated.
 """
-_STATE = """## Other numbers than from the program it was made for
+_STATE = """## Differences from the original program
 
-Here every sentence starts from zero, so that its vectors depend on it alone. The programs these
-weights were made for carry the state of the LSTMs from batch to batch. `embed_stateful` in
-`polyseme.embedding.stateful` does the same, to repeat old results.
+Here every sentence starts from a zero state, so that its vectors depend on it alone. The programs
+these weights were made for carry the state of the LSTMs from batch to batch. `embed_stateful` in
+`polyseme.embedding.stateful` does the same, to reproduce old results.
 """
 
 
@@ -25,25 +25,25 @@ def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str
     lines = [
         f"# {name}",
         "",
-        f"{metadata['about']} Made from old weights by `polyseme convert`, not trained further.",
+        f"{metadata['about']} Converted from old weights by `polyseme convert`, without training.",
         "",
-        "## Where it comes from",
+        "## Source",
         "",
-        f"- Kind of the old files: {metadata['kind']}.",
+        f"- Format of the old files: {metadata['kind']}.",
         *(
             f"- `{old}`, {told['bytes']:,} bytes, SHA-256 `{told['sha256']}`."
             for old, told in files.items()
         ),
         f"- Licence: {metadata['licence'] or 'not stated in such files; ask where you got them'}.",
         "",
-        "## What it is",
+        "## Model",
         "",
         (
             f"- {count_parameters(model.network):,} parameters; layer 0 and "
             f"{encoder.num_layers - 1} layers with context, "
             f"{encoder.output_dim} dimensions in each."
         ),
-        f"- {len(model.vocabulary.words):,} words listed; reads {_reads(model)}.",
+        f"- {len(model.vocabulary.words):,} words in its vocabulary; reads {_reads(model)}.",
         *(f"- {note}" for note in notes),
         "",
         _UNKNOWN,

@@ -72,7 +72,7 @@ def specs_from_json(told: Any) -> list[ArraySpec]:
 def _spec_from_json(told: Any) -> ArraySpec:
     fields = ArraySpec.__dataclass_fields__.keys()
     if not isinstance(told, dict) or told.keys() != fields:
-        raise RefusedError("an array is told of in an unknown way")
+        raise RefusedError("an array is described in an unknown way")
     name, dtype, offset = told["name"], told["dtype"], told["offset"]
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
         raise RefusedError("an array has no name, a very long one or an unprintable one")

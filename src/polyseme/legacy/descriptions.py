@@ -89,11 +89,11 @@ def describe_storage(told: Any) -> Storage:
     """What a persistent id points to: a whole storage, wherever it was when it was saved."""
     # Old containers have a sixth part: a view of another storage. Weights have none.
     if type(told) is not tuple or len(told) not in (5, 6) or told[5:] not in ((), (None,)):
-        raise RefusedError("its pickle points to something that is no whole storage")
+        raise RefusedError("its pickle points to something that is not a whole storage")
     word, kind, key, device, numbers = told[:5]
     is_storage = type(kind) is Name and kind.name in _STORAGES and word == "storage"
     if not (is_storage and type(key) is str and type(device) is str and _is_size(numbers)):
-        raise RefusedError("its pickle points to something that is no storage of floats")
+        raise RefusedError("its pickle points to something that is not a storage of floats")
     return Storage(_STORAGES[kind.name], key, numbers)
 
 

@@ -180,7 +180,7 @@ def _notes(model: Model, change: float) -> Iterator[str]:
     longest = model.config.vocabulary.max_characters
     is_needed = input_config.features != lstm.proj_size
     if model.config.objective.kind != "encoder_only":
-        yield "What it predicts with (the softmax) is not part of such a file and is left out."
+        yield "The softmax is not part of such a file and is left out."
     if change:
         yield f"Forget biases are rounded, by up to {change:.1e}: they are stored less 1."
     if lstm.hidden_size is None or not (input_config.projected or is_needed):

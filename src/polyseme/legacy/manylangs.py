@@ -191,4 +191,4 @@ def _notes(options: ManyLangsOptions) -> Iterator[str]:
     yield "The softmax is not in the folder: the model can embed, not predict."
     unknown = list(unknown_keys(options))
     if unknown:
-        yield f"Options that nobody knows were passed over: {', '.join(unknown[:20])}."
+        yield f"Unknown options were ignored: {', '.join(unknown[:20])}."

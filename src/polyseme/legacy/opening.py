@@ -84,7 +84,7 @@ def _read_folder(folder: Path, options: Path | None) -> tuple[OldModel, Describe
     if len(found) != 1:
         told = ", ".join(path.name for path in found) or "none"
         raise ModelError(
-            f"{folder} is no old model that is known: it has neither {CONFIG} with {_ENCODER} "
+            f"{folder} is not a known kind of old model: it has neither {CONFIG} with {_ENCODER} "
             f"(ELMoForManyLangs) nor one file of weights, {WEIGHTS} or *weights*.hdf5 (bilm-tf, "
             f"AllenNLP), but {told}. Name the file itself."
         )
@@ -110,7 +110,7 @@ def _read_words(path: Path) -> list[str]:
     try:
         lines = read_text(path, LARGEST_LIST).split("\n")
     except ValueError as error:
-        raise ModelError(f"{path} is no list of words: {error}. Mend it or remove it.") from error
+        raise ModelError(f"{path} is not a list of words: {error}. Fix it or remove it.") from error
     words = dict.fromkeys(line.strip() for line in lines)
     return [word for word in words if word not in _NO_WORDS]
 

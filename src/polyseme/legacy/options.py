@@ -169,7 +169,7 @@ def parse(kind: type[AnySettings], values: dict[str, Any], path: Path) -> AnySet
     try:
         return build(kind, values)
     except ConfigError as error:
-        raise ModelError(f"{path} tells of no model that is known here: {error}") from error
+        raise ModelError(f"{path} does not describe a known model: {error}") from error
 
 
 def unknown_keys(part: Settings, prefix: str = "") -> Iterator[str]:

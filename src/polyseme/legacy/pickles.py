@@ -36,7 +36,7 @@ class Reader:
         """The next pickle's value; afterwards `position` is behind it."""
         self._pile, self._memory = [], {}
         if self.take(2) != b"\x80\x02":
-            raise RefusedError("it is no pickle of protocol 2, which torch writes")
+            raise RefusedError("it is not a pickle of protocol 2, which torch writes")
         while (code := self.take(1)) != b".":
             instruction = _INSTRUCTIONS.get(code)
             if instruction is None:
@@ -91,7 +91,7 @@ class Reader:
     def top(self, kind: type) -> Any:
         """The uppermost value, left where it is."""
         if not self._pile or type(self._pile[-1]) is not kind:
-            raise RefusedError(f"its pickle changes something that is no {kind.__name__.lower()}")
+            raise RefusedError(f"its pickle changes what is not a {kind.__name__.lower()}")
         return self._pile[-1]
 
     def remember(self, number: int) -> None:
@@ -152,7 +152,7 @@ def _set_items(reader: Reader, things: list[Any]) -> None:
 def _call(reader: Reader) -> None:
     arguments, name = reader.pop(), reader.pop()
     if type(arguments) is not tuple or type(name) is not Name:
-        raise RefusedError("its pickle calls what is no known name")
+        raise RefusedError("its pickle calls something that is not a known name")
     reader.push(describe_call(name, arguments))
 
 

@@ -106,11 +106,11 @@ def _ask_child(kind: str, descriptor: int, size: int) -> Any:
     except (ValueError, RecursionError) as error:
         raise RefusedError("parsing it ended without an answer") from error
     if not isinstance(answer, dict) or len(answer) != 1:
-        raise RefusedError("parsing it gave an answer that is none")
+        raise RefusedError("parsing it gave an invalid answer")
     if "no_sandbox" in answer:
         raise sandbox.SandboxError(_plain(answer["no_sandbox"]))
     if "arrays" not in answer:
-        raise RefusedError(_plain(answer.get("refused", "parsing it gave an answer that is none")))
+        raise RefusedError(_plain(answer.get("refused", "parsing it gave an invalid answer")))
     return answer["arrays"]
 
 

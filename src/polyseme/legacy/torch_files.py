@@ -87,7 +87,7 @@ def _data_offset(stream: BinaryIO, member: zipfile.ZipInfo) -> int:
 def _in_old_container(stream: BinaryIO, size: int) -> list[ArraySpec]:
     reader = Reader(stream.read(MAX_BYTES))
     if reader.read() != _MAGIC or reader.read() != _PROTOCOL:
-        raise RefusedError("it is no file that torch wrote")
+        raise RefusedError("it is not a file that torch wrote")
     system = reader.read()
     if type(system) is not Mapping or system.get("little_endian") is not True:
         raise RefusedError("its numbers are big-endian")
@@ -119,5 +119,5 @@ def _state_dict(value: Any) -> dict[str, Tensor]:
             raise RefusedError(f"{name!r} is not a tensor with a name")
         tensors[name] = tensor
         if kinds.setdefault(tensor.storage.key, tensor.storage) != tensor.storage:
-            raise RefusedError(f"storage {tensor.storage.key!r} is told of in two ways")
+            raise RefusedError(f"storage {tensor.storage.key!r} is described in two ways")
     return tensors

@@ -265,11 +265,11 @@ def _notes(
     if pairs:
         notes.append(
             f"Senses: in uses of {len(pairs)} pairs of words the word was hidden; the share whose "
-            "nearest use is of the same word. 50% is chance. A model of one vector a word cannot "
-            "do better."
+            "nearest use is of the same word. 50% is chance. A model with one vector per word "
+            "cannot do better."
         )
     else:
-        notes.append(f"Senses: too few words with at least {_FEWEST} uses to be measured.")
+        notes.append(f"Senses: too few words with at least {_FEWEST} uses to evaluate.")
     if tagged is None:
-        notes.append("Parts of speech: not measured. Give a tagged text with --tagged.")
+        notes.append("Parts of speech: not evaluated. Give a tagged text with --tagged.")
     return tuple(notes)

@@ -66,7 +66,7 @@ class Nearest:
         return {tag: count / len(self.tags) for tag, count in counts.most_common()}
 
     def table(self) -> UseTable:
-        """The uses, one a row, with how alike each is."""
+        """The uses, one per row, with how similar each is."""
         first: dict[str, Sequence[str | float | None]] = {"similarity": self.similarities}
         return UseTable(self.uses, first | ({"tag": self.tags} if self.tags else {}))
 

@@ -104,7 +104,7 @@ def learn_same(
     marked, is_same, num_left_out = _read(describer, pairs)
     if len(is_same) < MIN_PAIRS or min(sum(is_same), len(is_same) - sum(is_same)) < _FOLDS:
         raise InputError(
-            f"{len(is_same)} pairs can be learned from, {sum(is_same)} of them the same. At least "
+            f"{len(is_same)} pairs can be used, {sum(is_same)} of them the same. At least "
             f"{MIN_PAIRS} are needed, with {_FOLDS} or more of each kind."
         )
     features = _describe(describer, marked, on_use)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class UseIndexConfig(Settings):
-    """Which uses an index has, and how they are worked out."""
+    """Which uses an index has, and how they are computed."""
 
     words: tuple[str, ...] = ()
     """Only these words, in any case. Without it all content words: those with a letter that make

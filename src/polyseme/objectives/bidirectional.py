@@ -39,7 +39,7 @@ class BidirectionalConfig(Settings):
     softmax: SoftmaxConfig = SampledSoftmaxConfig()
     """How words are predicted."""
     cloze: bool = False
-    """Also predict each word from both sides at once, by a head of its own."""
+    """Also predict each word from both sides at once, with a separate head."""
 
 
 class ClozeHead(nn.Module):

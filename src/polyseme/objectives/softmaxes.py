@@ -50,7 +50,7 @@ class AdaptiveSoftmaxConfig(Settings):
     cutoffs: tuple[int, ...] = (4_000, 20_000)
     """Ids at which a cluster ends, rising; the last cluster ends with the vocabulary."""
     div_value: float = Field(4.0, gt=1)
-    """How many times fewer dimensions each cluster's vectors have than the one's before."""
+    """Factor by which the dimension of the vectors falls from each cluster to the next."""
 
     @model_validator(mode="after")
     def _cutoffs_rise(self) -> "AdaptiveSoftmaxConfig":

@@ -143,7 +143,7 @@ def evaluate(
     progress = progress or NullProgress()
     network, vocabulary, counts = model.network, model.vocabulary, corpus.read_stats
     total = counts["held_out_words"] + 2 * counts["held_out_sentences"]
-    progress.start("Measuring", min(total, limit_words or total))
+    progress.start("Evaluating", min(total, limit_words or total))
     pairs = network.objective.pairs
     batches = held_out(corpus, vocabulary, _BATCHES, limit_words=limit_words, pairs=pairs)
     return evaluate_targets(network, fixed_targets(network, vocabulary, batches), progress.update)

@@ -21,7 +21,7 @@ class Plan(Settings):
     batches: BatchConfig
     """How much text a step sees."""
     training: TrainingConfig
-    """How the parameters are improved."""
+    """How the model is trained."""
 
 
 def preset_named(name: str) -> Preset:

@@ -10,12 +10,12 @@ from polyseme.training.settings import TrainingConfig
 
 
 class RunConfig(TrainingConfig):
-    """How the parameters are improved, and what is kept on the way."""
+    """How the model is trained, and which checkpoints are kept."""
 
     steps: int | None = Field(default=None, ge=1)  # type: ignore[assignment]
     """Number of optimizer steps; by default computed from --hours or --epochs."""
     learning_rate: float | None = Field(default=None, gt=0)  # type: ignore[assignment]
-    """The highest learning rate, reached at the end of the warm-up; by default the preset's."""
+    """The peak learning rate, reached at the end of the warm-up; by default the preset's."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # type: ignore[assignment]
     """Precision of the computation; parameters are always float32. `auto` uses bfloat16 where the
     hardware supports it."""
@@ -43,8 +43,8 @@ class PretrainConfig(Settings):
     """Held-out words used in each evaluation during training; the final one uses four times as
     many, `polyseme evaluate` all."""
     keep_training_state: bool = False
-    """Keep the checkpoints when the model is finished. They are some twelve bytes a parameter each,
-    and are needed only to train further with more --steps."""
+    """Keep the checkpoints when the model is finished. Each takes some twelve bytes per parameter;
+    they are needed only to train further with more --steps."""
     weights: Literal["float32", "bfloat16", "float16"] = "float32"
     """How the finished model's weights are stored."""
     licence: str = ""
@@ -52,15 +52,15 @@ class PretrainConfig(Settings):
     json_: bool = False
     """Print one JSON object instead of a table."""
     training: RunConfig = RunConfig()
-    """How the parameters are improved."""
+    """How the model is trained."""
     model: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's: `--set model.encoder.contextualizer.num_layers=3`."""
+    """Override settings of the preset: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
-    """Settings that differ from the preset's, as `--set batches.words=8192`."""
+    """Override settings of the preset, such as `--set batches.words=8192`."""
 
 
 class GenerationConfig(Settings):
-    """How the next word is drawn."""
+    """How the next word is sampled."""
 
     samples: int = Field(1, ge=1, le=10_000)
     """How many continuations of each prompt."""

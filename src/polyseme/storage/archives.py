@@ -124,11 +124,11 @@ def _check_index(archive: Path) -> int:
         tail = stream.read(22 + 0xFFFF)
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + 22:
-        raise ArchiveError("it is no zip archive, the only kind that is read")
+        raise ArchiveError("it is not a zip archive, the only kind that is read")
     # Archives over 4 GB have a second index end, which would be believed instead of this one.
     if tail[max(0, at - 20) : at].startswith(_LARGE):
         raise ArchiveError("it has the index of an archive over 4 GB")
     members, length = struct.unpack("<HI", tail[at + 10 : at + 16])
     if members > MAX_MEMBERS or length > LONGEST_INDEX:
-        raise ArchiveError(f"its index tells of {members:,} members in {length:,} bytes")
+        raise ArchiveError(f"its index lists {members:,} members in {length:,} bytes")
     return size

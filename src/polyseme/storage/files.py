@@ -161,8 +161,8 @@ def is_linked(folder: Path) -> bool:
         return False
     if not folder.is_dir():
         raise StorageError(
-            f"{folder} is a link to {folder.readlink()}, which is no folder. Make that folder, or "
-            "remove the link."
+            f"{folder} is a link to {folder.readlink()}, which is not a folder. Make that folder, "
+            "or remove the link."
         )
     return True
 
@@ -214,9 +214,9 @@ def disk_faults_explained(folder: Path) -> Iterator[None]:
                 "write to."
             ) from error
         raise StorageError(
-            f"Writing to {folder} failed: {os.strerror(fault)}. What was finished before is "
-            "complete and safe; nothing half-written is visible. Make room (or mend the disk) and "
-            "run the same command again: it goes on with what is missing."
+            f"Writing to {folder} failed: {os.strerror(fault)}. Finished work is complete "
+            "and safe; nothing half-written is visible. Free some space (or repair the disk) and "
+            "run the same command again: it continues with what is missing."
         ) from error
 
 

@@ -48,7 +48,7 @@ def listed_files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     check_shape(files, dict[str, FileInfo])
     for name in files:
         if not is_inside(name):
-            raise ValueError(f"it names {name!r:.80}, which is no plain name inside its folder")
+            raise ValueError(f"it names {name!r:.80}, which is not a plain name inside its folder")
     return files
 
 
@@ -92,7 +92,7 @@ def _what_holds(folder: Path, wanted: str) -> str | None:
     name = quote(str(folder))
     article = _ARTICLES[wanted]
     if str(folder).startswith(HF_PREFIX):
-        return f"{name} is an encoder of Hugging Face; {article} of Polyseme's own was expected."
+        return f"{name} is a Hugging Face encoder; {article} of Polyseme's own was expected."
     if not folder.exists():
         return f"There is no folder {name}; {article} was expected there."
     if not folder.is_dir():
@@ -237,7 +237,7 @@ def read_manifest(folder: Path, artifact: ArtifactType) -> dict[str, Any]:
         found = f"format {version}" if isinstance(version, int) else "an older format"
         raise artifact.error(
             f"{folder} has {artifact.name} {found}, this version of Polyseme reads format "
-            f"{artifact.version}. Make it again, or use the version that made it."
+            f"{artifact.version}. Recreate it, or use the version that made it."
         )
     return manifest
 
@@ -260,7 +260,7 @@ def _check_whole(
     for name in files:
         top, _, rest = name.rpartition("/")
         if top and (top not in artifact.folders or not rest):
-            raise ValueError(f"it names {name}, which is no file of {_ARTICLES[artifact.name]}")
+            raise ValueError(f"it names {name}, which is not a file of {_ARTICLES[artifact.name]}")
     if missing := sorted(artifact.files - files.keys()):
         raise ValueError(f"it does not name {missing[0]}")
 

@@ -85,7 +85,7 @@ def push(
     wanted = Repository.parse(repository)
     target = Repository(wanted.name, _TYPES[kind])
     if wanted.repo_type == "dataset" and target != wanted:
-        raise HubError(f"{quote(str(folder))} holds a {kind}, no dataset: push it to {target}.")
+        raise HubError(f"{quote(str(folder))} holds a {kind}, not a dataset: push it to {target}.")
     files = manifest["files"]
     _check_files(folder, manifest, progress or NullProgress())
     operations = [_addition(_on_hub(name), folder / name) for name in (*files, MANIFEST)]
@@ -179,7 +179,7 @@ def _listed_on_hub(fetch: _Fetch, target: Repository) -> dict[str, dict[str, Any
         if _TYPES.get(manifest["artifact"]) != target.repo_type:
             raise ValueError(f"it is of a {manifest['artifact']!r:.40}")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise HubError(f"{not_ours}: its {MANIFEST} cannot be believed ({error}).") from error
+        raise HubError(f"{not_ours}: its {MANIFEST} cannot be trusted ({error}).") from error
     sizes = fetch.sizes(list(files))
     for name, described in files.items():
         if sizes.get(name) != described.get("bytes", sizes.get(name)) or name not in sizes:
@@ -268,7 +268,7 @@ def _faults_explained(target: Repository) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except errors.GatedRepoError as error:
-        raise HubError(f"{target} is only for those whom its owner lets in: {error}") from error
+        raise HubError(f"{target} is gated, and you have no access: {error}") from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(
             f"The Hub has no {target}, or you may not see it. Check its name; for one of your own, "
@@ -277,7 +277,7 @@ def _faults_explained(target: Repository) -> Iterator[None]:
     except (errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError) as error:
         raise HubError(f"{target} has no such revision or file: {error}") from error
     except errors.OfflineModeIsEnabled as error:
-        raise HubError("HF_HUB_OFFLINE is set: nothing is asked of a network.") from error
+        raise HubError("HF_HUB_OFFLINE is set: the network is not used.") from error
     except errors.HfHubHTTPError as error:
         raise HubError(f"The Hub refused ({target}): {error}") from error
     except RuntimeError as error:  # one of several uploads at a time

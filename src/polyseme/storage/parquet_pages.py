@@ -84,7 +84,7 @@ class _Compact:
         if kind == _STRUCT:
             return self.struct(depth + 1)
         if kind not in (_DOUBLE, _BINARY):
-            raise LimitError("a page has a header that is none")
+            raise LimitError("a page has an invalid header")
         length = 8 if kind == _DOUBLE else self._varint()
         self._left -= length
         self._stream.seek(length, os.SEEK_CUR)

@@ -71,8 +71,8 @@ def read_shapes(path: Path) -> _Shapes:
         (length,) = struct.unpack("<Q", stream.read(8))
     if 8 + length + numbers != path.stat().st_size:
         raise ModelError(
-            f"{path} holds no weights: it has {path.stat().st_size:,} bytes, and its header speaks "
-            f"of {8 + length + numbers:,}."
+            f"{path} holds no weights: it has {path.stat().st_size:,} bytes, and its header says "
+            f"{8 + length + numbers:,}."
         )
     return shapes
 
@@ -119,8 +119,8 @@ def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = No
     if (name := _first_not_finite(weights)) is not None:
         raise ModelError(
             f"{path} is not written: {name} has values that are not finite numbers as "
-            f"{weights[name].dtype}. Training has left the numbers there are: start again with a "
-            "lower learning rate; or, if weights were to be stored in half the bits, in float32."
+            f"{weights[name].dtype}. Training has diverged: start again with a lower learning "
+            "rate; or, if weights were to be stored in half the bits, use float32."
         )
     with scratch_for(path) as scratch:
         scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
@@ -178,6 +178,6 @@ def _read_header(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ModelError(f"{path} holds no weights: {error}.") from error
     if not isinstance(header, dict):
-        raise ModelError(f"{path} holds no weights: its header is no table.")
+        raise ModelError(f"{path} holds no weights: its header is not a table.")
     header.pop("__metadata__", None)
     return header

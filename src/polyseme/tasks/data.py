@@ -31,21 +31,21 @@ _POOL = 30  # batches among which examples are sorted by length
 
 
 class DataConfig(Settings):
-    """The files of examples. Paths are from where the command is called."""
+    """The files of examples. Paths are relative to the working directory."""
 
     train: Path
-    """What is learned from."""
+    """Training data."""
     dev: Path | None = None
-    """What decides when to stop; without it, every tenth example of the training data."""
+    """Development data, which decides when to stop; by default every tenth training example."""
     test: Path | None = None
-    """What `polyseme evaluate` measures on; training never opens it."""
+    """Test data, for `polyseme evaluate`; training never opens it."""
     reader: ReaderConfig
-    """How the files are laid out."""
+    """Format of the files."""
     share: float = Field(1.0, gt=0, le=1)
-    """Share of the training examples that is used, spread over the file."""
+    """Fraction of the training examples to use, spread over the file."""
     tokenizer_from: Path | None = None
-    """How words are found where examples are running text: as for the model or the corpus in a
-    folder, or for a language (en, zh); by default as for the model of the embeddings."""
+    """Tokenization of examples that are running text: that of the model or the corpus in a folder,
+    or of a language (en, zh); by default that of the model of the embeddings."""
 
 
 class Split(NamedTuple):

@@ -49,7 +49,7 @@ def evaluate_task(
     examples, stats = read_split(
         file, config.data.reader, config.network, text_reader=config.text_reader()
     )
-    progress.start("Measuring", len(folders))
+    progress.start("Evaluating", len(folders))
     scores = []
     for number, task in enumerate(chain([first], tasks), start=1):
         scores.append(task.evaluate(task.data(examples, use_cache=True)))

@@ -75,7 +75,7 @@ def _pairs(corpus: Corpus, progress: Progress) -> Iterator[tuple[str, _Pair]]:
     document, position = None, -1
     before: list[str] = []
     num_read = 0
-    progress.start("Drawing sentences", corpus.read_stats["sentences"])
+    progress.start("Sampling sentences", corpus.read_stats["sentences"])
     for shard in corpus.shards:
         with damage_explained(shard):
             for batch in read_batches(shard, ["document", "position", "words"]):

@@ -72,7 +72,7 @@ class TaskConfig(Settings):
         if self.measure is not None and self.measure not in family.measures:
             known = ", ".join(sorted(set(family.measures)))
             raise ValueError(
-                f"measure = {self.measure!r} is none of those for a network of kind "
+                f"measure = {self.measure!r} is not a measure for a network of kind "
                 f"{self.network.kind!r}: {known}"
             )
         return self

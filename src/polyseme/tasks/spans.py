@@ -97,7 +97,7 @@ def transitions(labels: Sequence[str], scheme: Scheme) -> Transitions:
     parts = [_take_apart(label) for label in labels]
     for label, part in zip(labels, parts, strict=True):
         if part.letter != OUTSIDE and part.letter not in _LETTERS[scheme]:
-            raise InputError(f"The label {label!r} is none of the scheme {scheme!r}. Convert it.")
+            raise InputError(f"The label {label!r} is not in the scheme {scheme!r}. Convert it.")
     return Transitions(
         start=tuple(_may_follow(_EDGE, part, scheme) for part in parts),
         stop=tuple(_may_follow(part, _EDGE, scheme) for part in parts),

@@ -143,5 +143,5 @@ def check_length(number: int, longest: int, what: str) -> None:
     if number > longest:
         raise InputError(
             f"A text has {number:,} {what}; up to {longest:,} are labelled at once. Cut it into "
-            "parts, one a line."
+            "parts, one per line."
         )

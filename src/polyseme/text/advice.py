@@ -17,12 +17,12 @@ def advise(corpus: Corpus) -> list[str]:
         advice.append(about_encoding(counts["quarantine_reasons"]))
     if corpus.config.held_out and not counts["held_out_documents"]:
         smaller = (
-            " Or say what a document is: --layout articles if blank lines separate documents, "
+            " Or define what a document is: --layout articles if blank lines separate documents, "
             "--layout lines if each line is one."
         )
         advice.append(
-            f"None of the {counts['documents']:,} documents fell into the held-out part. To read "
-            "words none is needed; to train a model and measure it, raise --held-out."
+            f"None of the {counts['documents']:,} documents was held out. Reading words needs "
+            "none; to train and evaluate a model, raise --held-out."
             + (smaller if is_plain and layout not in ("articles", "lines") else "")
         )
     if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:

@@ -51,7 +51,7 @@ ARTIFACT = ArtifactType(
     made_by="polyseme prepare TEXTS --language CODE",
     shape=_CorpusManifest,
     folders=frozenset({SHARDS, WORDS, QUARANTINE}),
-    remedy="Run the same prepare command again: it mends the corpus.",
+    remedy="Run the same prepare command again: it repairs the corpus.",
     error=CorpusError,
 )
 

@@ -43,7 +43,7 @@ class CorpusConfig(Settings):
     format: InputFormat | None = None
     """Format of the input files; by default detected from the name or first bytes of each."""
     encoding: str = "utf-8"
-    """Character encoding of text files. A byte-order mark in the file overrules it."""
+    """Character encoding of text files. A byte-order mark in the file overrides it."""
     text_column: str = "text"
     """Column (JSONL, CSV, TSV, Parquet) that holds the text."""
     id_column: str | None = None
@@ -92,7 +92,7 @@ class CorpusConfig(Settings):
     def _word_attributes_are_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if not _ATTRIBUTE.fullmatch(name):
-                raise ValueError(f"{name[:80]!r} is no name of letters, digits, _ and -")
+                raise ValueError(f"{name[:80]!r} is not a name of letters, digits, _ and -")
             if name in _COLUMNS:
                 raise ValueError(f"{name} is a column of ours; call yours something else")
         if len(set(value)) < len(value):

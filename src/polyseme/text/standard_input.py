@@ -58,5 +58,5 @@ def _read_lines() -> dict[int, str]:
         if line.strip():
             lines[number] = line
     if not lines:
-        raise InputError("Standard input has no text. Pipe something into it: one text a line.")
+        raise InputError("Standard input has no text. Pipe something into it: one text per line.")
     return lines

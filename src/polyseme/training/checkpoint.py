@@ -131,7 +131,7 @@ class Checkpoints:
         """Move a damaged checkpoint out of the way of the one that will take its place."""
         if self._is_linked:
             raise TrainingError(
-                f"{self.path(step)} is no sound checkpoint, and {self._folder} is a link to "
+                f"{self.path(step)} is not a sound checkpoint, and {self._folder} is a link to "
                 f"{self._folder.readlink()}, where nothing is moved. Move it away yourself."
             )
         number = len(list(own_folder(self._refused).iterdir()))

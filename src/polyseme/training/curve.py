@@ -16,7 +16,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         lines = islice(read_lines(path), LOG_LINES)
         return [parse_json(line.decode()) for line in lines if line.strip()]
     except (OSError, ValueError) as error:
-        raise TrainingError(f"{path} is no run log that can be drawn: {error}.") from error
+        raise TrainingError(f"{path} is not a run log that can be plotted: {error}.") from error
 
 
 def draw_curve(

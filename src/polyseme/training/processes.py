@@ -117,6 +117,6 @@ def _lost_processes_explained(world_size: int, timeout_minutes: float) -> Iterat
         if is_late:
             fault = f"did not answer for {60 * timeout_minutes:,.0f} s (training.timeout_minutes)"
         raise TrainingError(
-            f"One of the {world_size} processes {fault}, so this one stops, too. What that process "
-            "said last tells why. The same command goes on from the newest checkpoint."
+            f"One of the {world_size} processes {fault}, so this one stops, too. The last output "
+            "of that process tells why. The same command resumes from the newest checkpoint."
         ) from error

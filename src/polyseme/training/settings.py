@@ -8,12 +8,12 @@ from polyseme.config import Settings
 
 
 class TrainingConfig(Settings):
-    """How the parameters are improved, and what is kept on the way."""
+    """How the model is trained, and which checkpoints are kept."""
 
     steps: int = Field(ge=1)
     """Number of optimizer steps."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """The highest learning rate, reached at the end of the warm-up."""
+    """The peak learning rate, reached at the end of the warm-up."""
     warmup_ratio: float = Field(default=0.02, ge=0, le=1)
     """Fraction of the steps used to warm up the learning rate from near zero."""
     decay: Literal["cosine", "linear", "none"] = "cosine"

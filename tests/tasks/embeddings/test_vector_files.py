@@ -76,11 +76,11 @@ def test_a_word_may_have_spaces_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "warning"),
     [
-        (b"9 3\n" + text_of(VECTORS), "speaks of 9 rows, there are 3"),
-        (b"9 3\n" + binary_of(VECTORS), "speaks of 9 rows, there are 3"),
-        (b"2 3\n" + binary_of(VECTORS), "speaks of 2 rows, there are 3"),
-        (b"3 3\n" + binary_of(VECTORS)[:-1], "speaks of 3 rows, there are 2"),
-        (b"3 5\n" + text_of(VECTORS), "speaks of 5 dimensions, rows have 3"),
+        (b"9 3\n" + text_of(VECTORS), "says 9 rows, there are 3"),
+        (b"9 3\n" + binary_of(VECTORS), "says 9 rows, there are 3"),
+        (b"2 3\n" + binary_of(VECTORS), "says 2 rows, there are 3"),
+        (b"3 3\n" + binary_of(VECTORS)[:-1], "says 3 rows, there are 2"),
+        (b"3 5\n" + text_of(VECTORS), "says 5 dimensions, rows have 3"),
         (b"too few 1 2\n"[4:] + text_of(VECTORS), "1 rows of another dimension"),
         (text_of(VECTORS) + b"the 1 2\n", "1 rows of another dimension"),
         (text_of(VECTORS) + text_of({"the": [9, 9, 9]}), "1 rows of a word that came before"),
@@ -114,7 +114,7 @@ def test_a_vector_that_is_none_is_passed_over(numbers: bytes, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "no file of vectors"),
+        (b"", "not a file of vectors"),
         (b"just a text without vectors\n", "no vector for any of the 1 words"),
         (b"x" * (3 << 20), "a line of more than"),
         (text_of({"other": [1, 2, 3]}), "no vector for any of the 1 words"),

@@ -95,7 +95,7 @@ def test_warnings_about_the_file_are_handed_on(tmp_path: Path) -> None:
     path = tmp_path / "vectors.txt"
     path.write_bytes(b"9 3\n" + text_of(VECTORS))
     module = words_of({"vectors": {"kind": "file", "path": path}}, ["the"])
-    assert module.vocabulary.warnings == (f"{path}: the header speaks of 9 rows, there are 3",)
+    assert module.vocabulary.warnings == (f"{path}: the header says 9 rows, there are 3",)
 
 
 @pytest.mark.parametrize("name", ["word2vec", "elmo", "gpt"])

@@ -1,4 +1,4 @@
-"""Say what a folder of vectors holds: what they are of, how many, how large.
+"""Show what a folder of vectors holds: counts, layers, size, model.
 
 Examples:
 
@@ -52,9 +52,9 @@ def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsR
         if damaged:
             raise VectorsError(
                 f"{len(damaged)} of {len(vectors.manifest['files'])} files are missing or changed: "
-                f"{', '.join(damaged[:5])}. Run the same embed command again: it mends them."
+                f"{', '.join(damaged[:5])}. Run the same embed command again: it repairs them."
             )
-        notes.append(f"All {len(vectors.manifest['files']):,} files are as they were written.")
+        notes.append(f"All {len(vectors.manifest['files']):,} files are intact.")
     return VectorsResult(vectors, notes, config.json_)
 
 

@@ -56,11 +56,11 @@ class HfFolder:
         name = quote(str(path))
         if not path.is_dir():
             raise ModelError(
-                f"There is no folder {name}; a model of Hugging Face was expected there. Fetch "
+                f"There is no folder {name}; a Hugging Face encoder was expected there. Fetch "
                 f"one with: hf download OWNER/MODEL --local-dir {name}"
             )
         if not (path / CONFIG).is_file():
-            raise ModelError(f"{name} has no {CONFIG}: it holds no model of Hugging Face.")
+            raise ModelError(f"{name} has no {CONFIG}: it does not hold a Hugging Face encoder.")
         _check_config(path)
         if not any(file for pattern in _VOCABULARIES for file in path.glob(pattern)):
             # transformers would make a tokenizer that knows no word.
@@ -158,7 +158,7 @@ def _check_config(path: Path) -> None:
         if key in _ATTENTION and value not in _KNOWN_ATTENTION:
             raise ModelError(
                 f"{path / CONFIG} sets {key} = {value!r:.80}; only eager and sdpa, which come with "
-                "PyTorch, are used. Take this setting out of it."
+                "PyTorch, are used. Remove this setting."
             )
         if "layer" in key and isinstance(value, int) and value > MAX_LAYERS:
             raise ModelError(f"{path / CONFIG} sets {key} = {value:,}; at most {MAX_LAYERS:,}.")

@@ -40,7 +40,7 @@ class HfNetwork:
             layers = self(torch.zeros(1, 2, dtype=torch.int64))
             widths = {layer.shape[-1] for layer in layers if layer.shape[:2] == (1, 2)}
         except _MISFITS as error:
-            raise ModelError(f"This model does not read mere text: {error}") from error
+            raise ModelError(f"This model does not read plain text: {error}") from error
         if len(widths) != 1 or not all(layer.shape[:2] == (1, 2) for layer in layers):
             shapes = [tuple(layer.shape) for layer in layers]
             raise ModelError(f"This model gives no vector of each token in each layer: {shapes}.")
@@ -134,7 +134,7 @@ def import_transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
-        purpose = "An encoder of Hugging Face"
+        purpose = "A Hugging Face encoder"
         raise MissingExtraError.of("transformers", extra="hf", purpose=purpose) from error
     return transformers
 

@@ -206,7 +206,7 @@ def main() -> int:
     except (PolysemeError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(f"LSTMs and groups of uses are now worked out by {path}\n")
+    sys.stdout.write(f"LSTMs and groups of uses are now computed by {path}\n")
     return 0
 
 

@@ -41,8 +41,8 @@ class EditLog:
             return ""
         begin = printable(self.torn[:60].decode("utf-8", errors="replace"))
         return (
-            f"Edit {len(self.edits) + 1:,} was cut short while it was written and is left out: "
-            f"{begin}… Make it once more."
+            f"Edit {len(self.edits) + 1:,} was cut short while being written and is skipped: "
+            f"{begin}… Make it again."
         )
 
 
@@ -71,7 +71,7 @@ def append_edit(path: Path, edit: Edit) -> int:
         end = path.stat().st_size - len(log.torn)
         if end + len(line) > JSON_BYTES:
             raise InputError(
-                f"{path} would have more than {JSON_BYTES:,} bytes, and so many are read. "
+                f"{path} would have more than {JSON_BYTES:,} bytes, the most that is read. "
                 "Save the groups as they are now, and begin a new file of edits."
             )
         if log.torn:
@@ -91,8 +91,8 @@ def _parse(line: bytes, path: Path, number: int) -> Edit:
     except ValueError as error:
         reason = str(error)
     raise InputError(
-        f"Line {number:,} of {path} is no edit: {printable(reason[:200])}. Restore the file from "
-        "a copy, or remove this line if you know what it was."
+        f"Line {number:,} of {path} is not an edit: {printable(reason[:200])}. Restore the file "
+        "from a copy, or remove this line if you know what it was."
     )
 
 

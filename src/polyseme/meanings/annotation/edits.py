@@ -150,7 +150,7 @@ def replay(groups: Mapping[str, UseGroup], edits: Sequence[Edit]) -> Replayed:
         state.number = number
         if isinstance(edit, UndoEdit):
             if edit.edit >= number:
-                state.refuse(f"there is no entry {edit.edit} before it to take back")
+                state.refuse(f"there is no entry {edit.edit} before it to undo")
         elif stands[number - 1]:
             state.apply(edit)
     found = {id_: UseGroup(name, frozenset(uses)) for id_, (name, uses) in state.groups.items()}

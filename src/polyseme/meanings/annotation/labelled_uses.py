@@ -68,7 +68,7 @@ class LabelledUses:
         return self.learned._repr_html_() + (below if lines else "")
 
     def table(self) -> UseTable:
-        """The uses, one a row: label by hand, learned label, confidence, and which comes next."""
+        """The uses, one per row: label by hand, learned label, confidence, and which comes next."""
         learned, order = self.learned, {number: n for n, number in enumerate(self.next, start=1)}
         numbers = range(len(self.uses))
         columns: dict[str, list[Cell]] = {
@@ -168,7 +168,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
     try:
         yield from reader
     except csv.Error as error:
-        raise InputError(f"Line {reader.line_num} of {path} is no row: {error}.") from error
+        raise InputError(f"Line {reader.line_num} of {path} is not a row: {error}.") from error
 
 
 def _from_log(path: Path, uses: Uses) -> dict[int, str]:

@@ -93,7 +93,7 @@ class Change:
     jsd: float | None
     """Jensen-Shannon divergence of the shares of groups, in bits; None without groups.
 
-    Of all uses, not of a sample. A few uses a group make it larger than 0 by chance alone.
+    Of all uses, not of a sample. A few uses per group make it larger than 0 by chance alone.
     """
     groups: tuple[GroupShares, ...]
 
@@ -207,11 +207,11 @@ def _check(before: Side, after: Side, permutations: int) -> None:
         shape = side.features.shape
         if len(shape) != 2 or shape[0] < 2 or shape[1:] != before.features.shape[1:]:
             raise InputError(
-                "Two or more uses a side are compared, by features of the same dimension; these "
+                "Each side needs two or more uses, with features of the same dimension; these "
                 f"have the shapes {before.features.shape} and {after.features.shape}."
             )
         if not np.isfinite(side.features).all():
-            raise InputError("Features hold numbers that are not finite. Make them again.")
+            raise InputError("Features hold numbers that are not finite. Recompute them.")
         for name, given in (("document", side.documents), ("group", side.groups)):
             if given is not None and len(given) != shape[0]:
                 raise InputError(f"Each use has one {name}: {shape[0]:,}, not {len(given):,}.")

@@ -66,8 +66,8 @@ def compare_sides(
     for name, side in (("before", before), ("after", after)):
         if len(side) < MIN_SIDE:
             raise InputError(
-                f"There are {len(side)} uses on the side {name!r}, and at least {MIN_SIDE} a side "
-                "are compared. Choose a wider side, or look for more forms of the word."
+                f"There are {len(side)} uses on the side {name!r}; each side needs at least "
+                f"{MIN_SIDE}. Choose a wider side, or look for more forms of the word."
             )
     random = np.random.default_rng(seed)
     first, second = (np.sort(random.permutation(side)[:_MAX_SIDE]) for side in (before, after))

@@ -109,7 +109,7 @@ def _chosen_words(
         raise InputError(
             f"The sides have {numbers} documents; to shuffle documents, each needs "
             f"{MIN_DOCUMENTS}. Choose wider sides, or shuffle uses (--shuffle uses), where a "
-            "difference between two authors may pass for change."
+            "difference between two authors may look like change."
         )
     max_share = _MAX_SHARE if words is None else 1.0
     candidates = sides.candidates(question.min_uses, max_share)
@@ -119,7 +119,7 @@ def _chosen_words(
     if not candidates:
         raise InputError(
             f"No word has {question.min_uses} uses on each side. Choose wider sides, or ask for "
-            "fewer uses (--min-uses); below 50 a side, only large changes are found."
+            "fewer uses (--min-uses); below 50 per side, only large changes are found."
         )
     return candidates
 

@@ -145,7 +145,7 @@ class VocabularyChange:
         return [*_COLUMNS]
 
     def rows(self) -> Iterator[list[Cell]]:
-        """One row a word, the most changed first."""
+        """One row per word, the most changed first."""
         for rank, each in enumerate(self.words, start=1):
             word = each.change
             measured = (word.excess, word.apd, word.apd_by_chance, word.prt, word.p_value)
@@ -157,7 +157,7 @@ class VocabularyChange:
             ]
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A data frame, one row a word; needs the package pandas."""
+        """A data frame, one row per word; needs the package pandas."""
         return to_pandas(self)
 
     def to_csv(self, path: str | PathLike[str]) -> None:

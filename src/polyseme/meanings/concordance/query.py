@@ -62,7 +62,7 @@ class Query:
         given = given if regex is None else (regex,)
         for form in given:
             if not form.strip() or any("\ud800" <= character <= "\udfff" for character in form):
-                raise ConfigError(f"{form!r} is nothing that a text can have.")
+                raise ConfigError(f"{form!r} cannot occur in a text.")
         if not given:
             raise ConfigError("Nothing to look for: name a word, forms of it, or a pattern.")
         return cls(given, regex is not None, case_sensitive)
@@ -167,7 +167,7 @@ def near_forms(query: Query, corpus: Corpus) -> str:
             close = difflib.get_close_matches(word.casefold(), folded, n=3, cutoff=0.7)
             near |= dict.fromkeys(folded[match] for match in close if folded[match] != word)
     if not near:
-        return "No word of its vocabulary is spelt alike. `polyseme inspect` shows frequent ones."
+        return "Its vocabulary has no similar spelling. `polyseme inspect` shows frequent ones."
     return f"Near forms in its vocabulary: {', '.join(near)}."
 
 

@@ -163,7 +163,7 @@ class Uses(Sequence[Use]):
         return self._table.columns[name].take(self._rows)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A data frame, one row a use; needs the package pandas."""
+        """A data frame, one row per use; needs the package pandas."""
         from polyseme.meanings.concordance.export import UseTable, to_pandas
 
         return to_pandas(UseTable(self))

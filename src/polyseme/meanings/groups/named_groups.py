@@ -157,7 +157,7 @@ class Senses:
         return html_table(repr(self), rows, header)
 
     def table(self) -> UseTable:
-        """The uses, one a row, with its number and the id and the name of its group."""
+        """The uses, one per row, with its number and the id and the name of its group."""
         groups = [self.groups[number - 1] for number in self.labels]
         first: dict[str, Sequence[str | float | None]] = {
             "group": [group.shown_id for group in groups],

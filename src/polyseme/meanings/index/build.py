@@ -61,8 +61,8 @@ def finished(
             if differs
         )
         raise UseIndexError(
-            f"{folder} holds an index of {what}. Choose another --out, or add --replace to make it "
-            "again."
+            f"{folder} holds an index of {what}. Choose another --out, or add --replace to rebuild "
+            "it."
         )
     if found.damaged_files():
         return False

@@ -82,7 +82,7 @@ ARTIFACT = ArtifactType(
     made_by="polyseme index MODEL CORPUS",
     shape=_IndexManifest,
     folders=frozenset({DATA}),
-    remedy="Run the same index command again: it mends it.",
+    remedy="Run the same index command again: it repairs it.",
     error=UseIndexError,
 )
 
@@ -159,7 +159,7 @@ class IndexFolder:
         if sha256_of(corpus.folder / MANIFEST) != self.manifest["corpus"]:
             raise UseIndexError(
                 f"{self.folder} is not an index of {corpus.folder} as it is now: that is another "
-                "corpus, or it was made again since. Make the index again (polyseme index with "
+                "corpus, or it was rebuilt since. Rebuild the index (polyseme index with "
                 "--replace), or leave it out."
             )
 
@@ -168,6 +168,6 @@ class IndexFolder:
         if fingerprint != self.manifest["model"]:
             raise UseIndexError(
                 f"{self.folder} was made with another model than {name}, or with what that was "
-                "before it was trained on. Make the index again (polyseme index with --replace), "
-                "or leave it out."
+                "before it was trained on. Rebuild the index (polyseme index with --replace), or "
+                "leave it out."
             )

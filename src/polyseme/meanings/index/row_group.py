@@ -165,7 +165,7 @@ def _word_ids(texts: list[str], work: IndexPart, part: CorpusPart) -> npt.NDArra
     if ids.null_count:
         raise CorpusError(
             f"{part.shard} has words that the vocabulary of its corpus lacks. Run the same prepare "
-            "command again: it mends the corpus."
+            "command again: it repairs the corpus."
         )
     found: npt.NDArray[np.int32] = ids.to_numpy().astype(np.int32)
     return found

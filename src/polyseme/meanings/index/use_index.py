@@ -81,7 +81,7 @@ class UseIndex:
         return summary(
             f"UseIndex {self.files.folder}",
             f"{len(self):,} uses of {len(self._words):,} words",
-            f"{self.files.num_bytes / max(1, len(self)):,.0f} bytes a use",
+            f"{self.files.num_bytes / max(1, len(self)):,.0f} bytes per use",
         )
 
     def _repr_html_(self) -> str:
@@ -207,7 +207,7 @@ class UseIndex:
         context, bag = (found[name].astype(np.float32) for name in ("context", "bag"))
         substitutes = found["substitutes"].astype(np.int32)
         if substitutes.size and int(substitutes.max()) >= len(self.words):
-            raise self.files.damaged("a substitute is no word of it")
+            raise self.files.damaged("a substitute is not a word of it")
         return UseFeatures(context, bag, substitutes if substitutes.shape[1] else None)
 
 
@@ -263,7 +263,7 @@ class IndexedUses:
         if self.num_kept >= self.num_found:
             return []
         kept, found = self.num_kept, self.num_found
-        return [f"The index has {kept:,} of the {found:,} uses in the corpus, drawn by its seed."]
+        return [f"The index has {kept:,} of the {found:,} uses in the corpus, a random sample."]
 
 
 def _keys(uses: Uses) -> Integers:

@@ -8,7 +8,7 @@ function render({model, el}) {
   const shown = element("p", "polyseme-line");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "application");
-  canvas.setAttribute("aria-label", `Map of ${x.length} uses. Arrow keys go from use to use, Enter chooses one.`);
+  canvas.setAttribute("aria-label", `Map of ${x.length} uses. Arrow keys move from use to use, Enter selects one.`);
   shown.setAttribute("aria-live", "polite");
   const map = new UseMap(canvas, {
     onPoint: (index) => {
@@ -45,7 +45,7 @@ function choose(model, numbers) {
 
 function tell(model, number) {
   const chosen = model.get("selection").length;
-  return chosen ? `${chosen} of ${number} uses chosen.` : `${number} uses. Point at one to read it; draw a lasso, or press a group, to choose.`;
+  return chosen ? `${chosen} of ${number} uses selected.` : `${number} uses. Point at one to read it; draw a lasso, or click a group, to select.`;
 }
 
 /** The groups by name: pressed, all uses of one are chosen. */
@@ -66,7 +66,7 @@ function legend(model, groups, group) {
 
 function buttons(model, map) {
   const row = element("div", "polyseme-buttons");
-  for (const [what, text, label] of [["lasso", "Lasso", "Lasso"], ["in", "+", "Larger"], ["out", "−", "Smaller"], ["whole", "Whole map", "Whole map"]]) {
+  for (const [what, text, label] of [["lasso", "Lasso", "Lasso"], ["in", "+", "Zoom in"], ["out", "−", "Zoom out"], ["whole", "Whole map", "Whole map"]]) {
     const button = element("button");
     Object.assign(button, {type: "button", textContent: text, ariaLabel: label});
     button.dataset.map = what;
@@ -74,7 +74,7 @@ function buttons(model, map) {
     row.append(button);
   }
   const clear = element("button");
-  Object.assign(clear, {type: "button", textContent: "Choose none"});
+  Object.assign(clear, {type: "button", textContent: "Clear selection"});
   clear.dataset.clear = "";
   clear.addEventListener("click", () => choose(model, []));
   row.append(clear);

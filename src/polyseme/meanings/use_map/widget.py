@@ -68,7 +68,7 @@ class UseMapWidget(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         found = f"{len(self.senses.uses):,} uses in {len(self.senses.groups)} groups"
-        return summary("UseMapWidget", found, f"{len(self.selection):,} chosen")
+        return summary("UseMapWidget", found, f"{len(self.selection):,} selected")
 
     @property
     def selected(self) -> Uses:

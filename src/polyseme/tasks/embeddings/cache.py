@@ -127,8 +127,8 @@ class LayerCache:
                 remove_cache(self.path)
                 raise VectorsError(
                     f"The cached layers in {self.path} are damaged: sentence {number} is not as it "
-                    "was written. They have been removed; run the same command again and they are "
-                    "made again. If it happens again, test the disk."
+                    "was written. They have been removed; run the same command again to recompute "
+                    "them. If it happens again, test the disk."
                 )
             self._is_checked[number] = True
         return layers

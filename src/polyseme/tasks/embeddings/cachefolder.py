@@ -85,14 +85,14 @@ def check_room(folder: Path, num_bytes: int, max_gigabytes: float) -> None:
             f"The layers of this data would take {_told(num_bytes)}; {folder} holds {_told(held)} "
             f"in {len(entries)} caches, and cache.max_gigabytes is {max_gigabytes:g}. Remove old "
             "caches (any may go), raise the limit, keep float16 numbers, or set cached = false: "
-            "then layers are worked out again each time."
+            "then layers are recomputed each time."
         )
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         raise StorageError(
             f"The layers of this data would take {_told(num_bytes)}, and the disk of "
-            f"{os.fspath(folder)} has {_told(free)} left. Make room, choose another cache.folder, "
-            "or set cached = false: then layers are worked out again each time."
+            f"{os.fspath(folder)} has {_told(free)} left. Free some space, choose another "
+            "cache.folder, or set cached = false: then layers are recomputed each time."
         )
 
 

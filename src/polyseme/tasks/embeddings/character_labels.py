@@ -30,12 +30,12 @@ class CharacterLabelsConfig(Settings):
     """For data whose labels stand at characters, not at words."""
 
     tokenizer_from: Path
-    """How words are found in the joined characters: as for the model or the corpus in a folder, or
-    for a language (zh)."""
+    """Segmentation of the joined characters into words: that of the model or the corpus in a
+    folder, or of a language (zh)."""
     dim: int = Field(64, ge=1, le=65_536)
     """Dimension of each character's own vector."""
     unk_dropout: float = Field(0.02, ge=0, lt=1)
-    """Share of characters taken for unknown in training, so that new ones can be met later."""
+    """Fraction of characters replaced by the unknown one in training, to prepare for new ones."""
     dropout: float = Field(0.2, ge=0, lt=1)
     """Dropout on their vectors in training."""
 

@@ -45,7 +45,7 @@ class FineTunedConfig(LayerTrainingConfig):
     def _can_be_trained(cls, value: Path) -> Path:
         if hf_name(value) is not None:
             raise ValueError(
-                f"{value} is an encoder of Hugging Face, which is not fine-tuned here. Set kind = "
+                f"{value} is a Hugging Face encoder, which is not fine-tuned here. Set kind = "
                 "'frozen'; or fine-tune it with transformers, and name the folder that it saves"
             )
         return value

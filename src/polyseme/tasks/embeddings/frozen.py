@@ -44,7 +44,7 @@ class FrozenConfig(Settings):
 
     kind: Literal["frozen"] = "frozen"
     model: Path
-    """Folder of the model; hf:FOLDER for an encoder of Hugging Face."""
+    """Folder of the model; hf:FOLDER for a Hugging Face encoder."""
     pooling: Pooling = "mean"
     """Hugging Face encoders only: pool the subword tokens of a word by their mean, or take the
     first."""
@@ -53,7 +53,7 @@ class FrozenConfig(Settings):
     batch_invariant: bool = False
     """Bitwise identical vectors whatever else is in the batch; slower."""
     cached: bool = True
-    """Whether the layers of a data set are worked out once and kept on disk."""
+    """Whether the layers of a data set are computed once and kept on disk."""
     cache: CacheConfig = CacheConfig()
     """Where."""
 

@@ -29,7 +29,7 @@ class MixConfig(Settings):
     """Layer normalization of each layer's vector of each word first (mean 0, variance 1), so that
     no layer weighs more because its numbers are larger."""
     penalty: float = Field(0.0, ge=0)
-    """How strongly the weights are drawn towards the plain average: this times the sum of squared
+    """Regularization of the weights towards the plain average: this times the sum of squared
     logits is added to the task's loss (ELMo's lambda)."""
     dropout: float = Field(0.5, ge=0, lt=1)
     """Dropout on the mixed vector in training."""

@@ -64,13 +64,13 @@ class VectorFileStats:
         """What the user should know, in words."""
         told = []
         if self.header_rows is not None and self.header_rows != self.rows:
-            told.append(f"the header speaks of {self.header_rows:,} rows, there are {self.rows:,}")
+            told.append(f"the header says {self.header_rows:,} rows, there are {self.rows:,}")
         if self.header_dim is not None and self.header_dim != self.dim:
-            told.append(f"the header speaks of {self.header_dim} dimensions, rows have {self.dim}")
+            told.append(f"the header says {self.header_dim} dimensions, rows have {self.dim}")
         counts = {
             "rows of another dimension": self.wrong_dim,
             "rows whose word is not UTF-8": self.not_utf8,
-            "rows with what is no number": self.not_numbers,
+            "rows with something that is not a number": self.not_numbers,
             "rows of a word that came before": self.doubles,
         }
         return told + [
@@ -105,7 +105,7 @@ def read_vectors(
         raise InputError(
             f"{path} has no vector for any of the {len(wanted):,} words of the data "
             f"({stats.rows:,} rows read; {'; '.join(stats.warnings()) or 'all sound'}). Is "
-            "it of the same language, and are words written alike?"
+            "it of the same language, and with the same spelling?"
         )
     return FileVectors(list(taken), np.stack(list(taken.values())), stats)
 
@@ -179,7 +179,7 @@ def _text_rows(
     dims = Counter(len(line.rstrip().split(b" ")) - 1 for line in sample)
     stats.dim = dims.most_common(1)[0][0] if dims else 0
     if not 1 <= stats.dim <= WIDEST_VECTOR:
-        raise InputError(f"{path} is no file of vectors: it begins {b''.join(sample)[:60]!r}.")
+        raise InputError(f"{path} is not a file of vectors: it begins {b''.join(sample)[:60]!r}.")
     for number, line in enumerate(chain(sample, lines)):
         stats.rows += 1
         if wanted.may_be(line.partition(b" ")[0], number):
@@ -227,7 +227,7 @@ def _binary_rows(
     if _FEW * stats.not_utf8 > stats.rows:
         raise InputError(
             f"{path} is damaged: {stats.not_utf8:,} of {stats.rows:,} words are not UTF-8, so "
-            f"its rows do not have the {stats.dim} numbers that its header speaks of."
+            f"its rows do not have the {stats.dim} numbers that its header says."
         )
 
 
@@ -235,7 +235,7 @@ def _line(stream: IO[bytes], path: Path) -> bytes:
     line = stream.readline(LONGEST_ROW)
     if len(line) == LONGEST_ROW:
         raise InputError(
-            f"{path} is no file of vectors: it has a line of more than {LONGEST_ROW:,} bytes."
+            f"{path} is not a file of vectors: it has a line of more than {LONGEST_ROW:,} bytes."
         )
     return line
 
@@ -302,7 +302,7 @@ class _Measured(io.RawIOBase):
         number = self._stream.readinto(buffer)
         if self._stream.tell() > max(FREE_BYTES, LARGEST_RATIO * self._packed):
             raise InputError(
-                f"{self._path} is no file of vectors: its {self._packed:,} bytes unpack to over "
+                f"{self._path} is not a file of vectors: its {self._packed:,} bytes unpack to over "
                 f"{LARGEST_RATIO} times as many."
             )
         return number

@@ -50,8 +50,8 @@ class FileVectorsConfig(Settings):
     file_format: FileFormat = "auto"
     """Text or binary; `auto` looks at the first row."""
     extra_words: int = Field(50_000, ge=0)
-    """Also keep the first so many words of the file, usually the most frequent ones, so that words
-    that are not in the data have a vector later."""
+    """Also keep this many words from the start of the file, usually the most frequent ones, so that
+    words that are not in the data have a vector later."""
 
 
 class ModelVectorsConfig(Settings):
@@ -61,7 +61,7 @@ class ModelVectorsConfig(Settings):
     model: Path
     """Folder of the model, as a word2vec or an ELMo made with `pretrain`."""
     extra_words: int = Field(50_000, ge=0)
-    """Also keep the so many most frequent words of its vocabulary."""
+    """Also keep this many of the most frequent words of its vocabulary."""
 
 
 class NewVectorsConfig(Settings):
@@ -113,8 +113,8 @@ class WordEmbeddingConfig(Settings):
     lower_case: bool = True
     """Whether a word without a vector takes that of its lower-case spelling, if there is one."""
     unk_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of words that are taken for unknown in training, so that the vector of unknown words is
-    learned where the training data has none."""
+    """Fraction of words replaced by the unknown word in training, so that its vector is learned
+    even if the training data has none."""
     characters: CharacterCnnConfig | None = None
     """Vectors from a character CNN; without it there are none."""
     dropout: float = Field(0.0, ge=0, lt=1)
@@ -162,7 +162,7 @@ class EmbeddingVocabulary:
         words, labelled = tuple(values["words"]), tuple(values["labelled_characters"])
         characters, dim, digest = (values[name] for name in ("characters", "dim", "vectors_sha256"))
         if not all(isinstance(each, str) for each in (*words, *labelled, characters, digest)):
-            raise ValueError("a word, a character or a hash is no text")
+            raise ValueError("a word, a character or a hash is not text")
         if not (isinstance(dim, int) and 0 <= dim <= WIDEST_VECTOR):
             raise ValueError(f"vectors have {str(dim)[:40]} dimensions, not 0 to {WIDEST_VECTOR:,}")
         if len(characters) > CODE_POINTS:

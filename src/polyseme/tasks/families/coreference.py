@@ -162,7 +162,7 @@ class Coreference(TaskFamily[Document, PredictedClusters]):
             raise InputError("There is nothing to learn: no training document has a mention.")
         genres = sorted({example.genre for example in examples} - {""})
         if len(genres) > MAX_GENRES:
-            raise InputError(f"There are {len(genres):,} genres; up to {MAX_GENRES:,} are told.")
+            raise InputError(f"{len(genres):,} genres are too many: at most {MAX_GENRES:,}.")
         has_singletons = any(len(cluster) == 1 for each in examples for cluster in each.clusters)
         return replace(self, genres=tuple(genres), has_singletons=has_singletons)
 
@@ -174,7 +174,7 @@ class Coreference(TaskFamily[Document, PredictedClusters]):
         """The reverse."""
         genres, has_singletons = told["genres"], told["has_singletons"]
         if not all(isinstance(genre, str) for genre in genres) or len(genres) > MAX_GENRES:
-            raise ValueError(f"genres are no list of up to {MAX_GENRES:,} names")
+            raise ValueError(f"genres are not a list of up to {MAX_GENRES:,} names")
         if not isinstance(has_singletons, bool):
             raise ValueError("has_singletons is neither true nor false")
         return replace(self, genres=tuple(genres), has_singletons=has_singletons)

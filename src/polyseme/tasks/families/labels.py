@@ -65,7 +65,7 @@ class Labels:
     def from_json(cls, names: Sequence[str], *, most: int = MAX_LABELS) -> "Labels":
         """Those that a task's folder tells."""
         if not all(isinstance(name, str) for name in names):
-            raise ValueError("a label is no text")
+            raise ValueError("a label is not text")
         _check_number(names, most)
         return cls(tuple(names))
 

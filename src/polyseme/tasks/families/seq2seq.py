@@ -175,7 +175,7 @@ class Seq2Seq(TaskFamily[Translated, PredictedText]):
         words, by_character = told["target_words"], told["by_character"]
         is_list = isinstance(words, list) and 0 < len(words) <= MAX_WORDS
         if not is_list or not all(isinstance(word, str) and word for word in words):
-            raise ValueError(f"target_words are no list of up to {MAX_WORDS:,} words")
+            raise ValueError(f"target_words are not a list of up to {MAX_WORDS:,} words")
         if len(set(words)) < len(words) or not isinstance(by_character, bool):
             raise ValueError("target_words repeat a word, or by_character is not true or false")
         return replace(self, vocabulary=TargetVocabulary(tuple(words)), by_character=by_character)

@@ -27,7 +27,7 @@ class ChoicesConfig(Settings):
     is_split: bool = False
     """Whether texts are words already, with spaces between them. A JSON list always is words."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 def read(path: Path, config: ChoicesConfig) -> ReaderItems:
@@ -42,7 +42,7 @@ def _example(row: TableRow, config: ChoicesConfig) -> ReaderItem:
 
     told = row.values.get(config.choices)
     if not isinstance(told, list) or not 2 <= len(told) <= MAX_CHOICES:
-        return rejected("no-choices", f"{config.choices!r} is no list of 2 to {MAX_CHOICES}")
+        return rejected("no-choices", f"{config.choices!r} is not a list of 2 to {MAX_CHOICES}")
     text = text_of(row.values.get(config.text), config.is_split)
     choices = tuple(text_of(each, config.is_split) for each in told)
     if not text or not all(choices):

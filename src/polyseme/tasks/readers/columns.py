@@ -37,7 +37,7 @@ Column = Annotated[int, AfterValidator(_is_column)]
 
 
 class ColumnsConfig(Settings):
-    """Words in columns, one a line, cut at tabs or, where a line has none, at spaces."""
+    """Words in columns, one per line, split at tabs or, where a line has none, at spaces."""
 
     kind: Literal["columns"] = "columns"
     word: Column = 1
@@ -48,7 +48,7 @@ class ColumnsConfig(Settings):
     """Whether each character is followed by its place in its word (口0 腔1), as in the Weibo files;
     the number is taken off."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 def read(path: Path, config: ColumnsConfig) -> ReaderItems:

@@ -41,7 +41,7 @@ class CoreferenceColumnsConfig(Settings):
     mentions: Column = -1
     """Column of the brackets."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 @dataclass

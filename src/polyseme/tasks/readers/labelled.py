@@ -16,7 +16,7 @@ class LabelledConfig(Settings):
     is_split: bool = True
     """Whether texts are words already, with spaces between them."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 def read(path: Path, config: LabelledConfig) -> ReaderItems:

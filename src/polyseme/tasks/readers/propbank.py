@@ -38,7 +38,7 @@ class PropbankConfig(Settings):
     arguments: Column = 6
     """First of the columns of arguments; there are as many as the sentence has predicates."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 def read(path: Path, config: PropbankConfig) -> ReaderItems:

@@ -23,7 +23,7 @@ class SegmentedConfig(Settings):
     scheme: Scheme = "bmes"
     """How places are written: bmes (beginning, middle, end, single), bioes, bio or iob1."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 def read(path: Path, config: SegmentedConfig) -> ReaderItems:

@@ -29,7 +29,7 @@ _PACKED = {".gz", ".bz2", ".xz", ".zst"}
 
 
 class TableConfig(Settings):
-    """A row an example. Which columns are what; anything else in the row is passed over."""
+    """One example per row. Which columns are what; any others are ignored."""
 
     kind: Literal["table"] = "table"
     text: str = "text"
@@ -43,7 +43,7 @@ class TableConfig(Settings):
     by_character: bool = False
     """Whether characters are the words of source and target, as is customary for Chinese."""
     format: TableFormat | None = None
-    """csv, tsv, or jsonl (an object a line); by default told from the file's name."""
+    """csv, tsv, or jsonl (one object per line); by default detected from the file's name."""
     header: bool = True
     """Whether the first row names the columns (CSV, TSV). Without, they are called 1, 2, 3."""
     quoted: bool | None = None
@@ -55,7 +55,7 @@ class TableConfig(Settings):
     """Labels whose rows are rejected; by default - for pairs, which entailment sets
     have where the annotators did not agree."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
     @model_validator(mode="after")
     def _one_purpose(self) -> "TableConfig":

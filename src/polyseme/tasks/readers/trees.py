@@ -22,13 +22,13 @@ _LONGEST = 2_000
 
 
 class TreesConfig(Settings):
-    """Labelled trees, a sentence a line."""
+    """Labelled trees, one sentence per line."""
 
     kind: Literal["trees"] = "trees"
     subtrees: bool = False
     """Whether every part of a sentence with a label is an example too; for training only."""
     encoding: str = "utf-8"
-    """Character encoding. A byte-order mark in the file overrules it."""
+    """Character encoding. A byte-order mark in the file overrides it."""
 
 
 class _Node(NamedTuple):

@@ -70,7 +70,7 @@ def read_user_words(path: Path) -> tuple[str, ...]:
     except FileNotFoundError as error:
         raise InputError(f"There is no user dictionary {path}.") from error
     except UnicodeError as error:
-        raise InputError(f"The user dictionary {path} is not UTF-8. Save it so.") from error
+        raise InputError(f"The user dictionary {path} is not UTF-8. Save it as UTF-8.") from error
     except (OSError, LimitError) as error:
         raise InputError(f"The user dictionary {path} cannot be read: {error}.") from error
     found = (_ENTRY.fullmatch(line.strip()) for line in lines if line.strip())
@@ -78,8 +78,8 @@ def read_user_words(path: Path) -> tuple[str, ...]:
     if not all(words):
         number = words.index(None) + 1
         raise InputError(
-            f"{path}: entry {number} is no word. Write one a line, alone or with a frequency: "
-            "大模型 500."
+            f"{path}: entry {number} is not a word. Write one per line, alone or with a "
+            "frequency: 大模型 500."
         )
     return tuple(dict.fromkeys(word for word in words if word))
 

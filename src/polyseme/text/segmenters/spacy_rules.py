@@ -158,7 +158,7 @@ def _blank_tokenizer(language: str) -> Any:
         tokenizer = None
     if type(tokenizer) is not Tokenizer:
         raise ConfigError(
-            f"--language {language} is no code that spaCy has word rules for.{_nearest(language)} "
+            f"--language {language} is not a code that spaCy has rules for.{_nearest(language)} "
             "For a language without rules, or written without spaces: --segmenter whitespace on "
             "text you have segmented, --segmenter characters, or, for Chinese, --segmenter jieba."
         )
