@@ -234,7 +234,7 @@ def test_another_format_is_refused_with_both_numbers(folder: Path) -> None:
 def test_a_manifest_cannot_name_files_of_other_folders(folder: Path, name: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     change(folder, files={**manifest["files"], name: {"sha256": "0", "bytes": 1}})
-    with pytest.raises(ModelError, match=r"no file of a model|inside its folder"):
+    with pytest.raises(ModelError, match=r"not a file of a model|inside its folder"):
         Model.load(folder)
 
 

@@ -186,7 +186,7 @@ def _explain(kind: type[Settings], problem: Any, names: Mapping[tuple[str, ...],
     if problem["type"] == "missing":
         return f"{name} is required and was not given."
     text = f"{name} = {problem['input']!r} does not fit: {problem['msg']}."
-    return f"{text} It is a share: write 0.3 for 30 %." if _is_share(kind, path) else text
+    return f"{text} It is a fraction: write 0.3 for 30 %." if _is_fraction(kind, path) else text
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -195,10 +195,10 @@ def _nearest(name: str, known: Collection[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
 
 
-def _is_share(kind: type[BaseModel], path: list[str]) -> bool:
-    """Whether a setting is a share of something, as its description says."""
+def _is_fraction(kind: type[BaseModel], path: list[str]) -> bool:
+    """Whether a setting is a fraction of something, as its description says."""
     field = _fields_at(kind, path[:-1]).get(path[-1]) if path else None
-    return field is not None and (field.description or "").startswith("Share ")
+    return field is not None and (field.description or "").startswith("Fraction of ")
 
 
 def _fields_at(kind: type[BaseModel], path: list[str]) -> dict[str, FieldInfo]:

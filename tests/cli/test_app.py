@@ -37,11 +37,11 @@ def test_a_missing_option_is_named_as_it_is_typed() -> None:
     assert "--language is required" in " ".join(result.stderr.split())
 
 
-def test_a_share_given_in_per_cent_is_answered_with_the_share() -> None:
+def test_a_fraction_given_in_per_cent_is_answered_with_the_fraction() -> None:
     words = ("--language", "en", "--out", "y", "--held-out", "30")
     result = " ".join(polyseme("prepare", "x", *words, code=2).stderr.split())
     assert "--held-out = '30' does not fit" in result
-    assert "It is a share: write 0.3 for 30 %." in result
+    assert "It is a fraction: write 0.3 for 30 %." in result
 
 
 @pytest.mark.parametrize(("given", "meant"), [("english", "en"), ("Germann", "de")])

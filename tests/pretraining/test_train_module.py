@@ -135,7 +135,7 @@ def test_a_run_that_goes_on_after_the_kernel_was_built_or_removed_says_so(
         else:
             train(train_module, config, tmp_path, progress=heard)
     assert told[0] == told[2] == "none" != told[1]
-    resumed = [message for message in heard.said if message.startswith("Going on")]
+    resumed = [message for message in heard.said if message.startswith("Resuming")]
     assert f"kernel none, now {told[1]}." in resumed[0]
     assert f"kernel {told[1]}, now none." in resumed[1]
     log = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]

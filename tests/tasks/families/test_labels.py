@@ -26,7 +26,7 @@ def test_a_single_label_is_nothing_to_learn() -> None:
 
 
 def test_labels_of_a_folder_are_names_and_not_too_many() -> None:
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="not text"):
         Labels.from_json(["a", 1])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"65,537 labels"):
         Labels.from_json([str(number) for number in range(MAX_LABELS + 1)])
