@@ -159,7 +159,7 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.page.press("[name=finer]", "ArrowRight")
     here.page.wait_for_url(re.compile("finer=1"))
     here.page.goto(here.page.url.replace("finer=1", "finer=2"))
-    here.wait("#map.ready")
+    here.wait(".band")  # all at once; the map may be there before them
     assert len(here.page.query_selector_all(".band")) > 1
 
     # The context of a line opens below it, and closes.
@@ -172,6 +172,7 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
 
     look_further(here, word, language)
     here.page.goto(f"{here.address}/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")  # from then on the page stays as it is
     here.wait("#map.ready")
 
     # A group by itself, sorted.
@@ -210,6 +211,7 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")  # from then on the page stays as it is
     here.wait("#map.ready")
     colours = here.page.evaluate(
         """() => { const map = document.querySelector('#map').map; map.drawNow();
@@ -252,6 +254,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here = begin()
     start = f"/word?q=bank&finer=2&layer=2&lang={language}"  # whose log no other test writes
     here.open(start)
+    here.wait(".band")  # from then on the page stays as it is
     here.wait("#map.ready")
     here.page.click(".band summary")
     here.page.fill(".band .panel [name=name]", "<i>mine</i>")
@@ -288,6 +291,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     assert len(here.lines()) == min(count, 50)
 
     here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")  # from then on the page stays as it is
     here.wait("#map.ready")
     for link, ending, begins in EXPORTS:
         with here.page.expect_download() as download:
