@@ -82,6 +82,14 @@ def test_a_finished_model_keeps_no_checkpoints_unless_asked(
         "pretrain", corpus.folder, *SMALL, "--steps", "2", "--out", out, "--keep-training-state"
     )
     assert any((out / "checkpoints").iterdir())
+    polyseme(
+        "pretrain", corpus.folder, *SMALL, "--steps", "4", "--out", out, "--keep-training-state"
+    )
+    told = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
+    assert told["steps"] == 4
+    shown = polyseme("pretrain", corpus.folder, *SMALL, "--out", out)  # as it is by now
+    assert "4 steps planned" in " ".join(shown.stderr.split())
+    assert not (out / "checkpoints").exists()
 
 
 def test_a_finished_model_is_not_trained_again(model: Path, corpus: Corpus) -> None:

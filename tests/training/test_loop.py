@@ -18,6 +18,7 @@ from polyseme.training import step
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
 from polyseme.training.loop import train
 from polyseme.training.processes import DistributedContext
+from polyseme.training.schedule import learning_rate_at
 from polyseme.training.state import Outcome
 from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
@@ -175,6 +176,40 @@ def test_a_finished_run_is_not_trained_further(tmp_path: Path) -> None:
     assert (after.steps, after.words, after.measures) == (STEPS, STEPS * 12, before.measures)
     assert again.seen == []
     assert digests(again.module) == digests(first.module)
+
+
+def test_a_run_can_be_made_longer_and_then_has_the_longer_schedule(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    heard = Heard()
+    outcome = train(Toy(), settings(30), tmp_path, progress=heard)
+    assert outcome.steps == 30
+    assert f"has 30 steps instead of {STEPS}" in heard.said[0]
+    rates = [line["learning_rate"] for line in lines(tmp_path, "loss")]
+    as_planned = [learning_rate_at(number, settings(STEPS)) for number in range(5)]
+    assert rates == as_planned + [learning_rate_at(n, settings(30)) for n in range(5, 30)]
+    # From then on it is a run of that length: nothing is told, and nothing repeated.
+    heard = Heard()
+    train(Toy(), settings(30), tmp_path, progress=heard)
+    assert heard.said == ["Resuming after step 30."]
+
+
+def test_a_run_made_longer_equals_one_that_was_never_shorter(tmp_path: Path) -> None:
+    constant = {"decay": "none", "warmup_ratio": 0.0}  # a rate that does not know the length
+    train(Toy(), settings(12, **constant), tmp_path / "longer")
+    longer, whole = Toy(), Toy()
+    train(longer, settings(STEPS, **constant), tmp_path / "longer")
+    train(whole, settings(STEPS, **constant), tmp_path / "whole")
+    assert digests(longer.module) == digests(whole.module)
+    assert losses(tmp_path / "longer") == losses(tmp_path / "whole")
+
+
+def test_a_run_can_be_made_shorter_but_not_than_it_is(tmp_path: Path) -> None:
+    train_until(5, tmp_path, Toy())
+    with pytest.raises(ConfigError, match="already done 5 steps, and 4 are asked for"):
+        train(Toy(), settings(4), tmp_path)
+    toy = Toy()
+    assert train(toy, settings(5), tmp_path).steps == 5
+    assert toy.seen == []
 
 
 def test_a_run_learns(tmp_path: Path) -> None:

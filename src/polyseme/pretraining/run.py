@@ -47,6 +47,7 @@ from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes
 from polyseme.training.runlog import NAME as RUN_LOG
+from polyseme.training.settings import fingerprint_of
 from polyseme.training.state import Outcome
 
 _CURVE = "curve.png"
@@ -241,17 +242,28 @@ def _steps_in(
 
 
 def _record(out: Path, plan: Plan) -> None:
-    """Write what the run is made of, unless it was begun before: then that is what it is made of.
+    """Write what the run is made of, unless it was begun before: then only its length may change.
 
-    Whether that is the same, the training loop will say; it knows what may differ.
+    Whether the rest is the same, the training loop will say; it knows what may differ.
     """
+    parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
     if (out / MANIFEST).exists():
         before = build(ModelConfig, read_toml(out / CONFIG).get("model", {}))
         if before != plan.model:
             raise ModelError(_OTHER_SETTINGS.format(out))
-    elif not (out / CHECKPOINTS).exists():
-        parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
+    if not (out / CHECKPOINTS).exists() or _is_of_other_length(out / _PLAN, plan):
         write_text(out / _PLAN, to_toml(**parts))
+
+
+def _is_of_other_length(path: Path, plan: Plan) -> bool:
+    """Whether a plan differs from the one on disk by its steps alone."""
+    if not path.is_file():
+        return False
+    before = build(Plan, read_toml(path))
+    steps = {"steps": plan.training.steps}
+    is_same_model = (before.model, before.batches) == (plan.model, plan.batches)
+    is_same_training = fingerprint_of(before.training) | steps == fingerprint_of(plan.training)
+    return before.training.steps != plan.training.steps and is_same_model and is_same_training
 
 
 def _finish(

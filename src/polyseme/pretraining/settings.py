@@ -44,7 +44,7 @@ class PretrainConfig(Settings):
     many, `polyseme evaluate` all."""
     keep_training_state: bool = False
     """Keep the checkpoints when the model is finished. Each takes some twelve bytes per parameter;
-    they are needed only to train further with more --steps."""
+    they are needed only to train further in the same folder, with more --steps."""
     weights: Literal["float32", "bfloat16", "float16"] = "float32"
     """How the finished model's weights are stored."""
     licence: str = ""

@@ -17,6 +17,7 @@ from polyseme.training.state import RunState
 from polyseme.training.train_module import TrainModule
 
 Changed = dict[str, list[Any]]
+_STEPS = "training.steps"
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,21 @@ class Restored:
     is_new: bool
     changed: Changed = field(default_factory=dict)
     """What has changed in the run's environment: each value before, and now."""
+    steps: tuple[int, int] | None = None
+    """The number of steps planned before, and now, if that has changed."""
 
     @property
     def note(self) -> str:
-        """A warning if this session cannot repeat the bits of the one before."""
-        if not self.changed:
-            return ""
-        told = (f"{name} {before}, now {now}" for name, (before, now) in self.changed.items())
-        return f"The last bits may differ from the previous session: {'; '.join(told)}."
+        """What the user should know of the run as it is resumed."""
+        notes = []
+        if self.steps is not None:
+            before, now = self.steps
+            schedule = "the learning rate schedule is now that of the new length"
+            notes.append(f"The run has {now:,} steps instead of {before:,}; {schedule}.")
+        if self.changed:
+            told = (f"{name} {before}, now {now}" for name, (before, now) in self.changed.items())
+            notes.append(f"The last bits may differ from the previous session: {'; '.join(told)}.")
+        return " ".join(notes)
 
 
 def describe_run(
@@ -73,10 +81,11 @@ def restore(
     """
     faults: dict[int, str] = {}
     found: Checkpoint | None = None
+    steps: tuple[int, int] | None = None
     if distributed.is_main:
         found = checkpoints.load_newest(faults.__setitem__)
     if found is not None:
-        _check_same_run(found.state["fingerprint"], described["fingerprint"])
+        steps = _check_same_run(found.state, described)
         restore_weights(module, found.weights)
         restore_optimizer_state(optimizer, module, found.optimizer_state)
     refused = {str(checkpoints.quarantine(step)): fault for step, fault in faults.items()}
@@ -90,9 +99,8 @@ def restore(
         return Restored(RunState(), refused, is_new=True)
     if distributed.world_size > 1:
         _broadcast_optimizer_state(module, optimizer, message["optimizer_state"], distributed)
-    return Restored(
-        RunState.from_json(message["run"]), refused, is_new=False, changed=message["changed"]
-    )
+    run = RunState.from_json(message["run"])
+    return Restored(run, refused, is_new=False, changed=message["changed"], steps=steps)
 
 
 def _broadcast_optimizer_state(
@@ -125,8 +133,15 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
     }
 
 
-def _check_same_run(before: dict[str, Any], now: dict[str, Any]) -> None:
-    old, new = _flatten(before), _flatten(now)
+def _check_same_run(
+    state: Mapping[str, Any], described: Mapping[str, Any]
+) -> tuple[int, int] | None:
+    """Refuse what would make it another run. Its length may change: steps before and now if so.
+
+    What has been done stays as it is, and the learning rate is that of the new schedule.
+    """
+    old, new = _flatten(state["fingerprint"]), _flatten(described["fingerprint"])
+    steps = old.pop(_STEPS), new.pop(_STEPS)
     changed = [
         f"{name} was {old.get(name)!r} and is now {new.get(name)!r}"
         for name in sorted(old.keys() | new.keys())
@@ -137,6 +152,12 @@ def _check_same_run(before: dict[str, Any], now: dict[str, Any]) -> None:
             f"This folder holds another run: {'; '.join(changed)}. Train in a new folder, or go "
             "back to the settings and data of the run that is here."
         )
+    if steps[1] < state["step"]:
+        raise ConfigError(
+            f"This run has already done {state['step']:,} steps, and {steps[1]:,} are asked for. "
+            f"Give --steps {state['step']} to finish it as it is, or more to train further."
+        )
+    return None if steps[0] == steps[1] else steps
 
 
 def _flatten(value: Any, name: str = "") -> dict[str, Any]:

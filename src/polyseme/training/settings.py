@@ -59,5 +59,6 @@ _CHANGE_WEIGHTS = (
 
 
 def fingerprint_of(config: TrainingConfig) -> dict[str, Any]:
-    """The settings that change what is learnt: a run can only be continued with the same."""
+    """The settings that change what is learnt: a run can only be continued with the same, but for
+    the number of steps."""
     return config.model_dump(mode="json", include=set(_CHANGE_WEIGHTS))
