@@ -39,6 +39,19 @@ def test_a_table_that_must_not_decay_does_not() -> None:
     assert found == {"weight": 0.0, "bias": 0.0}
 
 
+def test_the_biases_of_stacked_lstms_do_not_decay() -> None:
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.ones(2, 3, 4))
+    module.bias = nn.Parameter(torch.ones(2, 4))
+    for parameter in module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer = build_optimizer(module, settings(weight_decay=0.2))
+    set_learning_rate(optimizer, 0.5)
+    optimizer.step()
+    assert torch.allclose(module.weight, torch.tensor(0.9))
+    assert torch.equal(module.bias, torch.ones(2, 4))
+
+
 def test_what_is_frozen_is_not_in_the_optimizer() -> None:
     module = nn.Linear(3, 2)
     module.weight.requires_grad_(False)

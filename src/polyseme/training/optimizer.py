@@ -36,7 +36,9 @@ def build_optimizer(
     for name, parameter in module.named_parameters():
         if parameter.requires_grad:
             group = (param_groups or {}).get(name, _ORDINARY)
-            group = group._replace(weight_decay=group.weight_decay and parameter.ndim >= 2)
+            # The biases of two LSTMs side by side have two dimensions, and are biases still.
+            is_matrix = parameter.ndim >= 2 and not name.endswith("bias")
+            group = group._replace(weight_decay=group.weight_decay and is_matrix)
             groups.setdefault(group, []).append(parameter)
     if not groups:
         raise TrainingError("Nothing to train: every parameter is frozen.")
