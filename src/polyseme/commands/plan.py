@@ -23,7 +23,7 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.pretraining.settings import RunConfig
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, titled
 from polyseme.text.corpus import Corpus
 from polyseme.training.settings import TrainingConfig
@@ -174,9 +174,9 @@ def _table(result: PlanResult) -> RenderableType:
         ("time per step", f"{throughput.seconds:.2f} s"),
         ("words per second", f"{speed:,.0f}"),
         ("words per epoch", f"{result.words_per_epoch:,}"),
-        ("time per epoch", f"{result.words_per_epoch / speed / 3600:.2f} h"),
-        (f"steps in {config.hours:g} hours", f"{result.steps:,}"),
-        (f"epochs in {config.hours:g} hours", f"{result.epochs:.2f}"),
+        ("time per epoch", duration(result.words_per_epoch / speed)),
+        (f"steps in {config.hours:g} h", f"{result.steps:,}"),
+        (f"epochs in {config.hours:g} h", f"{result.epochs:.2f}"),
     ]
     for row in rows:
         table.add_row(*row)

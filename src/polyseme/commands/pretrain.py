@@ -26,7 +26,7 @@ from rich.table import Table
 
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.printable import PrintableText
-from polyseme.progress import Progress
+from polyseme.progress import Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.pretraining.run import PretrainResult
@@ -59,7 +59,7 @@ def show(result: "PretrainResult | None") -> RenderableType:
     outcome = result.outcome
     speed = outcome.words / max(1e-9, outcome.seconds)
     shown = (
-        f"{outcome.steps:,} steps, {outcome.words:,} words, {outcome.seconds / 3600:.2f} hours, "
+        f"{outcome.steps:,} steps, {outcome.words:,} words, {duration(outcome.seconds)}, "
         f"{speed:,.0f} words/s. {outcome.skipped:,} steps skipped, {outcome.refused:,} damaged "
         "checkpoints rejected."
     )
