@@ -25,6 +25,7 @@ PAGES = [  # those that take longest first
     "docs/tutorials/a-tagger-in-ten-minutes.md",
     "docs/zh/a-tagger-in-ten-minutes.md",
     "docs/tutorials/pretrain-your-own.md",
+    "docs/zh/pretrain-your-own.md",
     "README.md",
     "docs/tutorials/first-corpus.md",
     "docs/zh/first-corpus.md",
