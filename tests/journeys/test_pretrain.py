@@ -175,6 +175,33 @@ def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) 
     assert f"`{model.name}` ({before['steps']} steps" in card
 
 
+def test_trained_weights_are_interpolated_with_those_they_began_with(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    command = ("pretrain", corpus.folder, "--from", model, "--steps", "3")
+    polyseme(*command, "--out", tmp_path / "trained")
+    half = ("--interpolate", "0.25", "--keep-training-state", "--out", tmp_path / "mixed")
+    polyseme(*command, *half)
+    folders = (model, tmp_path / "trained", tmp_path / "mixed")
+    before, after, mixed = (load_file(folder / "model.safetensors") for folder in folders)
+    for name, weights in mixed.items():
+        torch.testing.assert_close(weights, 0.75 * before[name] + 0.25 * after[name])
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert "25% of the trained weights, 75% of" in (tmp_path / "mixed" / "README.md").read_text()
+    polyseme(*command, *half)  # what is kept to train further is not mixed, and not mixed twice
+    again = load_file(tmp_path / "mixed" / "model.safetensors")
+    assert all(torch.equal(again[name], weights) for name, weights in mixed.items())
+
+
+def test_there_must_be_something_to_interpolate_with(
+    model: Path, corpus: Corpus, tmp_path: Path
+) -> None:
+    command = ("pretrain", corpus.folder, "--interpolate", "0.5", "--out", tmp_path / "m")
+    assert "--from MODEL" in polyseme(*command, code=2).stderr
+    only = ("--from", model, "--only", "cloze")
+    assert "nothing to interpolate" in polyseme(*command, *only, code=2).stderr
+
+
 def test_a_cloze_head_is_trained_on_a_model_that_stays_as_it_is(
     model: Path, corpus: Corpus, tmp_path: Path
 ) -> None:

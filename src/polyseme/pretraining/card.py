@@ -46,11 +46,12 @@ def run_metadata(corpus: Corpus, outcome: Outcome, found: Evaluation) -> dict[st
     }
 
 
-def began_with(folder: Path, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Which model a run took its first weights from, and what that had read."""
+def began_with(folder: Path, metadata: Mapping[str, Any], *, share: float = 0) -> dict[str, Any]:
+    """Which model a run began with, what that had read, and its share in the finished weights."""
     found = model_folder(folder)
     told = {name: metadata[name] for name in ("steps", "words") if name in metadata}
-    return {"name": found.name, "sha256": sha256_of(found / MANIFEST), **told}
+    mixed = {"share": share} if share else {}
+    return {"name": found.name, "sha256": sha256_of(found / MANIFEST), **told, **mixed}
 
 
 def write_card(model: Model, name: str) -> str:
@@ -103,7 +104,13 @@ def _began(told: Mapping[str, Any] | None) -> list[str]:
     if told is None:
         return []
     read = f" ({told['steps']:,} steps, {told['words']:,} words read)" if "words" in told else ""
-    return [f"- Initialized from `{told['name']}`{read}, manifest `{told['sha256']}`."]
+    lines = [f"- Initialized from `{told['name']}`{read}, manifest `{told['sha256']}`."]
+    if "share" in told:
+        lines.append(
+            f"- Interpolated: {1 - told['share']:.0%} of the trained weights, {told['share']:.0%} "
+            f"of those of `{told['name']}`."
+        )
+    return lines
 
 
 def _measures(told: Mapping[str, Any]) -> list[str]:

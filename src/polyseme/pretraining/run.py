@@ -17,7 +17,7 @@ from polyseme.data.vocabulary import Vocabulary
 from polyseme.devices import resolve_precision
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.model import Model, ModelConfig, build_network
+from polyseme.model import LanguageModel, Model, ModelConfig, build_network
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.presets import Preset
 from polyseme.pretraining.card import began_with, run_metadata, write_card
@@ -168,10 +168,14 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
     if config.from_ is None:
         if config.only is not None:
             raise ConfigError(f"Name the model that gets the {config.only} head: --from MODEL.")
+        if config.interpolate < 1:
+            raise ConfigError("Name the model to interpolate with: --from MODEL.")
         wanted = resolve_model(preset, config.model)
         return Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     if config.model:
         raise ConfigError("With --from, the model's settings cannot be changed; remove model.*.")
+    if config.only is not None and config.interpolate < 1:
+        raise ConfigError(f"With --only {config.only} there is nothing to interpolate with.")
     model = Model.load(config.from_)
     corpus.check_same_words(model.preparation)
     return model if config.only is None else _with_cloze_head(model)
@@ -266,6 +270,19 @@ def _is_of_other_length(path: Path, plan: Plan) -> bool:
     return before.training.steps != plan.training.steps and is_same_model and is_same_training
 
 
+def _interpolate(network: LanguageModel, from_: Path, share: float) -> None:
+    """Give a network this share of its own weights, and for the rest those it began with.
+
+    As in M. Wortsman et al. (2022), Robust fine-tuning of zero-shot models, CVPR: weights trained
+    from the same start lie in one basin, and between them is what both know.
+    """
+    before = Model.load(from_).network.state_dict()
+    after = network.state_dict()
+    network.load_state_dict(
+        {name: torch.lerp(before[name].to(weight), weight, share) for name, weight in after.items()}
+    )
+
+
 def _finish(
     config: PretrainConfig,
     train_module: Pretraining,
@@ -275,6 +292,8 @@ def _finish(
 ) -> PretrainResult:
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
+    if config.from_ is not None and config.interpolate < 1:
+        _interpolate(train_module.model.network, config.from_, config.interpolate)
     found = evaluate(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
     told: dict[str, Any] = {
         "about": preset_named(config.preset).about,
@@ -282,7 +301,7 @@ def _finish(
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
     if config.from_ is not None:
-        began = began_with(config.from_, train_module.model.metadata)
+        began = began_with(config.from_, train_module.model.metadata, share=1 - config.interpolate)
         told |= {"about": f"`{began['name']}`, trained further.", "began_with": began}
     unigram = unigram_perplexities(found, train_module.model.vocabulary, train_module.corpus)
     metadata = (
