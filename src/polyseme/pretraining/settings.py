@@ -37,8 +37,7 @@ class PretrainConfig(Settings):
     predicts a word from both sides at once; it is added to a model that has none."""
     interpolate: float = Field(default=1.0, gt=0, le=1)
     """With --from: the finished weights are this much of the trained ones, and for the rest those
-    of the model that was continued. At 0.5 they often predict better than either, and forget
-    less."""
+    of the model that was continued. At 0.5 a short run often predicts better than at 1."""
     hours: float | None = Field(default=None, gt=0, le=1_000_000)
     """Train for about this long, evaluation included; a few steps are timed to see how many fit."""
     epochs: float | None = Field(default=None, gt=0, le=1_000_000)

@@ -23,6 +23,7 @@ TEXTS = "texts.jsonl.xz"
 MODELS = {
     "en-mini": "English, trained on Wikipedia of 2015",
     "zh-mini": "Chinese, trained on Wikipedia of 2023",
+    "zh-base": "Chinese, the same size, trained longer",
 }
 DEMOS = {
     "demo-en": "45 English novels, 1840-1859 and 1900-1920",
