@@ -264,22 +264,24 @@ def test_two_readers_never_meet_half_of_what_a_writer_does(
     out = tmp_path / "index"
     make(quiet, out, FEWER)
     context = multiprocessing.get_context("spawn")
-    stop, answers = context.Event(), context.Queue()
-    given = (quiet.corpus, out, stop, answers, looks)
-    readers = [context.Process(target=_read_again_and_again, args=given) for _ in range(2)]
+    stop, answers = context.Event(), [context.Queue() for _ in range(2)]  # each in its own order
+    readers = [
+        context.Process(target=_read_again_and_again, args=(quiet.corpus, out, stop, own, looks))
+        for own in answers
+    ]
     for reader in readers:
         reader.start()
     try:
-        assert [answers.get(timeout=200) for _ in readers] == ["begun"] * 2
+        assert [own.get(timeout=200) for own in answers] == ["begun"] * 2
         turn = enough = 0
         while turn < 4 or enough < len(readers):
             make(quiet, out, FEWER if turn % 2 else WORDS, max_uses=(5_000, 5)[turn % 2])
             turn += 1
-            enough += sum(1 for _ in range(answers.qsize()) if answers.get() == "enough")
+            enough += sum(own.get() == "enough" for own in answers if not own.empty())
         make(quiet, out, FEWER, max_uses=5)
     finally:
         stop.set()
-    told = [answers.get(timeout=200) for _ in readers]
+    told = [own.get(timeout=200) for own in answers]
     for reader in readers:
         reader.join()
     corpus = Corpus.open(quiet.corpus)
