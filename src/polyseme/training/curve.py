@@ -43,6 +43,11 @@ def draw_curve(
         values = [line["measures"][name] for line in measured]
         right.plot([line["step"] for line in measured], values, marker=".", label=name)
     right.set(xlabel="step", ylabel=label, yscale=scale)
+    if scale == "log":  # 70 rather than 7 × 10¹
+        from matplotlib.ticker import LogFormatter
+
+        right.yaxis.set_major_formatter("{x:g}")
+        right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     if names:
         right.legend()
     for axes in (left, right):
