@@ -23,6 +23,7 @@ TEXTS = "texts.jsonl.xz"
 MODELS = {
     "en-mini": "English, trained on Wikipedia of 2015",
     "zh-mini": "Chinese, trained on Wikipedia of 2023",
+    "en-base": "English, the same size, trained longer",
     "zh-base": "Chinese, the same size, trained longer",
 }
 DEMOS = {
