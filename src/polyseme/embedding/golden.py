@@ -25,15 +25,17 @@ class GoldenVector:
     values: dict[int, float]
 
 
+# A sentence of each language, and where its word stands: the same for all models.
+_ENGLISH = ("He", "sat", "on", "the", "bank", "of", "the", "river", "."), 4
+_CHINESE = ("他", "在", "银行", "工作", "。"), 2
+
 GOLDEN = {
     "en-mini": GoldenVector(
-        ("He", "sat", "on", "the", "bank", "of", "the", "river", "."),
-        4,
+        *_ENGLISH,
         {0: 0.731344, 100: 0.75777, 191: -0.000267, 192: 0.902993, 300: -0.888559, 383: 0.252359},
     ),
     "zh-mini": GoldenVector(
-        ("他", "在", "银行", "工作", "。"),
-        2,
+        *_CHINESE,
         {
             0: -0.823018,
             100: -0.210568,
@@ -44,13 +46,11 @@ GOLDEN = {
         },
     ),
     "en-base": GoldenVector(
-        ("He", "sat", "on", "the", "bank", "of", "the", "river", "."),
-        4,
+        *_ENGLISH,
         {0: 0.793852, 100: 0.812421, 191: -0.12522, 192: 0.640343, 300: -0.662993, 383: 0.386748},
     ),
     "zh-base": GoldenVector(
-        ("他", "在", "银行", "工作", "。"),
-        2,
+        *_CHINESE,
         {
             0: -0.905255,
             100: 0.124272,
