@@ -1,9 +1,11 @@
 """The table and the picture of what benchmarks.gains has measured.
 
-    python -m benchmarks.gains_table gains --measured benchmarks/gains.json --picture gains.png
+    python -m benchmarks.gains_table --measured benchmarks/gains.json --picture gains.png
+    python -m benchmarks.gains_table gains --of base --measured benchmarks/gains.json --write
 
-`benchmarks/gains.json` has what stands in docs/experiments.md: all tasks were not measured on one
-day. Those of the folder `gains` take the place of what it says of them, with `--write` in the file.
+`benchmarks/gains.json` has what stands in docs/experiments.md, for `mini` and for `base`: all tasks
+were not measured on one day. Those of the folder `gains` take the place of what it says of them,
+with `--write` in the file. Each model is compared with static vectors trained on the same day.
 
 Beside our figures stand those of Peters et al. 2018 for the tasks they have in common. Baselines,
 model (93.6 million parameters, a billion words) and some of the data are others there, so that only
@@ -12,6 +14,7 @@ the size of the gain can be compared.
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +38,8 @@ class Reported(NamedTuple):
         return (self.elmo - self.baseline) / (100 - self.baseline)
 
 
+MODELS = {"mini": "en-mini, zh-mini", "base": "en-base, zh-base"}
+_COLOURS = {"mini": "#9dbfd6", "base": "#2f6690"}
 TITLES = {
     "conll2003": "CoNLL-2003, names",
     "wnut17": "WNUT-17, names in posts",
@@ -96,6 +101,14 @@ class Gain(NamedTuple):
             tuple(weights.tolist()),
         )
 
+    @property
+    def in_standard_errors(self) -> float | None:
+        """The difference over seeds, divided by its standard error; None of a single seed."""
+        if self.static.std is None or self.frozen.std is None:
+            return None
+        error = math.hypot(self.static.std, self.frozen.std) / math.sqrt(int(self.runs.split()[0]))
+        return (self.frozen.mean - self.static.mean) / error
+
     @classmethod
     def of_json(cls, told: dict[str, Any]) -> "Gain":
         """From a line of `gains.json`."""
@@ -103,37 +116,38 @@ class Gain(NamedTuple):
         return cls(**{**told, **scores, "weights": tuple(told["weights"])})
 
 
+Gains = dict[str, Gain]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("gains", type=Path, nargs="?", help="the folder of new runs")
+    parser.add_argument("--of", choices=list(MODELS), default="mini", help="the models of these")
     parser.add_argument("--on", choices=["dev", "test"], default="test")
     parser.add_argument("--measured", type=Path, help="a file of earlier runs: gains.json")
     parser.add_argument("--write", action="store_true", help="the new runs to that file")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
-    found = _measured(arguments.measured) | _of_runs(arguments.gains, arguments.on)
-    found = {name: found[name] for name in TITLES if name in found}
-    print(
-        "| task | measure | seeds | learned from | static | + model | errors | p "
-        "| layers 0, 1, 2 | ELMo 2018 |"
-    )
-    print("|---|---|---:|---:|---:|---:|---:|---:|---|---|")
-    for name, gain in found.items():
-        print(_row(name, gain))
+    found = _measured(arguments.measured)
+    found[arguments.of] |= _of_runs(arguments.gains, arguments.on)
+    found = {size: _in_order(gains) for size, gains in found.items() if gains}
+    for size, gains in found.items():
+        print(f"{MODELS[size]}\n\n{_HEAD}\n" + "\n".join(map(_row, gains.items())) + "\n")
     if arguments.write:
         _write(found, arguments.measured)
     if arguments.picture:
         _draw(found, arguments.picture)
 
 
-def _measured(path: Path | None) -> dict[str, Gain]:
-    if path is None:
-        return {}
-    told = json.loads(path.read_text(encoding="utf-8"))
-    return {name: Gain.of_json(values) for name, values in told.items()}
+def _measured(path: Path | None) -> dict[str, Gains]:
+    told = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    return {
+        size: {name: Gain.of_json(values) for name, values in told.get(size, {}).items()}
+        for size in MODELS
+    }
 
 
-def _of_runs(folder: Path | None, on: str) -> dict[str, Gain]:
+def _of_runs(folder: Path | None, on: str) -> Gains:
     files = {name: folder / f"{name}-{on}.json" for name in TITLES} if folder else {}
     return {
         name: Gain.of_run(json.loads(path.read_text(encoding="utf-8")))
@@ -142,13 +156,27 @@ def _of_runs(folder: Path | None, on: str) -> dict[str, Gain]:
     }
 
 
-def _write(found: dict[str, Gain], path: Path) -> None:
+def _in_order(gains: Gains) -> Gains:
+    return {name: gains[name] for name in TITLES if name in gains}
+
+
+def _write(found: dict[str, Gains], path: Path) -> None:
     """A line for each task, so that a change shows what was measured again."""
-    lines = [f" {json.dumps(name)}: {json.dumps(g._asdict())}" for name, g in found.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    parts = []
+    for size, gains in found.items():
+        lines = [f"  {json.dumps(name)}: {json.dumps(g._asdict())}" for name, g in gains.items()]
+        parts.append(f" {json.dumps(size)}: {{\n" + ",\n".join(lines) + "\n }")
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 
-def _row(name: str, gain: Gain) -> str:
+_HEAD = """\
+| task | measure | seeds | learned from | static | + model | errors | p | standard errors \
+| layers 0, 1, 2 | ELMo 2018 |
+|---|---|---:|---:|---:|---:|---:|---:|---:|---|---|"""
+
+
+def _row(named: tuple[str, Gain]) -> str:
+    name, gain = named
     reported = REPORTED.get(name)
     cells = [
         TITLES[name],
@@ -159,6 +187,7 @@ def _row(name: str, gain: Gain) -> str:
         str(gain.frozen),
         _fewer(gain.error_reduction),
         f"{gain.p_value:.4f}",
+        "" if gain.in_standard_errors is None else f"{gain.in_standard_errors:.1f}",
         " ".join(f"{share:.2f}" for share in gain.weights),
         _of_theirs(reported) if reported else "",
     ]
@@ -174,26 +203,30 @@ def _fewer(error_reduction: float) -> str:
     return f"{-100 * error_reduction:+.1f} %".replace("-", "−")
 
 
-def _draw(found: dict[str, Gain], path: Path) -> None:
+def _draw(found: dict[str, Gains], path: Path) -> None:
     figure_class, _, _ = load_matplotlib()
-    figure = figure_class(figsize=(8.5, 1.2 + 0.3 * len(found)), layout="constrained")
+    best = {name: gain for gains in found.values() for name, gain in gains.items()}
+    names = sorted(best, key=lambda name: -best[name].error_reduction)
+    figure = figure_class(figsize=(8.5, 1.2 + 0.36 * len(names)), layout="constrained")
     axes = figure.subplots()
-    names = sorted(found, key=lambda name: -found[name].error_reduction)
-    places = range(len(names))
-    ours = [100 * found[name].error_reduction for name in names]
-    bars = axes.barh(places, ours, color="#9dbfd6", label="en-mini, zh-mini")
-    axes.bar_label(bars, fmt="{:.1f}", padding=3, fontsize=9)
+    height = 0.8 / len(found)
+    for number, (size, gains) in enumerate(found.items()):
+        above = 0.4 - height * (number + 0.5)
+        places = [place - above for place, name in enumerate(names) if name in gains]
+        ours = [100 * gains[name].error_reduction for name in names if name in gains]
+        bars = axes.barh(places, ours, height, color=_COLOURS[size], label=MODELS[size])
+        axes.bar_label(bars, fmt="{:.1f}", padding=3, fontsize=8)
     theirs = {k: REPORTED[name] for k, name in enumerate(names) if name in REPORTED}
     axes.scatter(
         [100 * reported.error_reduction for reported in theirs.values()],
         list(theirs),
         marker="D",
-        color="#2f6690",
+        color="#b5651d",
         zorder=3,
         label="ELMo, 2018, against its own baselines",
     )
-    seeds = {name: " (one seed)" if found[name].runs == "1" else "" for name in names}
-    axes.set_yticks(places, [TITLES[name] + seeds[name] for name in names])
+    seeds = {name: " (one seed)" if best[name].runs == "1" else "" for name in names}
+    axes.set_yticks(range(len(names)), [TITLES[name] + seeds[name] for name in names])
     axes.invert_yaxis()
     axes.margins(x=0.1)
     axes.axvline(0, color="black", linewidth=0.8)
