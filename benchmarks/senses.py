@@ -4,8 +4,8 @@
     python -m benchmarks.senses models/zh-mini DATA --out senses --only mcl-zh,sememe
 
 DATA holds the archives of labelled data, as NAME.tar.xz or unpacked. Per data set, beside the
-features of `polyseme senses`: a word's own vector in every layer (layer 0 is static), the same of
-random weights, and a bag of words.
+features of `polyseme senses` and those without syntax, as `polyseme same` has them: a word's own
+vector in every layer (layer 0 is static), the same of random weights, and a bag of words.
 
     wic, mcl-en, mcl-zh   same sense or not: accuracy, the threshold tuned on training pairs
     coarsewsd, senseval   sense of a use: macro-F1 by the nearest labelled use and by the nearest
@@ -62,10 +62,12 @@ class Described:
     """Uses with everything that is compared."""
 
     features: UseFeatures
+    without_syntax: UseFeatures
     layers: Floats  # (L, N, D) the word's own vectors
 
     def select(self, chosen: Labels) -> "Described":
-        return Described(self.features.select(chosen), self.layers[:, chosen])
+        features, without = self.features.select(chosen), self.without_syntax.select(chosen)
+        return Described(features, without, self.layers[:, chosen])
 
 
 def main() -> None:
@@ -134,7 +136,7 @@ def describe(
         bags.append(bag)
         layers.append(vectors[:, begin:end].mean(axis=1))
     features = describer.features(np.concatenate(contexts), np.concatenate(bags))
-    return Described(features, np.stack(layers, axis=1))
+    return Described(features, describer.without_syntax(features), np.stack(layers, axis=1))
 
 
 def variants(described: Described, random: Described) -> dict[str, Floats]:
@@ -146,6 +148,7 @@ def variants(described: Described, random: Described) -> dict[str, Floats]:
     found["context, centred"] = centred(described.features.context)
     if described.features.substitutes is not None:
         found["all three"] = join_views(described.features)
+        found["… without syntax"] = join_views(described.without_syntax)
     return found
 
 

@@ -1,15 +1,20 @@
 """What is said of a use: never the word itself, always what the model expects in its place."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
+import polyseme
 from polyseme.devices import num_threads
+from polyseme.embedding.embedder import Embedder
 from polyseme.meanings.features.use_describer import Expectation, UseDescriber
 from polyseme.objectives.bidirectional import Bidirectional
 
+MODEL = Path(__file__).parents[2] / "models" / "en-mini"
 SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]
 SPANS = np.array([[2, 3], [0, 1], [0, 1]])
 PREDICTING = ["elmo", "lstm forward", "gpt", "elmo of transformers"]
@@ -119,6 +124,29 @@ def test_reading_only_what_is_around_a_use_gives_the_same(point: str, precision:
     for (one, bag), (other, other_bag) in zip(quick, whole, strict=True):
         assert np.abs(one - other).max() < tolerance
         assert np.abs(bag - other_bag).max() < tolerance
+
+
+def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
+    """By other words drawn at random than the ones that decide what is taken out."""
+    embedder = polyseme.load(MODEL, threads=1)
+    assert isinstance(embedder, Embedder)
+    vocabulary = embedder.model.vocabulary
+    shares = vocabulary.counts / vocabulary.counts.sum()
+    drawn = np.random.default_rng(7).choice(len(shares), (300, 9), p=shares).tolist()
+    sentences = [[vocabulary.words[number].as_py() for number in row] for row in drawn]
+    spans = np.full((300, 2), (4, 5))
+    describe = UseDescriber(embedder)
+    whole = np.concatenate([c for c, _ in describe.stream_single(sentences, [(4, 5)] * 300)])
+    found = describe.without_syntax(describe(sentences, spans)).context
+    # A twentieth of the directions of each side, and no other.
+    assert np.linalg.matrix_rank(whole - found, tol=1e-2) == 2 * round(0.05 * embedder.dim / 2)
+    # They had a third of all that varies.
+    assert found.var(axis=0).sum() < 0.7 * whole.var(axis=0).sum()
+    # Taken out once, nothing of them is left; and no bit depends on what other uses come with it.
+    expects = Expectation.of(embedder)
+    assert expects is not None
+    assert np.abs(expects.without_syntax(found) - found).max() < 1e-5
+    assert np.array_equal(expects.without_syntax(whole[:1]), expects.without_syntax(whole)[:1])
 
 
 def test_no_bit_depends_on_the_number_of_threads() -> None:

@@ -14,6 +14,7 @@ from polyseme.meanings import same
 from polyseme.meanings.annotation.judged_pairs import JudgedPair, read_pairs
 from polyseme.meanings.concordance.marked_use import read_marked
 from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_features import Floats
 from polyseme.meanings.same import compare_uses, learn_same
 
 
@@ -60,6 +61,23 @@ def test_rivers_and_money_are_told_apart_after_judged_pairs(describer: UseDescri
     assert bare.probability is None
     assert bare.is_same is None
     assert bare.to_json()["pairs"] == 0
+
+
+def test_contexts_are_compared_without_syntax(describer: UseDescriber) -> None:
+    texts = "She sold a *bank* .", "They went to the *bank* of England ."
+    first, second = (read_marked(describer.embedder, text) for text in texts)
+    [found] = compare_uses(describer, [(first, second)])
+    spans = np.array([(use.begin, use.end) for use in (first, second)])
+    whole = describer([first.words, second.words], spans)
+
+    def cosine(contexts: Floats) -> float:
+        one, two = contexts
+        return float(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
+
+    assert found.views["context"] == pytest.approx(
+        cosine(describer.without_syntax(whole).context), abs=1e-4
+    )
+    assert abs(found.views["context"] - cosine(whole.context)) > 0.01
 
 
 def test_the_regression_is_that_of_scikit_learn() -> None:

@@ -183,7 +183,7 @@ def _describe(
     on_use: Callable[[int], None] = lambda _: None,
 ) -> UseFeatures:
     spans = np.array([(use.begin, use.end) for use in uses])
-    return describer([use.words for use in uses], spans, on_use)
+    return describer.without_syntax(describer([use.words for use in uses], spans, on_use))
 
 
 def _halves(features: UseFeatures) -> tuple[UseFeatures, UseFeatures]:

@@ -13,6 +13,7 @@ of the sentence are about.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy.typing as npt
 import torch
 
 from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.meanings.concordance.uses import Uses
@@ -38,6 +40,10 @@ COMMON_WORDS = 15_000
 """Substitutes are looked for among so many words, the most frequent: rarer ones are no names."""
 _SIF = 1e-3
 """Arora et al. (2017): a word counts a / (a + its share of all words)."""
+_RANDOM_TEXT = (400, 8)
+"""Sentences of words drawn at random, and their length."""
+_SYNTAX_SHARE = 0.05
+"""Of the directions of a state, those that such a text moves most. By pairs of WiC and MCL-WiC."""
 _ROWS = 512  # uses whose substitutes are found at once: 30 MB
 
 
@@ -99,6 +105,16 @@ class UseDescriber:
         """With the substitutes that follow from the context."""
         substitutes = self._expects.top_words(context) if self._expects else None
         return UseFeatures(context, bag, substitutes)
+
+    def without_syntax(self, features: UseFeatures) -> UseFeatures:
+        """The same uses, what the nearest words decide by themselves taken out of their contexts.
+
+        That says which part of speech is expected, not which word. It is in the way where uses of
+        one part of speech are compared, and a great help where noun and verb are to be told apart.
+        """
+        if self._expects is None:
+            return features
+        return replace(features, context=self._expects.without_syntax(features.context))
 
     def stream(
         self, sentences: Iterable[Sequence[str]], spans: Iterable[Sequence[Span]]
@@ -172,6 +188,7 @@ class Expectation:
     """What a language model expects in the place of a word: states, and words they predict."""
 
     def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
         self._model = embedder.model
         self._device = embedder.device
         self._is_both = isinstance(embedder.model.config.objective, BidirectionalConfig)
@@ -263,6 +280,31 @@ class Expectation:
             found[rows] = logits.topk(k, dim=1).indices.numpy()
         return found
 
+    def without_syntax(self, states: Floats) -> Floats:
+        """(N, D) states less what the words next to a use decide by themselves."""
+        halves = np.split(states, len(self._syntax_directions), axis=1)
+        found = [
+            # Not as products of matrices: a row's last bits would depend on how many others it has.
+            half - np.einsum("nk,kd->nd", np.einsum("nd,kd->nk", half, directions), directions)
+            for half, directions in zip(halves, self._syntax_directions, strict=True)
+        ]
+        return np.concatenate(found, axis=1)
+
+    @cached_property
+    def _syntax_directions(self) -> list[Floats]:
+        """(K, D) for each side, of length one: in which states vary most in a text of words drawn
+        at random.
+
+        Such a text is about nothing. What moves a state there is the word or two next to it, which
+        say that a noun may follow but not which; in any other text the same moves it as well.
+        """
+        counts = np.maximum(self._model.vocabulary.counts, 0.5)
+        drawn = np.random.default_rng(1).choice(len(counts), _RANDOM_TEXT, p=counts / counts.sum())
+        sentences = [[self.all_words[number] for number in row] for row in drawn.tolist()]
+        top = np.concatenate([v[0] for v in self._embedder.stream(sentences, layers="top")])
+        with one_thread():
+            return [_main_directions(half) for half in np.split(top, 2 if self._is_both else 1, 1)]
+
     @torch.no_grad()
     def _edges(self) -> tuple[Any, Any]:
         """The forward state after BOS and the backward state before EOS, the same everywhere."""
@@ -272,3 +314,11 @@ class Expectation:
             return encoded.top[0, 0].float().cpu().numpy(), None
         forward, backward = (half.float().cpu().numpy() for half in encoded.halves)
         return forward[0, 0], backward[0, -1]
+
+
+def _main_directions(vectors: Floats) -> Floats:
+    """(K, D) the first principal components."""
+    dim = vectors.shape[1]
+    _, directions = np.linalg.eigh(np.cov(vectors.astype(np.float64), rowvar=False))
+    found: Floats = directions[:, dim - round(_SYNTAX_SHARE * dim) :].T.astype(np.float32)
+    return found
