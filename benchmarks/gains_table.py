@@ -205,8 +205,8 @@ def _fewer(error_reduction: float) -> str:
 
 def _draw(found: dict[str, Gains], path: Path) -> None:
     figure_class, _, _ = load_matplotlib()
-    best = {name: gain for gains in found.values() for name, gain in gains.items()}
-    names = sorted(best, key=lambda name: -best[name].error_reduction)
+    newest = {name: gain for gains in found.values() for name, gain in gains.items()}
+    names = sorted(newest, key=lambda name: -newest[name].error_reduction)
     figure = figure_class(figsize=(8.5, 1.2 + 0.36 * len(names)), layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(found)
@@ -225,7 +225,7 @@ def _draw(found: dict[str, Gains], path: Path) -> None:
         zorder=3,
         label="ELMo, 2018, against its own baselines",
     )
-    seeds = {name: " (one seed)" if best[name].runs == "1" else "" for name in names}
+    seeds = {name: " (one seed)" if newest[name].runs == "1" else "" for name in names}
     axes.set_yticks(range(len(names)), [TITLES[name] + seeds[name] for name in names])
     axes.invert_yaxis()
     axes.margins(x=0.1)
