@@ -84,8 +84,8 @@ def pip_command(extra: str) -> str:
 _EXTRAS = {
     "torch": "torch",
     "safetensors": "torch",
+    "threadpoolctl": "torch",
     "sklearn": "senses",
-    "threadpoolctl": "senses",
     "scipy": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",

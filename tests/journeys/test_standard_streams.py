@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,18 @@ def test_pairs_of_standard_input_are_compared_line_by_line(
     assert other["similarity"] == pytest.approx(alone.similarity, abs=1e-3)
     assert same["similarity"] == pytest.approx(1, abs=1e-3)
     assert piped(monkeypatch, data.encode(), *words).count("Similarity") == 2
+
+
+def test_two_uses_are_compared_with_no_extra_but_torch(case: TaskCase) -> None:
+    code = (
+        "import sys; sys.modules['sklearn'] = sys.modules['scipy'] = None; "
+        "from polyseme.cli.app import main; main()"
+    )
+    words = ["same", "word1 *word2* .", "word3 *word2* .", "--model", str(case.model)]
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Similarity" in done.stdout
 
 
 @pytest.mark.parametrize(
