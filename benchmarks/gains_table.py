@@ -5,7 +5,8 @@
 
 `benchmarks/gains.json` has what stands in docs/experiments.md, for `mini` and for `base`: all tasks
 were not measured on one day. Those of the folder `gains` take the place of what it says of them,
-with `--write` in the file. Each model is compared with static vectors trained on the same day.
+with `--write` in the file. Each model is compared with static vectors trained on the same day;
+where a row of `base` has no p, those of `mini` stand beside it.
 
 Beside our figures stand those of Peters et al. 2018 for the tasks they have in common. Baselines,
 model (93.6 million parameters, a billion words) and some of the data are others there, so that only
@@ -81,7 +82,8 @@ class Gain(NamedTuple):
     static: MeanStd
     frozen: MeanStd
     error_reduction: float
-    p_value: float
+    p_value: float | None
+    """Over sentences; None where both were not measured on the same ones together."""
     weights: tuple[float, ...]
     """What the mix takes of each layer, the mean of all runs."""
 
@@ -186,7 +188,7 @@ def _row(named: tuple[str, Gain]) -> str:
         str(gain.static),
         str(gain.frozen),
         _fewer(gain.error_reduction),
-        f"{gain.p_value:.4f}",
+        "" if gain.p_value is None else f"{gain.p_value:.4f}",
         "" if gain.in_standard_errors is None else f"{gain.in_standard_errors:.1f}",
         " ".join(f"{share:.2f}" for share in gain.weights),
         _of_theirs(reported) if reported else "",
