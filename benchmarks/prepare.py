@@ -62,9 +62,9 @@ def bare_ours(path: str, language: str) -> int:
     segmenter = load_segmenter("jieba" if language == "zh" else "spacy", language)
     words = 0
     for line in lines_of(path):
-        found = segmenter.split(line).words
+        found = segmenter.split(line)
         split_sentences(found)
-        words += len(found)
+        words += len(found.words)
     return words
 
 

@@ -22,7 +22,7 @@ from polyseme.text.formats import read_piece, vertical
 from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
-from polyseme.text.segmenters import load_segmenter
+from polyseme.text.segmenters import WordSpans, load_segmenter
 from polyseme.text.segmenters.spacy_rules import SpacyRules
 from polyseme.text.sentences import split_sentences
 from polyseme.text.settings import InputFormat
@@ -143,10 +143,13 @@ def test_jiebas_words_grow_with_the_text(pattern: str, sizes: tuple[int, ...]) -
     check_growth(lambda: load_segmenter("jieba", "zh").split, make, sizes, limit=15.0)
 
 
-@pytest.mark.parametrize("words", [["."], ["a", "."], ["?!"], [")"], ["..."], [".", ")"], ["a"]])
+@pytest.mark.parametrize(
+    "words", [["."], ["a", "."], ["?!"], [")"], [".", '"'], ["..."], [".", ")"], ["a"]]
+)
 def test_sentences_grow_with_the_words(words: list[str], sizes: tuple[int, ...]) -> None:
     def split(text: str) -> object:
-        return split_sentences(words * (len(text) // len(words)))
+        many = words * (len(text) // len(words))
+        return split_sentences(WordSpans(many, list(range(0, 2 * len(many), 2))))
 
     check_growth(lambda: split, partial(fill, "x"), sizes)
 

@@ -45,7 +45,7 @@ class _CorpusManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=5,
+    version=6,
     files=frozenset({CONFIG, VOCABULARY}),
     metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
     made_by="polyseme prepare TEXTS --language CODE",

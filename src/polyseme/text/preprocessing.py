@@ -131,9 +131,8 @@ class TextPreprocessor:
         """Raw text, all the way; an UnfitTextError if it is none."""
         normalized, has_controls = self.normalize(text)
         words = self.split_words(normalized)
-        return self.in_sentences(
-            normalized, words, split_sentences(words.words), has_controls=has_controls
-        )
+        found = split_sentences(words)
+        return self.in_sentences(normalized, words, found, has_controls=has_controls)
 
     def normalize(self, text: str) -> tuple[str, bool]:
         """The text that offsets refer to, and whether it had control characters."""

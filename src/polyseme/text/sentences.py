@@ -1,12 +1,16 @@
 """Words in, sentences out: where a sentence ends, and how an overlong one is split.
 
-The rule is that of spaCy's sentencizer: a sentence ends after a final mark and any closing
-marks behind it. It works on words, so abbreviations the segmenter keeps whole do not end one.
+A sentence ends after a final mark and the closing marks behind it, as with spaCy's sentencizer; but
+an opening quote or bracket begins the next sentence, and a quotation is part of the sentence that
+reports it: `He left. | “Why?” she asked. | “It rained.”` The rule works on words, so abbreviations
+the segmenter keeps whole do not end one.
 """
 
 import itertools
 import unicodedata
 from functools import lru_cache
+
+from polyseme.text.segmenters import WordSpans
 
 # Sentence-final marks of the world's scripts (Unicode's Sentence_Terminal property) and the
 # half-width ideographic stop. An ellipsis is not among them: it trails off inside sentences too.
@@ -15,21 +19,53 @@ FINAL_MARKS = frozenset(
 )
 
 
-def split_sentences(words: list[str]) -> list[tuple[int, int]]:
-    """Where each sentence begins and ends, as places in `words`."""
-    spans = []
-    begin = 0
-    is_over = False
+_STRAIGHT_QUOTE = '"'
+_CLOSING_QUOTES = frozenset("\"'”’“»«")
+
+
+def split_sentences(found: WordSpans) -> list[tuple[int, int]]:
+    """Where each sentence begins and ends, as indices of words.
+
+    Of the marks after a final one, those that close belong to the sentence before, and the first
+    that opens begins the next. After a closing quote a word in lower case continues the sentence.
+    """
+    words, starts = found.words, found.starts
+    edges = [0]
+    is_over = is_quote_open = False
     for i, word in enumerate(words):
+        is_quote = word == _STRAIGHT_QUOTE
         if word in FINAL_MARKS or (word[0] in "!?.！？" and _is_final(word)):
             is_over = True
-        elif is_over and not _is_mark(word):
-            spans.append((begin, i))
-            begin = i
+        elif (is_over or is_quote) and _is_mark(word):
+            opens = _opens(i, words, starts, is_quote_open)
+            if is_quote:
+                is_quote_open = opens
+            if is_over and opens:
+                edges.append(i)
+                is_over = False
+        elif is_over:
+            if not (word[0].islower() and words[i - 1] in _CLOSING_QUOTES):
+                edges.append(i)
             is_over = False
-    if begin < len(words):
-        spans.append((begin, len(words)))
-    return spans
+    return list(itertools.pairwise([*edges, len(words)])) if words else []
+
+
+def _opens(i: int, words: list[str], starts: list[int], is_quote_open: bool) -> bool:
+    """Whether a mark opens what follows, rather than closing what stands before it.
+
+    A mark belongs to the word it touches: `“` closes a quotation in German and opens one in
+    English. One that touches both neighbours, as all do in Chinese, or neither, as in text that is
+    already tokenized, opens if Unicode calls it an opening mark; a straight quote, if the one
+    before it closed.
+    """
+    word = words[i]
+    touches_left = i > 0 and starts[i - 1] + len(words[i - 1]) == starts[i]
+    touches_right = i + 1 < len(words) and starts[i] + len(word) == starts[i + 1]
+    if touches_left != touches_right:
+        return touches_right
+    if word == _STRAIGHT_QUOTE:
+        return not is_quote_open
+    return unicodedata.category(word[0]) in ("Ps", "Pi")
 
 
 def split_long(begin: int, end: int, max_length: int) -> list[tuple[int, int]]:
