@@ -175,7 +175,7 @@ def senses(
     """The uses of a word in a corpus, in groups by meaning, with names and typical lines.
 
     `model` describes the uses now; `index`, made by `polyseme index`, knows them already.
-    `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where=("year<1860",)`,
+    `settings` are those of `polyseme senses`: `forms=("plays", "played")`, `where="year<1860"`,
     `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
     `senses.to_pandas()` every use.
     """
@@ -202,12 +202,14 @@ def change(
     `polyseme change`: `forms=("trains",)`, `shuffle="uses"`, or `index="index/novels"` in the place
     of `model`.
     """
-    from polyseme.calling import call, sides
+    from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.sides import WordChange
 
-    given = {"word": word, "in_": corpus, "model": model, **sides(before, after), **settings}
-    found = call(run, ChangeConfig, given, progress=progress, purpose="Grouping uses").found
+    given = {"word": word, "in_": corpus, "model": model, "before": before, "after": after}
+    found = call(
+        run, ChangeConfig, given | settings, progress=progress, purpose="Grouping uses"
+    ).found
     assert isinstance(found, WordChange)
     return found
 
@@ -327,13 +329,13 @@ def uses(
     forms: "Sequence[str]" = (),
     regex: str | None = None,
     case_sensitive: bool = False,
-    where: "Sequence[str]" = (),
+    where: "str | Sequence[str]" = (),
 ) -> "Uses":
     """Every use of a word in a corpus: a sequence, each with its sentence, document and metadata.
 
     A term may have several words; `forms` are others of which any will do; `regex`, instead of a
-    word, is a pattern that whole words must match. `where`: conditions on metadata, such as
-    `["year<1860", "author=Dickens"]`.
+    word, is a pattern that whole words must match. `where`: a condition on metadata, such as
+    `"year<1860 and author~Dickens"`; or several, of which all must be met.
     """
     from polyseme.meanings.concordance.query import Query
     from polyseme.meanings.concordance.uses import find_uses
@@ -361,14 +363,15 @@ def vocabulary_change(
     """
     from os import PathLike
 
-    from polyseme.calling import call, sides
+    from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.word_changes import VocabularyChange
 
     asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
-    given = {"in_": corpus, "model": model, "all_": True, "words": asked, **sides(before, after)}
+    given = {"in_": corpus, "model": model, "all_": True, "words": asked, **settings}
+    sides = {"before": before, "after": after}
     found = call(
-        run, ChangeConfig, given | settings, progress=progress, purpose="Comparing words"
+        run, ChangeConfig, given | sides, progress=progress, purpose="Comparing words"
     ).found
     assert isinstance(found, VocabularyChange)
     return found

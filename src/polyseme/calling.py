@@ -1,7 +1,7 @@
 """Keyword values in, a command's result out: what `polyseme.prepare` and its like share."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
@@ -33,11 +33,3 @@ def call(
 
         with NotebookProgress() if is_notebook() else RichProgress() as bars:
             return run(config, bars)
-
-
-def sides(before: str | Sequence[str], after: str | Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Conditions on two sides as settings have them: a list each, even of one."""
-    return {
-        name: (side,) if isinstance(side, str) else tuple(side)
-        for name, side in (("before", before), ("after", after))
-    }

@@ -49,6 +49,25 @@ def test_conditions_may_be_given_several_times_and_have_commas(tmp_path: Path) -
     assert "bank a" in text
 
 
+def test_one_condition_may_say_what_several_say(tmp_path: Path) -> None:
+    documents = [(f"bank {name}", {"author": author, "year": year}) for name, author, year in (
+        ("a", "Dickens, Charles", 1850), ("b", "Dickens, Charles", 1900), ("c", "Austen", 1811),
+        ("d", None, 1850))]  # fmt: skip
+    folder = make_corpus(tmp_path, documents, meta=["author", "year"]).folder
+    either = "(year<1860 and author~dickens) or author="
+    text = shown("bank", "--in", folder, "--where", either)
+    assert [line.split()[1] for line in text.splitlines()[:2]] == ["a", "d"]
+    text = shown("bank", "--in", folder, "--where", "not author~dickens", "--where", "year>1820")
+    assert [line.split()[1] for line in text.splitlines()[:1]] == ["d"]
+
+
+def test_a_caret_stands_below_the_place_that_was_not_understood(novels: Path) -> None:
+    text = shown("bank", "--in", novels, "--where", "year<1861 and  author~Dickns", code=2)
+    *_, condition, caret = text.splitlines()
+    assert condition == "  year<1861 and  author~Dickns"
+    assert caret == " " * condition.index("Dickns") + "^"
+
+
 def test_frequencies_and_dispersion_are_shown(novels: Path) -> None:
     text = shown("--regex", "banks?", "--in", novels, "--by", "author", "--lines", "0")
     assert "0 of 7 lines" in text
@@ -62,7 +81,9 @@ def test_frequencies_and_dispersion_are_shown(novels: Path) -> None:
     [
         (("bnak",), 66, "bank"),
         (("bank", "--where", "date<1860"), 2, "document, year, author"),
-        (("bank", "--where", "1860"), 2, "year<1860"),
+        (("bank", "--where", "1860"), 2, "Expected one of < <= > >= = != ~ after 1860."),
+        (("bank", "--where", "author=Dickns"), 2, "Did you mean author=Dickens?"),
+        (("bank", "--where", "author=Dickens and yaer<1860"), 2, "Did you mean year?"),
         (("bank", "--sort", "up"), 2, "left, right"),
         (("bank", "--by", "up"), 2, "document, year, author"),
         (("bank", "--out", "uses.doc"), 2, ".csv, .tsv, .xlsx"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from meanings.making import make_corpus, make_novels
+from polyseme.meanings.concordance.conditions import parse_condition
 from polyseme.meanings.concordance.frequencies import (
     Frequency,
     Sizes,
@@ -13,7 +14,7 @@ from polyseme.meanings.concordance.frequencies import (
     dispersion,
     frequencies,
 )
-from polyseme.meanings.concordance.query import Comparison
+from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.text import shards
 
@@ -24,7 +25,7 @@ def test_words_are_counted_for_each_value(tmp_path: Path, monkeypatch: pytest.Mo
     counted = count_words_by(corpus, ["year", "author"])
     assert counted["year"] == {"1850": 12, "1861": 6, "1900": 9, "ca. 1850": 6}
     assert counted["author"] == {"Austen": 12, "Dickens": 12, None: 9}
-    only = count_words_by(corpus, ["author"], [Comparison.parse("year>=1861")])
+    only = count_words_by(corpus, ["author"], parse_condition("year>=1861", CorpusColumns(corpus)))
     assert only["author"] == {"Dickens": 12, None: 9}  # as text, "ca." comes after "1861"
 
 

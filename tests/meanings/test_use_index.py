@@ -92,6 +92,7 @@ def same_uses(one: Uses, two: Uses) -> bool:
         (Query.of("word5"), ("year<1850",)),
         (Query.of("word5"), ("year=",)),
         (Query.of("word5"), ("year>3000",)),
+        (Query.of("word5"), ("not (year<1850 or year=) and document~d",)),
     ],
 )
 def test_an_index_has_the_same_uses_with_the_same_features(

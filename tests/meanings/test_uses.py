@@ -102,6 +102,11 @@ def test_conditions_choose_sentences_by_their_metadata(novels: Corpus) -> None:
     assert find_uses(novels, "bank", where=["author!=Dickens", "document!=d0"]).metadata(
         "author"
     ) == [None]
+    assert find_uses(novels, "bank", where="year>=1861 and author=Dickens").spans.tolist() == (
+        both.spans.tolist()
+    )
+    either = find_uses(novels, "bank", where="year=1850 or not author~DICK")
+    assert set(either.metadata("year")) == {"1850", "1900"}
 
 
 def test_no_use_with_this_metadata_is_no_error(novels: Corpus) -> None:
@@ -114,7 +119,7 @@ def test_no_use_with_this_metadata_is_no_error(novels: Corpus) -> None:
 
 
 def test_an_unknown_column_is_named_with_those_there_are(novels: Corpus) -> None:
-    with pytest.raises(ConfigError, match=r"no column 'date'.*document, year, author"):
+    with pytest.raises(ConfigError, match=r"no column date.*document, year, author"):
         find_uses(novels, "bank", where=["date<1860"])
     with pytest.raises(InputError, match=r"no column 'date'.*document, year, author"):
         find_uses(novels, "bank").metadata("date")

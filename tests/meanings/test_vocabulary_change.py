@@ -3,6 +3,7 @@
 import csv
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,12 +16,12 @@ from polyseme.meanings.change.side_counts import count_sides
 from polyseme.meanings.change.vocabulary import VocabularyQuestion, compare_vocabulary
 from polyseme.meanings.change.word_changes import ChangedWord, VocabularyChange
 from polyseme.meanings.change.word_log import WordLog
-from polyseme.meanings.concordance.query import Comparison
+from polyseme.meanings.concordance.conditions import All, Comparison, Not
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.text.corpus import Corpus
 
-BEFORE, AFTER = (Comparison.parse("year<1900"),), (Comparison.parse("year>=1900"),)
+BEFORE, AFTER = (Comparison("year", sign, "1900", Decimal(1900)) for sign in ("<", ">="))
 QUESTION = VocabularyQuestion(BEFORE, AFTER, min_uses=20, max_uses=60, permutations=999)
 STEADY = ("house", "river", "Street", "garden")
 
@@ -85,7 +86,7 @@ def test_words_are_counted_on_each_side_and_folded(corpus: Corpus) -> None:
     assert [len(each) for each in sides.documents] == [8, 8]
     total = sum(counts.total() for counts in sides.counts)
     assert total == corpus.read_stats["words"]
-    fewer = count_sides(corpus, (BEFORE, AFTER), [Comparison.parse("document=d0")])
+    fewer = count_sides(corpus, (BEFORE, AFTER), Comparison("document", "=", "d0"))
     assert [counts["plane"] for counts in fewer.counts] == [5, 0]
 
 
@@ -117,7 +118,7 @@ def test_a_word_without_enough_uses_is_counted_not_dropped(found: VocabularyChan
 
 
 def test_words_in_few_documents_are_passed_over(corpus: Corpus) -> None:
-    where = tuple(Comparison.parse(f"document!=d{n}") for n in (0, 1, 2, 3))
+    where = All(tuple(Not(Comparison("document", "=", f"d{n}")) for n in (0, 1, 2, 3)))
     question = VocabularyQuestion(BEFORE, AFTER, where, min_uses=20, permutations=199)
     with pytest.raises(InputError, match="4 and 8 documents"):
         compare(corpus, question, words=("plane",))

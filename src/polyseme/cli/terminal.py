@@ -64,10 +64,10 @@ class PlainConsole(Console):
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
     """Lines of whole words, each as long as fits. Rich would break a long word in two."""
-    line = ""
-    for word in text.split(" "):
-        longer = f"{line} {word}" if line else word
-        if line and cell_len(longer) > width:
+    line, *words = text.split(" ")
+    for word in words:
+        longer = f"{line} {word}"
+        if line.strip() and cell_len(longer) > width:
             yield line
             line = word
         else:

@@ -37,7 +37,7 @@ from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import Conditions, FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, on_one_line, titled
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.change.sides import WordChange
     from polyseme.meanings.change.vocabulary import VocabularyQuestion
     from polyseme.meanings.change.word_changes import VocabularyChange
-    from polyseme.meanings.concordance.query import Comparison
+    from polyseme.meanings.concordance.conditions import Condition
     from polyseme.text.corpus import Corpus
 
 
@@ -61,9 +61,9 @@ class ChangeConfig(Settings):
     """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
     index: Path | None = None
     """For one word: read the uses from this index (`polyseme index`) instead of embedding them."""
-    before: tuple[str, ...]
+    before: Conditions
     """Metadata condition of the first side: year<1860."""
-    after: tuple[str, ...]
+    after: Conditions
     """Metadata condition of the second side: year>=1900."""
     shuffle: Literal["documents", "uses"] | None = None
     """What the permutation test shuffles; by default documents, if each side has at least five."""
@@ -101,26 +101,23 @@ class ChangeResult:
 class _Conditions(NamedTuple):
     """What the metadata of each side meet, and of both."""
 
-    before: "tuple[Comparison, ...]"
-    after: "tuple[Comparison, ...]"
-    where: "tuple[Comparison, ...]"
+    before: "Condition"
+    after: "Condition"
+    where: "Condition"
 
 
 def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
-    from polyseme.meanings.concordance.query import Comparison
+    from polyseme.meanings.concordance.conditions import parse_where
+    from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
     _check(config)
     corpus = Corpus.open(config.find.in_)
-    before, after, where = (
-        tuple(Comparison.parse(text) for text in given)
-        for given in (config.before, config.after, config.find.where)
-    )
-    conditions = _Conditions(before, after, where)
-    for condition in (*before, *after, *where):
-        condition.check_column(("document", *corpus.config.meta))
+    columns = CorpusColumns(corpus)
+    given = (config.before, config.after, config.find.where)
+    conditions = _Conditions(*(parse_where(texts, columns) for texts in given))
     compare = _compare_many if config.all_ or config.words else _compare_one
     found = compare(config, corpus, conditions, progress or NullProgress())
     _write_report(found, config)
@@ -143,7 +140,9 @@ def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) 
 
 
 def _sides(config: ChangeConfig) -> tuple[str, str]:
-    return " and ".join(config.before), " and ".join(config.after)
+    from polyseme.meanings.concordance.conditions import joined
+
+    return joined(config.before), joined(config.after)
 
 
 def _check(config: ChangeConfig) -> None:

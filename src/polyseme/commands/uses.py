@@ -9,7 +9,7 @@ Examples:
 
   polyseme uses play --forms plays,played --in corpus/en --sort right --lines 50
 
-  polyseme uses "river bank" --in corpus/en --where "year<1860" --where "author!=Dickens"
+  polyseme uses "river bank" --in corpus/en --where "year<1860 and not author~Dickens"
 
   polyseme uses --regex "bank(s|er|ers)?" --in corpus/en --by year --out bank.csv
 
@@ -32,8 +32,8 @@ from polyseme.progress import Progress
 from polyseme.tables import JsonLines, on_one_line
 
 if TYPE_CHECKING:
+    from polyseme.meanings.concordance.conditions import Condition
     from polyseme.meanings.concordance.frequencies import Frequency
-    from polyseme.meanings.concordance.query import Comparison
     from polyseme.meanings.concordance.uses import Uses
     from polyseme.text.corpus import Corpus
 
@@ -82,18 +82,19 @@ class UsesResult:
 
 def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     """Find, sample, sort, count and write."""
+    from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import UseTable, check_format, write_uses
     from polyseme.meanings.concordance.lines import sample_uses, sort_uses
-    from polyseme.meanings.concordance.query import Comparison
+    from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.text.corpus import Corpus
 
     del progress
     query = config.find.query
-    where = [Comparison.parse(text) for text in config.find.where]
     if config.out is not None:
         check_format(config.out)
     corpus = Corpus.open(config.find.in_)
+    where = parse_where(config.find.where, CorpusColumns(corpus))
     found = find_uses(corpus, query, where=where)
     if config.by and config.json_:
         raise ConfigError("--by counts uses and --json prints each of them: leave out one.")
@@ -118,7 +119,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
 
 
 def _count(
-    found: "Uses", corpus: "Corpus", column: str, where: "list[Comparison]"
+    found: "Uses", corpus: "Corpus", column: str, where: "Condition"
 ) -> "tuple[list[Frequency], float | None]":
     from polyseme.meanings.concordance.frequencies import count_words_by, dispersion, frequencies
     from polyseme.meanings.concordance.sentence_table import DOCUMENT

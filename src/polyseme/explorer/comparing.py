@@ -17,6 +17,7 @@ from polyseme.explorer.view import View
 from polyseme.meanings.change.measure import Change, Side, measure_change
 from polyseme.meanings.change.shares import GroupShares
 from polyseme.meanings.change.sides import MIN_SIDE
+from polyseme.meanings.concordance.conditions import All, joined, parse_where
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.features.use_features import Labels
 
@@ -35,7 +36,7 @@ def compare(request: Request) -> Response:
     view = desk.view(request)
     is_asked = bool(view.q.strip() and view.before and view.after)
     reading = desk.reading(view) if is_asked else None
-    change = measure(reading) if reading and reading.edited else None
+    change = measure(desk, reading) if reading and reading.edited else None
     return desk.render(
         request,
         "compare.html",
@@ -48,12 +49,13 @@ def compare(request: Request) -> Response:
     )
 
 
-def measure(reading: Reading) -> Change:
-    """How far the sides of a view are apart."""
+def measure(desk: Desk, reading: Reading) -> Change:
+    """How far the sides of a view are apart, of what meets its filter."""
     assert reading.edited is not None
     view, uses = reading.view, reading.word.uses
     before, after = (
-        uses.matching(view.comparisons(side, uses.columns)) for side in (view.before, view.after)
+        uses.matching(All((parse_where(side, desk.workspace.values), reading.where)))
+        for side in (view.before, view.after)
     )
     _check(view, before, after)
     vectors = reading.edited.grouping.vectors
@@ -72,13 +74,13 @@ def measure(reading: Reading) -> Change:
 def _check(view: View, before: Labels, after: Labels) -> None:
     if both := np.intersect1d(before, after).size:
         raise InputError(
-            f"{both:,} uses are both {' and '.join(view.before)} and {' and '.join(view.after)}. "
+            f"{both:,} uses are both {joined(view.before)} and {joined(view.after)}. "
             "Choose sides that exclude each other."
         )
     if min(len(before), len(after)) < MIN_SIDE:
         raise InputError(
-            f"There are {len(before):,} uses with {' and '.join(view.before)} and {len(after):,} "
-            f"with {' and '.join(view.after)}; each side needs at least {MIN_SIDE}. Choose wider "
+            f"There are {len(before):,} uses with {joined(view.before)} and {len(after):,} "
+            f"with {joined(view.after)}; each side needs at least {MIN_SIDE}. Choose wider "
             "sides, or look for more forms of the word."
         )
 

@@ -18,6 +18,7 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
+from polyseme.meanings.concordance.conditions import parse_where
 from polyseme.meanings.groups.named_groups import Senses
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -88,7 +89,7 @@ class Desk:
         word = self.workspace.word(view)
         senses = word.senses(Fineness(view.finer, view.layer), is_begun=is_begun)
         edited = self.workspace.edited(view, word, senses) if senses else None
-        return Reading(view, word, edited)
+        return Reading(view, word, edited, parse_where(view.where, self.workspace.values))
 
     def judged(self, view: View) -> tuple[Reading, Senses]:
         """The same, where groups must be there."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from polyseme.meanings.concordance.conditions import number_of, quoted
 from polyseme.meanings.concordance.frequencies import Frequency, Sizes, frequencies
-from polyseme.meanings.concordance.query import number_of
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses
 
@@ -50,7 +50,12 @@ def count_periods(uses: Uses, column: str, sizes: Sizes) -> list[Bar]:
         return _binned(found, [number for number in numbers if number is not None], column)
     most = sorted(found, key=lambda each: -each.uses)[:_MOST_BARS]
     return [
-        Bar(each.value or "–", each.uses, each.words, (f"{column}={each.value or ''}",))
+        Bar(
+            each.value or "–",
+            each.uses,
+            each.words,
+            (f"{quoted(column)}={quoted(each.value or '')}",),
+        )
         for each in found
         if each in most
     ]
@@ -70,7 +75,7 @@ def _binned(found: Sequence[Frequency], numbers: Sequence[Decimal], column: str)
         Bar(
             f"{place}–{place + step - 1}" if step > 1 else str(place),
             *bars[place],
-            (f"{column}>={place}", f"{column}<{place + step}"),
+            (f"{quoted(column)}>={place}", f"{quoted(column)}<{place + step}"),
         )
         for place in sorted(bars)
     ]

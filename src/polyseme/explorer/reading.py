@@ -19,6 +19,7 @@ from polyseme.explorer.annotated_line import AnnotatedLine, annotate
 from polyseme.explorer.explored_word import ExploredWord
 from polyseme.explorer.view import View
 from polyseme.meanings.annotation.labels import LearnedLabels, learn_labels
+from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.lines import Line, line_of, sort_order
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses
@@ -78,6 +79,8 @@ class Reading:
     word: ExploredWord
     edited: Senses | None
     """None as long as groups are not there."""
+    where: Condition = EVERYTHING
+    """What metadata must meet."""
 
     @property
     def is_overview(self) -> bool:
@@ -120,10 +123,8 @@ class Reading:
     def lit(self) -> Labels:
         """Numbers of the uses that meet all filters, in the order of the corpus."""
         view, uses = self.view, self.word.uses
-        is_lit = np.ones(len(uses), np.bool_)
-        if view.where:
-            is_lit[:] = False
-            is_lit[uses.matching(view.comparisons(view.where, uses.columns))] = True
+        is_lit = np.zeros(len(uses), np.bool_)
+        is_lit[uses.matching(self.where)] = True
         if view.uses:
             chosen = np.array(view.uses, np.int64)
             check_number(int(chosen.max()), len(uses))

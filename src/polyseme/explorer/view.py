@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from polyseme.errors import InputError
-from polyseme.meanings.concordance.query import Comparison, Query
+from polyseme.meanings.concordance.query import Query
 
 MAX_TEXT = 2_000
 """Characters of any value but a choice of uses."""
@@ -86,13 +86,6 @@ class View:
             return Query.of(regex=self.q, case_sensitive=self.case)
         forms = [form.strip() for form in self.q.replace("，", ",").split(",") if form.strip()]
         return Query.of(forms=forms, case_sensitive=self.case)
-
-    def comparisons(self, texts: Sequence[str], columns: Sequence[str]) -> list[Comparison]:
-        """Conditions on columns that the corpus has."""
-        found = [Comparison.parse(text) for text in texts]
-        for comparison in found:
-            comparison.check_column(columns)
-        return found
 
     def but(self, **changes: Any) -> "View":
         """This view with other values. Unless it is said, it begins at the first page."""

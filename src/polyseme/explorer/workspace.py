@@ -26,6 +26,7 @@ from polyseme.meanings.annotation.edit_log import EditLog, append_edit, read_edi
 from polyseme.meanings.annotation.edits import Edit
 from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
 from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.features.use_describer import UseDescriber
@@ -77,6 +78,11 @@ class Workspace:
     def columns(self) -> tuple[str, ...]:
         """`document`, and the user's metadata."""
         return (DOCUMENT, *self.corpus.config.meta)
+
+    @cached_property
+    def values(self) -> CorpusColumns:
+        """The values of each column."""
+        return CorpusColumns(self.corpus)
 
     @cached_property
     def name(self) -> str:

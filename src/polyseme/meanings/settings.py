@@ -1,15 +1,23 @@
 """What the commands that read uses share: which word, in which corpus."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from polyseme.config import Settings
 from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.query import Query
+
+
+def _listed(given: Any) -> Any:
+    return (given,) if isinstance(given, str) else given
+
+
+Conditions = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""Conditions on metadata, all of which must be met; a single one needs no list."""
 
 
 class UseIndexConfig(Settings):
@@ -77,9 +85,10 @@ class FindConfig(Settings):
     """Instead of a word, a regular expression (RE2) that whole words must match."""
     case_sensitive: bool = False
     """Match case: Bank is not bank."""
-    where: tuple[str, ...] = ()
-    """Only sentences whose metadata match this condition: year<1860, author=Dickens, genre!=news,
-    document=... Repeat the option for more conditions; all must be met."""
+    where: Conditions = ()
+    """Only sentences whose metadata meet this condition: year<1860, author~Dickens, "not genre=news
+    and (year<1860 or author=)". ~ means contains. Repeat the option for more conditions; all must
+    be met."""
 
     @property
     def query(self) -> "Query":

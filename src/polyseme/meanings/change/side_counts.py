@@ -5,20 +5,23 @@ out  `SideWords`: for each word, case folded, its spellings and how often it is 
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
-from polyseme.meanings.concordance.query import Comparison, accepted_by_all
+from polyseme.meanings.concordance.conditions import (
+    EVERYTHING,
+    All,
+    Condition,
+    columns_of,
+    rows_meeting,
+)
 from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads, read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.shard_words import ShardWords
-
-Conditions = Sequence[Comparison]
 
 
 @dataclass
@@ -50,13 +53,13 @@ class SideWords:
 
 def count_sides(
     corpus: Corpus,
-    sides: tuple[Conditions, Conditions],
-    where: Conditions = (),
+    sides: tuple[Condition, Condition],
+    where: Condition = EVERYTHING,
     *,
     threads: int = 2,
 ) -> SideWords:
-    """Count the words of both sides. `where`: conditions that sentences of either must meet."""
-    columns = list({DOCUMENT, *(each.column for side in (*sides, where) for each in side)})
+    """Count the words of both sides. `where`: what sentences of either must meet."""
+    columns = list({DOCUMENT, *columns_of(All((*sides, where)))})
     total = SideWords()
     for part in in_threads(partial(_count, sides, where, columns), all_groups(corpus), threads):
         for number, counts in enumerate(part.counts):
@@ -69,7 +72,7 @@ def count_sides(
 
 
 def _count(
-    sides: tuple[Conditions, Conditions], where: Conditions, columns: list[str], part: ShardGroups
+    sides: tuple[Condition, Condition], where: Condition, columns: list[str], part: ShardGroups
 ) -> SideWords:
     """The counts of some row groups, each spelling by itself."""
     found = SideWords()
@@ -80,7 +83,7 @@ def _count(
         shard = ShardWords(words_of(part.path))
         for group in part.groups:
             values = read_columns(metadata, group, columns)
-            masks = [accepted_by_all([*side, *where], values) for side in sides]
+            masks = [rows_meeting(All((side, where)), values) for side in sides]
             if not any(mask.any() for mask in masks):
                 continue
             words = shard[group]

@@ -21,7 +21,7 @@ from polyseme.errors import InputError
 from polyseme.meanings.change.measure import MIN_DOCUMENTS, Side, Unit, measure_change
 from polyseme.meanings.change.side_counts import SideWords, count_sides
 from polyseme.meanings.change.word_changes import ChangedWord, VocabularyChange
-from polyseme.meanings.concordance.query import Comparison
+from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.search import search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses
@@ -44,9 +44,9 @@ TOO_FEW = "fewer than {} documents on a side"
 class VocabularyQuestion:
     """What is asked of every word."""
 
-    before: tuple[Comparison, ...]
-    after: tuple[Comparison, ...]
-    where: tuple[Comparison, ...] = ()
+    before: Condition
+    after: Condition
+    where: Condition = EVERYTHING
     min_uses: int = 50
     """Uses that a word needs on each side."""
     max_uses: int = 200
@@ -58,7 +58,7 @@ class VocabularyQuestion:
 
     def to_json(self) -> dict[str, object]:
         """Plain values, by which an unfinished run is known again."""
-        sides = {name: list(map(str, getattr(self, name))) for name in ("before", "after", "where")}
+        sides = {name: str(getattr(self, name)) for name in ("before", "after", "where")}
         return asdict(self) | sides
 
 

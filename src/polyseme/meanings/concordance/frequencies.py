@@ -15,8 +15,13 @@ from functools import partial
 
 import numpy as np
 
+from polyseme.meanings.concordance.conditions import (
+    EVERYTHING,
+    Condition,
+    columns_of,
+    rows_meeting,
+)
 from polyseme.meanings.concordance.lines import sort_key
-from polyseme.meanings.concordance.query import Comparison, accepted_by_all
 from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads, read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses
@@ -44,11 +49,11 @@ class Frequency:
 
 
 def count_words_by(
-    corpus: Corpus, columns: Sequence[str], where: Sequence[Comparison] = (), *, threads: int = 2
+    corpus: Corpus, columns: Sequence[str], where: Condition = EVERYTHING, *, threads: int = 2
 ) -> dict[str, Sizes]:
     """For each column, the number of words with each of its values. Reads all of the corpus."""
     totals: dict[str, Counter[str | None]] = {name: Counter() for name in columns}
-    read = list({*columns, DOCUMENT, *(comparison.column for comparison in where)})
+    read = list({*columns, DOCUMENT, *columns_of(where)})
     work = partial(_count_part, columns, where, read)
     for counted in in_threads(work, all_groups(corpus), threads):
         for name, counts in counted.items():
@@ -57,7 +62,7 @@ def count_words_by(
 
 
 def _count_part(
-    columns: Sequence[str], where: Sequence[Comparison], read: list[str], part: ShardGroups
+    columns: Sequence[str], where: Condition, read: list[str], part: ShardGroups
 ) -> dict[str, Counter[str | None]]:
     totals: dict[str, Counter[str | None]] = {name: Counter() for name in columns}
     with (
@@ -67,7 +72,7 @@ def _count_part(
         words = ShardWords(words_of(part.path))
         for group in part.groups:
             values = read_columns(metadata, group, read)
-            lengths = np.diff(words[group].offsets) * accepted_by_all(where, values)
+            lengths = np.diff(words[group].offsets) * rows_meeting(where, values)
             for name in columns:
                 column = values[name]
                 # No value, -1, is counted at 0.

@@ -13,7 +13,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.query import number_of
+from polyseme.meanings.concordance.conditions import number_of
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.printable import printable
 

@@ -1,27 +1,21 @@
-"""What is looked for in a corpus, and which of its sentences count.
+"""What is looked for in a corpus.
 
-    in   forms of a word, a term of several words, or a pattern; comparisons such as `year<1860`
+    in   forms of a word, a term of several words, or a pattern
     out  `Term`s: for each word of what is looked for, the spellings of the corpus that will do
 
 Nothing a user writes is ever run. Patterns are regular expressions without backtracking (RE2's), so
-none takes for ever; a comparison is one of six, with text or a number.
+none takes for ever.
 """
 
 import difflib
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.errors import ConfigError, InputError, PolysemeError
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, TextColumn
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.normalization import UnfitTextError
@@ -169,75 +163,6 @@ def near_forms(query: Query, corpus: Corpus) -> str:
     if not near:
         return "Its vocabulary has no similar spelling. `polyseme inspect` shows frequent ones."
     return f"Near forms in its vocabulary: {', '.join(near)}."
-
-
-_COLUMN = r"[^<>=!\s](?:[^<>=!]*[^<>=!\s])?"
-_COMPARISON = re.compile(rf"\s*({_COLUMN})\s*(<=|>=|!=|==|<|>|=)\s*(.*?)\s*", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?\d{1,100}(\.\d{1,100})?", re.ASCII)
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "!=": ne,
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A condition on a column of metadata: `year<1860`, `author=Dickens`, `genre!=news`.
-
-    Two numbers are compared as numbers, anything else as text, by code points. No value counts as
-    empty text for `=` and `!=`, and is neither less nor greater than any.
-    """
-
-    column: str
-    operator: str
-    value: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Comparison":
-        """From what a user writes."""
-        found = _COMPARISON.fullmatch(text)
-        if found is None:
-            raise ConfigError(
-                f"{text!r} is not a condition. Expected: a column, one of < <= > >= = !=, and a "
-                "value; for example 'year<1860' or 'author=Dickens'."
-            )
-        column, operator, value = found.groups()
-        return cls(column, "=" if operator == "==" else operator, value)
-
-    def __str__(self) -> str:
-        return f"{self.column}{self.operator}{self.value}"
-
-    def check_column(self, columns: Iterable[str]) -> None:
-        """Refuse a column that is not there, naming those that are."""
-        if self.column not in (there := list(columns)):
-            raise ConfigError(
-                f"There is no column {self.column!r} for {str(self)!r}. Columns of this corpus: "
-                f"{', '.join(there)}. `polyseme prepare --meta` keeps others."
-            )
-
-    def accepts(self, found: str | None) -> bool:
-        """Whether a value meets the condition."""
-        if found is None and self.operator not in ("=", "!="):
-            return False
-        numbers = number_of(found or ""), number_of(self.value)
-        values = (found or "", self.value) if None in numbers else numbers
-        return _OPERATORS[self.operator](*values)
-
-
-def number_of(text: str) -> Decimal | None:
-    """A number as people write one: digits, a sign before them, a point between them."""
-    return Decimal(text) if _NUMBER.fullmatch(text) else None
-
-
-def accepted_by_all(
-    comparisons: Sequence[Comparison], columns: Mapping[str, TextColumn]
-) -> npt.NDArray[np.bool_]:
-    """Which rows meet all conditions. Each distinct value is looked at once."""
-    mask = np.ones(len(columns[DOCUMENT].codes), np.bool_)
-    for comparison in comparisons:
-        column = columns[comparison.column]
-        accepts = [comparison.accepts(value) for value in (*column.values, None)]
-        mask &= np.array(accepts, np.bool_)[column.codes]  # the code of no value is -1, the last
-    return mask
 
 
 def check_uses(count: int, most: int) -> None:

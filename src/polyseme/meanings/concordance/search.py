@@ -8,7 +8,7 @@ once, and only where a use is found is anything read from its Parquet file, the 
 threads read, as Arrow and numpy let others work meanwhile.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.meanings.concordance.query import Comparison, Term, accepted_by_all, check_uses
+from polyseme.meanings.concordance.conditions import ColumnValues, Condition, rows_meeting
+from polyseme.meanings.concordance.query import Term, check_uses
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
     Integers,
@@ -60,10 +61,10 @@ class _Found:
 
 
 def search(
-    corpus: Corpus, terms: Sequence[Term], comparisons: Sequence[Comparison], *, threads: int
+    corpus: Corpus, terms: Sequence[Term], where: Condition, *, threads: int
 ) -> tuple[SentenceTable, Integers, Integers]:
     """The sentences that have uses, and each use's sentence and span, in the corpus's order."""
-    work = partial(_search_part, terms, comparisons, (DOCUMENT, *corpus.config.meta))
+    work = partial(_search_part, terms, where, (DOCUMENT, *corpus.config.meta))
     found: list[_Found] = []
     count = 0
     for results in in_threads(work, all_groups(corpus), threads):
@@ -99,6 +100,39 @@ def read_columns(reader: ParquetReader, group: int, names: Sequence[str]) -> dic
     """Columns of text of a row group."""
     table = reader.read_group(group)
     return {name: TextColumn.from_arrow(table[name].chunks) for name in names}
+
+
+class CorpusColumns(Mapping[str, ColumnValues]):
+    """The columns of a corpus with all values of each, which are read when they are asked for."""
+
+    def __init__(self, corpus: Corpus, *, threads: int = 2) -> None:
+        self._corpus, self._threads = corpus, threads
+        self._values: dict[str, ColumnValues] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((DOCUMENT, *self._corpus.config.meta))
+
+    def __len__(self) -> int:
+        return 1 + len(self._corpus.config.meta)
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self)
+
+    def __getitem__(self, name: str) -> ColumnValues:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._values:
+            parts = in_threads(partial(_values_of, name), all_groups(self._corpus), self._threads)
+            self._values[name] = ColumnValues(set().union(*parts))
+        return self._values[name]
+
+
+def _values_of(name: str, part: ShardGroups) -> set[str]:
+    found: set[str] = set()
+    with damage_explained(part.path), ParquetReader(part.path, [name]) as reader:
+        for group in part.groups:
+            found.update(read_columns(reader, group, [name])[name].values)
+    return found
 
 
 @dataclass(frozen=True)
@@ -165,7 +199,7 @@ def _is_one_of(codes: npt.NDArray[Any], numbers: list[int]) -> npt.NDArray[np.bo
 
 def _search_part(
     terms: Sequence[Term],
-    comparisons: Sequence[Comparison],
+    where: Condition,
     columns: Sequence[str],
     part: ShardGroups,
 ) -> list[_Found]:
@@ -179,7 +213,7 @@ def _search_part(
     with damage_explained(part.path), ParquetReader(part.path, list(columns)) as metadata:
         for group, uses in found:
             values = read_columns(metadata, group.place[1], columns)
-            accepted = accepted_by_all(comparisons, values)
+            accepted = rows_meeting(where, values)
             if len(accepted) != len(group.words.offsets) - 1:
                 raise ValueError("it has other sentences than the words beside it")
             if (is_kept := accepted[uses[:, 0]]).any():

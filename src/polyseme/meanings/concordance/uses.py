@@ -18,8 +18,14 @@ import numpy as np
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError
-from polyseme.meanings.concordance.query import Comparison, Query, Term, accepted_by_all, near_forms
-from polyseme.meanings.concordance.search import search
+from polyseme.meanings.concordance.conditions import (
+    EVERYTHING,
+    Condition,
+    parse_where,
+    rows_meeting,
+)
+from polyseme.meanings.concordance.query import Query, Term, near_forms
+from polyseme.meanings.concordance.search import CorpusColumns, search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, SentenceTable
 from polyseme.text.corpus import Corpus
 
@@ -127,9 +133,9 @@ class Uses(Sequence[Use]):
         """(N,): of each use, the number of its sentence in the table they share."""
         return self._rows
 
-    def matching(self, conditions: Sequence[Comparison]) -> Integers:
-        """The numbers of the uses whose metadata meet all conditions."""
-        accepted = accepted_by_all(conditions, self._table.columns)
+    def matching(self, condition: Condition) -> Integers:
+        """The numbers of the uses whose metadata meet a condition."""
+        accepted = rows_meeting(condition, self._table.columns)
         return np.flatnonzero(accepted[self._rows])
 
     def around(self, index: int, distance: int = 3) -> tuple[list[str], list[str]]:
@@ -204,21 +210,22 @@ def find_uses(
     corpus: Corpus,
     query: str | Query,
     *,
-    where: Sequence[str | Comparison] = (),
+    where: str | Condition | Sequence[str] = (),
     terms: Sequence[Term] | None = None,
     threads: int = 2,
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
 
-    `where`: comparisons that a sentence's metadata must meet, all of them, such as `year<1860`. A
-    word that is not in the corpus is an error that names near forms; one that is, but not with this
-    metadata, has no uses. `terms`: what `find_terms` found for the query, if that was asked before.
+    `where`: a condition that a sentence's metadata must meet, such as `year<1860 and
+    author~Dickens`; or several, of which all must be met. A word that is not in the corpus is an
+    error that names near forms; one that is, but not with this metadata, has no uses. `terms`: what
+    `find_terms` found for the query, if that was asked before.
     """
     query = query if isinstance(query, Query) else Query.of(query)
-    comparisons = parse_conditions(where, corpus)
+    condition = parse_where(where, CorpusColumns(corpus, threads=threads))
     terms = find_terms(query, corpus) if terms is None else terms
-    table, rows, spans = search(corpus, terms, comparisons, threads=threads)
-    if not (len(rows) or comparisons):
+    table, rows, spans = search(corpus, terms, condition, threads=threads)
+    if not len(rows) and condition == EVERYTHING:
         raise _no_use_of(query, corpus)
     return Uses(table, rows, spans, query)
 
@@ -228,16 +235,6 @@ def find_terms(query: Query, corpus: Corpus) -> list[Term]:
     if not (terms := query.resolve(corpus)):
         raise _no_use_of(query, corpus)
     return terms
-
-
-def parse_conditions(where: Sequence[str | Comparison], corpus: Corpus) -> list[Comparison]:
-    """Conditions on columns that the corpus has."""
-    comparisons = [
-        each if isinstance(each, Comparison) else Comparison.parse(each) for each in where
-    ]
-    for comparison in comparisons:
-        comparison.check_column((DOCUMENT, *corpus.config.meta))
-    return comparisons
 
 
 def _no_use_of(query: Query, corpus: Corpus) -> InputError:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.query import Comparison, Query
+from polyseme.meanings.concordance.conditions import Condition
+from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.uses import Uses, find_terms, find_uses
 from polyseme.meanings.features.use_features import Describer
 from polyseme.text.corpus import Corpus
@@ -34,7 +35,7 @@ def find_described(
     corpus: Corpus,
     query: Query,
     *,
-    where: Sequence[str | Comparison] = (),
+    where: str | Condition | Sequence[str] = (),
     model: str | None = None,
     layer: int | None = None,
     index: Path | None = None,
@@ -67,7 +68,7 @@ def find_in_index(
     corpus: Corpus,
     query: Query,
     *,
-    where: Sequence[str | Comparison] = (),
+    where: str | Condition | Sequence[str] = (),
     model: str | None = None,
 ) -> UseSource:
     """The uses of a word that an index has."""

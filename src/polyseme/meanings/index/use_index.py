@@ -22,9 +22,11 @@ import pyarrow.compute as pc
 
 from polyseme.display import html_table, summary
 from polyseme.errors import InputError
-from polyseme.meanings.concordance.query import Comparison, Query, accepted_by_all
+from polyseme.meanings.concordance.conditions import Condition, parse_where, rows_meeting
+from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import Integers, SentenceTable, TextColumn
-from polyseme.meanings.concordance.uses import Uses, find_terms, parse_conditions
+from polyseme.meanings.concordance.uses import Uses, find_terms
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.index.folder import IndexFolder, row_type
 from polyseme.storage.parquet import read_table
@@ -101,12 +103,12 @@ class UseIndex:
         return word in self._frequent
 
     def find(
-        self, corpus: Corpus, query: str | Query, *, where: Sequence[str | Comparison] = ()
+        self, corpus: Corpus, query: str | Query, *, where: str | Condition | Sequence[str] = ()
     ) -> "IndexedUses":
         """The uses of a word, as `find_uses` would find them; InputError if it is not here."""
         self.files.check_corpus(corpus)
         query = query if isinstance(query, Query) else Query.of(query)
-        comparisons = parse_conditions(where, corpus)
+        condition = parse_where(where, CorpusColumns(corpus))
         terms = find_terms(query, corpus)
         if any(len(term) > 1 for term in terms):
             raise InputError(
@@ -114,7 +116,7 @@ class UseIndex:
             )
         numbers = self._numbers(terms[0][0])
         with files_explained(self.files):
-            return self._find(numbers, terms[0][0], comparisons, corpus, query)
+            return self._find(numbers, terms[0][0], condition, corpus, query)
 
     def _numbers(self, spellings: frozenset[str]) -> list[int]:
         """Which words of the index these are."""
@@ -133,7 +135,7 @@ class UseIndex:
         self,
         numbers: Sequence[int],
         spellings: frozenset[str],
-        comparisons: Sequence[Comparison],
+        where: Condition,
         corpus: Corpus,
         query: Query,
     ) -> "IndexedUses":
@@ -151,7 +153,7 @@ class UseIndex:
             raise ValueError("a use lies outside of its sentence")
         is_one = np.array([text in spellings for text in table.words.values], np.bool_)
         fits = is_one[table.words.codes[table.offsets[owners] + begins]]
-        fits &= accepted_by_all(comparisons, table.columns)[owners]
+        fits &= rows_meeting(where, table.columns)[owners]
         rows, owners, begins = rows[fits], owners[fits], begins[fits]
         uses = Uses(table, owners, np.stack([begins, begins + 1], axis=1), query)
         found, here = (int(values[list(numbers)].sum()) for values in (self._counts, self._uses))
