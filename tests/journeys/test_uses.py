@@ -83,7 +83,7 @@ def test_frequencies_and_dispersion_are_shown(novels: Path) -> None:
         (("bank", "--where", "date<1860"), 2, "document, year, author"),
         (("bank", "--where", "1860"), 2, "Expected one of < <= > >= = != ~ after 1860."),
         (("bank", "--where", "author=Dickns"), 2, "Did you mean author=Dickens?"),
-        (("bank", "--where", "author=Dickens and yaer<1860"), 2, "Did you mean year?"),
+        (("bank", "--where", "author=Dickens and yer<1860"), 2, "Did you mean year?"),
         (("bank", "--sort", "up"), 2, "left, right"),
         (("bank", "--by", "up"), 2, "document, year, author"),
         (("bank", "--out", "uses.doc"), 2, ".csv, .tsv, .xlsx"),

@@ -3,6 +3,7 @@
 import contextlib
 import pickle
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -532,3 +533,27 @@ def test_a_value_is_quoted_where_it_must_be() -> None:
     assert [quoted(text) for text in ("1860", "a b", "and", 'x"y', "", "走", "-9.5")] == [
         "1860", '"a b"', '"and"', '"x""y"', "", "走", "-9.5",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["docs/reference/conditions.md", "docs/zh/conditions.md"])
+def test_the_conditions_in_the_documents_are_understood(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    cells = {
+        "year": ["1850", "1300"],
+        "author": ["Dickens, Charles", "Austen", "鲁迅"],
+        "genre": ["letter", "diary", "小说", "戏曲"],
+        "title": ["Pride and Prejudice", "Emma (1815)", "红楼梦"],
+        "date": ["1859-12-31"],
+    }
+    columns = {name: ColumnValues(values) for name, values in cells.items()}
+    names = "|".join(cells)
+    inline = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    shown = [each for each in inline if re.match(rf"[(not ]*({names})[<>=!~]", each)]
+    assert len(shown) > 15
+    refused = []
+    for each in shown:
+        try:
+            parse_condition(each, columns)
+        except ConditionError:
+            refused.append(each)
+    assert refused == ["year<abc"]
