@@ -249,6 +249,99 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     close(here)
 
 
+def test_a_filter_is_written_by_the_keyboard_with_choices(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")
+    here.wait("#map.ready")
+    field, option = here.page.locator("#where"), here.page.locator("#where-choices li")
+    field.focus()
+    here.wait_for_count("#where-choices li", 3)  # all columns
+    here.look_for_barriers()
+    here.page.keyboard.type("au")
+    here.wait_for_count("#where-choices li", 1)
+    for key in ("ArrowDown", "Enter"):  # author
+        here.page.keyboard.press(key)
+    here.wait("#where-choices li:text-is('author~')")
+    here.look_for_barriers()
+    here.page.keyboard.type("=")
+    here.wait("#where-choices li:text-is('Money 0')")
+    here.page.keyboard.type("riv")
+    here.wait_for_count("#where-choices li", 10)
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "ArrowDown", "Enter"):
+        here.page.keyboard.press(key)
+    here.wait_for_count("#where-choices li", 0)
+    assert field.input_value() == 'author="River 0"'
+    assert field.get_attribute("aria-expanded") == "false"
+    here.page.keyboard.type(" ")
+    here.wait("#where-choices li:text-is('or')")
+    here.page.keyboard.press("Escape")
+    assert not option.first.is_visible()
+    here.page.keyboard.type("or year~185")
+    here.wait("#where-choices li:text-is('1850')")
+    option.last.click()  # by the mouse, as well
+    assert field.input_value() == 'author="River 0" or year~1854'
+    here.page.keyboard.press("Enter")
+    here.page.wait_for_url(re.compile("where=author"))
+    here.wait("#map.ready")
+    here.wait(".frequency")
+    check_counts(here)
+    close(here)
+
+
+def check_counts(here: Visit) -> None:
+    """What headings say is what there is to see, on this page and on those they lead to."""
+    shown = int(re.findall(r"\d+", here.page.inner_text(".summary p").replace("84", ""))[0])
+    counts = [int(each.split()[0]) for each in here.page.locator(".figures").all_inner_texts()]
+    assert 0 < sum(counts) == shown < 84
+    bars = here.page.locator(".bars td:last-child").all_inner_texts()
+    assert sum(map(int, bars)) == shown
+    lit = here.page.evaluate("[...document.querySelector('#map').map.isLit].filter(Boolean).length")
+    assert lit == shown
+    for number, count in enumerate(counts):
+        here.page.locator(".band h2 a").nth(number).click()
+        here.page.wait_for_url(re.compile("group="))
+        assert here.page.inner_text(".figures").split()[0] == str(count) == str(len(here.lines()))
+        here.page.go_back()
+        here.page.wait_for_url(re.compile("where=(?!.*group=)"))
+        here.wait(".band .lines")
+
+
+def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")
+    here.page.fill("#where", "year<1852 and author=River")
+    here.page.press("#where", "Enter")
+    here.wait("#where-problem")
+    told = here.page.inner_text("#where-problem")
+    assert {"en": "No sentence has author=River", "zh": "没有一句的元数据是"}[language] in told
+    assert 'author="River 0"' in told
+    assert here.page.inner_text("#where-problem mark") == "R"
+    assert here.page.input_value("#where") == "year<1852 and author=River"
+    assert "where=" not in here.page.get_attribute(".band h2 a", "href")  # it is not applied
+    here.look_for_barriers()
+    here.page.fill("#where", "year<1852 and author~River")
+    here.page.press("#where", "Enter")
+    here.wait(".chip:has-text('author~River')")
+    assert here.page.query_selector("#where-problem") is None
+
+    here.page.goto(f"{here.address}/compare?q=bank&finer=2&lang={language}&where=author~0")
+    here.page.fill("#before", "year<abc")
+    here.page.fill("#after", "year>=1900")
+    here.page.keyboard.press("Escape")
+    here.page.click(".sides button")
+    here.wait("#before-problem")
+    assert here.page.query_selector("#after-problem") is None
+    here.look_for_barriers()
+    # Chromium tells the console of every page that is not 200; nothing else may be there.
+    assert all("400" in complaint for complaint in here.complaints)
+    here.complaints.clear()
+    close(here)
+
+
 def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     begin, language = walked
     here = begin()

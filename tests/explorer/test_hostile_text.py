@@ -26,7 +26,7 @@ ALLOWED_TAGS = {
     "section", "table", "caption", "colgroup", "col", "tbody", "thead", "tr", "td", "th", "details",
     "summary", "select", "option", "datalist", "noscript", "canvas", "aside", "progress", "dl",
     "dt", "dd", "kbd", "ul", "li", "mark", "b", "rect", "line", "ol", "small", "i", "ruby", "rt",
-    "rp",
+    "rp", "code",
 }  # fmt: skip
 """All that pages are made of."""
 
@@ -93,9 +93,10 @@ def test_a_thousand_hostile_words_filters_and_sentences_are_text(explored: Explo
         given = dict(zip(names, texts[begin : begin + len(names)], strict=True))
         look_at(explored.client.get("/compare", params=given).text)
     for text in hostile(60):
-        answer = explored.client.get("/word", params={"q": text})
-        assert answer.status_code in (200, 400)
-        look_at(answer.text)
+        for given in ({"q": text}, {"q": "bank", "finer": "2", "where": text}):
+            answer = explored.client.get("/word", params=given)
+            assert answer.status_code in (200, 400)
+            look_at(answer.text)
 
 
 def test_names_and_labels_are_text(explored: Explored) -> None:

@@ -8,7 +8,7 @@ from polyseme.explorer import language
 from polyseme.explorer.language import LANGUAGES, Language, choose_language, sentences
 
 TEMPLATES = Path(language.__file__).parent / "templates"
-MADE = ("edit_", "method_", "movement_")
+MADE = ("condition_", "edit_", "method_", "movement_")
 """Beginnings of keys that are put together in a template."""
 ELSEWHERE = {"citation", "load", "describe", "map"}
 """Said by the code, or the name of a stage of the work."""

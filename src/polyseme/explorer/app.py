@@ -26,6 +26,7 @@ from polyseme.explorer.judging import judge
 from polyseme.explorer.scoring import score, substitutes
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
+from polyseme.meanings.concordance.conditions import ConditionError
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -52,6 +53,7 @@ def make_app(workspace: Workspace, *, token: str, port: int, language: str = "")
             Route("/context", pages.context),
             Route("/line", pages.line),
             Route("/frequency", pages.frequency),
+            Route("/choices", pages.choices),
             Route("/map", pages.map_places),
             Route("/judge", _posted(judge), methods=["POST"]),
             Route("/compare", compare),
@@ -103,7 +105,7 @@ def explain(request: Request, error: Exception) -> Response:
         "problem.html" if is_part else "error.html",
         view,
         status=200 if is_part else 400,
-        lines=[str(line) for line in error.args],
+        lines=list(error.args[:1] if isinstance(error, ConditionError) else map(str, error.args)),
     )
 
 

@@ -33,7 +33,7 @@ class Compared:
 def compare(request: Request) -> Response:
     """Two sides of a word."""
     desk = Desk.of(request)
-    view = desk.view(request)
+    view, problems = desk.understood(desk.view(request))
     is_asked = bool(view.q.strip() and view.before and view.after)
     reading = desk.reading(view) if is_asked else None
     change = measure(desk, reading) if reading and reading.edited else None
@@ -41,6 +41,9 @@ def compare(request: Request) -> Response:
         request,
         "compare.html",
         view,
+        status=400 if problems else 200,
+        problems=problems,
+        sides={"before": joined(view.before), "after": joined(view.after)},
         reading=reading,
         job=reading.word.job if reading else None,
         change=change,

@@ -18,7 +18,7 @@ from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.concordance.conditions import parse_where
+from polyseme.meanings.concordance.conditions import ConditionError, parse_condition, parse_where
 from polyseme.meanings.groups.named_groups import Senses
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -67,6 +67,20 @@ class Desk:
                 f"There is no word attribute {view.attribute!r}. This corpus has: {there}."
             )
         return view
+
+    def understood(self, view: View) -> tuple[View, dict[str, ConditionError]]:
+        """A view without the conditions that are wrong, and by field the first that is."""
+        kept: dict[str, tuple[str, ...]] = {}
+        problems: dict[str, ConditionError] = {}
+        for name in ("where", "before", "after"):
+            kept[name] = ()
+            for text in getattr(view, name):
+                try:
+                    parse_condition(text, self.workspace.values)
+                    kept[name] += (text,)
+                except ConditionError as error:
+                    problems.setdefault(name, error)
+        return view.but(page=view.page, **kept), problems
 
     def render(
         self, request: Request, template: str, view: View, status: int = 200, **values: Any

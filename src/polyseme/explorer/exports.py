@@ -110,7 +110,7 @@ def _legend(reading: Reading) -> list[str]:
     found = []
     for row, band in enumerate(reading.bands):
         y = _SIDE + 24 * row + 10
-        name = html_text(f"{len(band.uses):,}  {band.name}"[:110])
+        name = html_text(f"{len(reading.in_band(band)):,}  {band.name}"[:110])
         found += [
             f'<circle cx="24" cy="{y}" r="6" fill="{COLOURS[band.colour]}"/>',
             f'<text x="40" y="{y + 5}" font-family="sans-serif" font-size="14">{name}</text>',

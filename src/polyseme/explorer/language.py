@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from polyseme.limits import TOML_BYTES, parse_toml, read_text
+from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError
+from polyseme.meanings.concordance.conditions import say as say_sentences
 
 _FOLDER = Path(__file__).parent / "languages"
 LANGUAGES = {"en": "en", "zh": "zh-Hans"}
@@ -25,11 +27,17 @@ class Language:
         told = {name: f"{v:,}" if isinstance(v, int) else v for name, v in values.items()}
         return self._sentences[key].format(**told)
 
+    def condition(self, error: ConditionError) -> str:
+        """What is wrong with a condition."""
+        language = {key: self._sentences[f"condition_{key}"] for key in SENTENCES}
+        return say_sentences(language, error.sentences)
+
 
 @cache
 def sentences(code: str) -> Mapping[str, str]:
-    """All sentences of a language."""
-    return parse_toml(read_text(_FOLDER / f"{code}.toml", TOML_BYTES))
+    """All sentences of a language. What the library says in English need not be said again."""
+    of_library = {f"condition_{key}": text for key, text in SENTENCES.items()}
+    return {**of_library, **parse_toml(read_text(_FOLDER / f"{code}.toml", TOML_BYTES))}
 
 
 def choose_language(asked: str, accepted: str, default: str) -> str:

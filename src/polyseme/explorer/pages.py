@@ -4,6 +4,8 @@ Lines are there at once. Groups follow: the page asks again and again how far th
 replaced by one with groups when they are there.
 """
 
+from collections.abc import Mapping
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -15,8 +17,9 @@ from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.language import Language, choose_language
 from polyseme.explorer.periods import choose_column, count_periods
 from polyseme.explorer.reading import Reading, check_number
-from polyseme.explorer.view import View
+from polyseme.explorer.view import MAX_TEXT, View
 from polyseme.meanings.annotation.edits import undo_last
+from polyseme.meanings.concordance.conditions import ConditionError, complete, joined, parse_where
 from polyseme.meanings.concordance.frequencies import dispersion
 from polyseme.meanings.concordance.lines import Line
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
@@ -37,19 +40,31 @@ def word(request: Request) -> Response:
     view = desk.view(request)
     if not view.q.strip():
         return home(request)
+    view, problems = desk.understood(view)
     reading = desk.reading(view)
     desk.workspace.remember(view, len(reading.word.found))
-    return _word_page(desk, request, reading)
+    page = _word_page(desk, request, reading, problems)
+    page.status_code = 400 if problems else 200
+    return page
+
+
+def choices(request: Request) -> Response:
+    """What may be written next in a condition."""
+    desk = Desk.of(request)
+    text = request.query_params.get("text", "")
+    found = complete(text, desk.workspace.values) if len(text) <= MAX_TEXT else []
+    return JSONResponse([{"shown": printable(each.shown), "text": each.text} for each in found])
 
 
 def progress(request: Request) -> Response:
     """How far the groups are; or, in the place of the whole, the page with groups."""
     desk = Desk.of(request)
-    view = desk.view(request)
+    view, problems = desk.understood(desk.view(request))
     reading = desk.reading(view, is_begun=False)
     if reading.edited is None:
-        return desk.render(request, "progress.html", view, job=reading.word.job)
-    page = _word_page(desk, request, reading)
+        job = reading.word.job
+        return desk.render(request, "progress.html", view, job=job, problems=problems)
+    page = _word_page(desk, request, reading, problems)
     page.headers.update({"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"})
     return page
 
@@ -62,7 +77,7 @@ def stop(request: Request) -> Response:
     found.stop()
     if found.job:
         found.job.ended.wait(timeout=10)
-    return desk.render(request, "progress.html", view, job=found.job)
+    return desk.render(request, "progress.html", view, job=found.job, problems={})
 
 
 def context(request: Request) -> Response:
@@ -105,9 +120,12 @@ def frequency(request: Request) -> Response:
     """How often the word is used in each period."""
     desk = Desk.of(request)
     view = desk.view(request)
-    uses = desk.workspace.word(view).found
-    sizes = desk.workspace.sizes()
-    column = view.by if view.by in sizes else choose_column(desk.workspace.columns[1:], sizes)
+    where = parse_where(view.where, desk.workspace.values)
+    found = desk.workspace.word(view).found
+    uses = found.select(found.matching(where))
+    every = desk.workspace.sizes()
+    column = view.by if view.by in every else choose_column(desk.workspace.columns[1:], every)
+    sizes = desk.workspace.sizes(where)
     bars = count_periods(uses, column, sizes[column])
     return desk.render(
         request,
@@ -116,7 +134,7 @@ def frequency(request: Request) -> Response:
         bars=bars,
         most=max((bar.per_million for bar in bars), default=0) or 1,
         column=column,
-        dispersion=dispersion(uses, sizes[DOCUMENT]),
+        dispersion=dispersion(uses, sizes[DOCUMENT]) if len(uses) else None,
     )
 
 
@@ -154,7 +172,12 @@ def use_number(request: Request, of: int) -> int:
     return int(text)
 
 
-def _word_page(desk: Desk, request: Request, reading: Reading) -> Response:
+def _word_page(
+    desk: Desk,
+    request: Request,
+    reading: Reading,
+    problems: Mapping[str, ConditionError],
+) -> Response:
     view = reading.view
     log = desk.workspace.edits(view) if reading.edited else None
     undo = undo_last(log.edits) if log else None
@@ -162,6 +185,7 @@ def _word_page(desk: Desk, request: Request, reading: Reading) -> Response:
         request,
         "word.html",
         view,
+        problems=problems,
         reading=reading,
         job=reading.word.job,
         columns=desk.workspace.columns,
@@ -178,10 +202,10 @@ def _citation(desk: Desk, request: Request, view: View, reading: Reading) -> str
     code = choose_language(view.lang, request.headers.get("accept-language", ""), desk.language)
     return Language(code)(
         "citation",
-        word=view.q,
+        word=f"{view.q} ({joined(view.where)})" if view.where else view.q,
         corpus=desk.workspace.name,
-        n=len(reading.word.uses),
-        groups=len(reading.bands),
+        n=len(reading.chosen),
+        groups=len(reading.shown_bands),
         model=desk.workspace.model_name,
         version=__version__,
     )

@@ -43,14 +43,11 @@ class Band:
     """From 1; 0 is no colour."""
     uses: Labels
     """Numbers of its uses, the most typical first."""
-    share: float
     stability: float | None = None
     substitutes: tuple[str, ...] = ()
     collocates: tuple[str, ...] = ()
     is_named: bool = False
     """Whether the user gave it its name."""
-    by_hand: int = 0
-    """Uses that the user labelled so; only of labels."""
 
 
 @dataclass(frozen=True)
@@ -120,29 +117,47 @@ class Reading:
         return {int(number): band for band in self.bands for number in band.uses}
 
     @cached_property
-    def lit(self) -> Labels:
-        """Numbers of the uses that meet all filters, in the order of the corpus."""
+    def chosen(self) -> Labels:
+        """Numbers of the uses of any band that meet the filters, in the order of the corpus."""
         view, uses = self.view, self.word.uses
-        is_lit = np.zeros(len(uses), np.bool_)
-        is_lit[uses.matching(self.where)] = True
+        found = uses.matching(self.where)
         if view.uses:
-            chosen = np.array(view.uses, np.int64)
-            check_number(int(chosen.max()), len(uses))
-            is_chosen = np.zeros(len(uses), np.bool_)
-            is_chosen[chosen] = True
-            is_lit &= is_chosen
-        if view.group:
-            is_lit &= np.isin(np.arange(len(uses)), self._band().uses)
-        return np.flatnonzero(is_lit)
+            check_number(max(view.uses), len(uses))
+            found = np.intersect1d(found, view.uses)
+        return found
+
+    @cached_property
+    def lit(self) -> Labels:
+        """Those of the band that is shown, if only one is."""
+        return np.sort(self.in_band(self._band())) if self.view.group else self.chosen
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether uses of any band are left out."""
+        return bool(self.view.where or self.view.uses)
 
     @property
     def is_filtered(self) -> bool:
         """Whether anything is left out."""
-        return bool(self.view.where or self.view.uses or self.view.group)
+        return bool(self.is_narrowed or self.view.group)
 
     def in_band(self, band: Band) -> Labels:
         """Its uses that meet the filters, the most typical first."""
-        return band.uses[np.isin(band.uses, self.lit)]
+        return band.uses[np.isin(band.uses, self.chosen)]
+
+    @cached_property
+    def shown_bands(self) -> list[Band]:
+        """Bands with a use that meets the filters."""
+        return [band for band in self.bands if len(self.in_band(band))]
+
+    def share(self, band: Band) -> float:
+        """How much of all that meets the filters is in a band."""
+        return len(self.in_band(band)) / max(1, len(self.chosen))
+
+    def by_hand(self, band: Band) -> int:
+        """How many of these uses the user labelled so."""
+        given = self.learned.given if self.learned else {}
+        return sum(given.get(int(number)) == band.id for number in self.in_band(band))
 
     @cached_property
     def ordered(self) -> Labels:
@@ -223,7 +238,6 @@ def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
         group.name,
         colour_of(group),
         senses.grouping.most_typical(group.number - 1, group.size),
-        group.share,
         group.stability,
         group.substitutes,
         group.collocates,
@@ -234,18 +248,12 @@ def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
 def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
     names = sorted(set(learned.labels))
     labels = np.array([names.index(label) for label in learned.labels])
-    given = list(learned.given.values())
     bands = []
     for number, name in enumerate(names):
         members = np.flatnonzero(labels == number)
         order = np.argsort(-learned.confidence[members], kind="stable")
-        share = len(members) / len(labels)
         colour = 1 + number % NUM_COLOURS
-        bands.append(
-            Band(
-                name, name, colour, members[order], share, is_named=True, by_hand=given.count(name)
-            )
-        )
+        bands.append(Band(name, name, colour, members[order], is_named=True))
     return bands
 
 

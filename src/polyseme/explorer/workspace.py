@@ -24,6 +24,7 @@ from polyseme.explorer.view import View
 from polyseme.meanings.annotation.edit_log import NAME as EDITS
 from polyseme.meanings.annotation.edit_log import EditLog, append_edit, read_edits
 from polyseme.meanings.annotation.edits import Edit
+from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import CorpusColumns
@@ -38,6 +39,7 @@ from polyseme.text.corpus import Corpus
 _WORDS = 3
 _BYTES = 256 << 20  # of arrays of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
+_SIZES = 4  # conditions whose sizes are kept
 _ENDING = 10  # seconds that work has to end
 ABOUT = "about.json"
 
@@ -72,7 +74,7 @@ class Workspace:
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _describer: UseDescriber | None = None
-    _sizes: dict[str, Sizes] | None = None
+    _sizes: OrderedDict[Condition, dict[str, Sizes]] = field(default_factory=OrderedDict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -103,12 +105,18 @@ class Workspace:
                 self._describer = UseDescriber(embedder)
             return self._describer
 
-    def sizes(self) -> dict[str, Sizes]:
-        """How many words there are with each value of each column. Reads the corpus once."""
+    def sizes(self, where: Condition = EVERYTHING) -> dict[str, Sizes]:
+        """How many words there are with each value of each column, in sentences that meet this.
+
+        Reads the corpus, unless the condition is one of the last.
+        """
         with self._counting:
-            if self._sizes is None:
-                self._sizes = count_words_by(self.corpus, list(self.columns))
-            return self._sizes
+            if where not in self._sizes:
+                self._sizes[where] = count_words_by(self.corpus, list(self.columns), where)
+            self._sizes.move_to_end(where)
+            while len(self._sizes) > _SIZES:
+                self._sizes.popitem(last=False)
+            return self._sizes[where]
 
     def word(self, view: View) -> ExploredWord:
         """The uses of what a view looks for."""

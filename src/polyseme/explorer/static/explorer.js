@@ -130,7 +130,77 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   }
 });
 
+// What may be written next in a condition: columns, comparisons, values of the corpus. Arrows go through them, Enter or a
+// click takes one, Escape closes.
+let asked = 0;
+
+async function offerChoices(field) {
+  const number = ++asked;
+  const written = field.value.slice(0, field.selectionStart);
+  if (/^[^\s)]/.test(field.value.slice(field.selectionStart))) return showChoices(field, false); // inside of a word
+  const answer = await fetch(`${field.dataset.choices}?text=${encodeURIComponent(written)}`);
+  const choices = answer.ok ? await answer.json() : [];
+  if (number !== asked || document.activeElement !== field) return null;
+  const list = document.getElementById(field.getAttribute("aria-controls"));
+  list.replaceChildren(...choices.map((choice, index) => {
+    const item = document.createElement("li");
+    item.id = `${list.id}-${index}`;
+    item.setAttribute("role", "option");
+    item.setAttribute("aria-selected", "false");
+    item.textContent = choice.shown;
+    item.dataset.text = choice.text;
+    return item;
+  }));
+  return showChoices(field, choices.length > 0);
+}
+
+function showChoices(field, isOpen) {
+  document.getElementById(field.getAttribute("aria-controls")).hidden = !isOpen;
+  field.setAttribute("aria-expanded", String(isOpen));
+  field.removeAttribute("aria-activedescendant");
+}
+
+function takeChoice(field, item) {
+  const rest = field.value.slice(field.selectionStart);
+  field.value = item.dataset.text + rest;
+  field.setSelectionRange(item.dataset.text.length, item.dataset.text.length);
+  offerChoices(field);
+}
+
+function moveChoice(field, step) {
+  const items = [...document.querySelectorAll(`#${field.getAttribute("aria-controls")} li`)];
+  const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const next = items[(at < 0 && step < 0 ? items.length : at + items.length + step) % items.length];
+  for (const item of items) item.setAttribute("aria-selected", String(item === next));
+  field.setAttribute("aria-activedescendant", next.id);
+  next.scrollIntoView({block: "nearest"});
+}
+
+function pressInCondition(event) {
+  const field = event.target;
+  const isOpen = field.getAttribute("aria-expanded") === "true";
+  const active = document.getElementById(field.getAttribute("aria-activedescendant"));
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    if (isOpen) moveChoice(field, event.key === "ArrowDown" ? 1 : -1);
+    else offerChoices(field);
+  } else if (event.key === "Enter" && isOpen && active) takeChoice(field, active);
+  else if (event.key === "Escape" && isOpen) showChoices(field, false);
+  else return;
+  event.preventDefault();
+}
+
+document.addEventListener("input", (event) => event.target.matches("[data-choices]") && offerChoices(event.target));
+document.addEventListener("focusin", (event) => event.target.matches("[data-choices]") && offerChoices(event.target));
+document.addEventListener("focusout", (event) => event.target.matches("[data-choices]") && showChoices(event.target, false));
+document.addEventListener("mousedown", (event) => {
+  const item = event.target.closest(".choices li");
+  if (!item) return;
+  event.preventDefault(); // or the field would lose the focus, and the list would close
+  takeChoice(item.closest(".condition").querySelector("input"), item);
+});
+
 document.addEventListener("keydown", (event) => {
+  if (event.target.matches("[data-choices]")) pressInCondition(event);
   // Enter in a field means the button beside it.
   if (event.key === "Enter" && event.target.matches(".judge input:not([type=checkbox])")) {
     event.preventDefault();

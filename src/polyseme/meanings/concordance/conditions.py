@@ -175,7 +175,7 @@ class ColumnValues:
     @cached_property
     def folded(self) -> dict[str, str]:
         """All values by what `~` sees of them."""
-        return {text.casefold(): text for text in reversed(self.ordered)}
+        return {text.casefold(): text for text in self.ordered}
 
     def has(self, comparison: Comparison) -> bool:
         """Whether any row has the value that this looks for."""
@@ -187,7 +187,7 @@ class ColumnValues:
 
     def near(self, comparison: Comparison) -> tuple[Comparison, ...]:
         """Comparisons that somebody may have meant whose value no row has."""
-        column, value = comparison.column, comparison.value
+        column, value = comparison.column, comparison.value.strip("'‘’“”「」")
         if comparison.number is not None and self.numbers is not None:
             wanted = comparison.number
             nearest = sorted(self.texts, key=lambda text: abs(Decimal(text) - wanted))[:2]
