@@ -141,14 +141,17 @@ def test_comparing_takes_the_filter_along(explored: Explored) -> None:
 
 
 def test_labels_by_hand_are_counted_as_lines_are(explored: Explored) -> None:
-    river, money = expected(explored, ("year<1852",))[:3], [50, 51]
+    met = expected(explored, ("year<1852",))
+    river, money = met[:3], [50, 51]
+    beyond = next(number for number in range(42) if number not in met)
     sent = "q=bank&finer=2"
-    explored.post("/judge", view=sent, action="label", label="x", use=[str(n) for n in river])
+    labelled = [str(number) for number in (*river, beyond)]
+    explored.post("/judge", view=sent, action="label", label="x", use=labelled)
     explored.post("/judge", view=sent, action="label", label="y", use=[str(n) for n in money])
     page = explored.get(address("/word", ("year<1852",), "&show=labels"))
     assert f"{len(river)} by hand" in page
     assert "2 by hand" not in page
-    assert sum(count for count, _ in figures(page)) == len(expected(explored, ("year<1852",)))
+    assert sum(count for count, _ in figures(page)) == len(met)
     for _ in range(2):
         explored.post("/judge", view=sent, action="undo")
 

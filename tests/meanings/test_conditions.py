@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from meanings.making import make_corpus
+from polyseme.config import build
 from polyseme.meanings.concordance.conditions import (
     SENTENCES,
     All,
@@ -39,6 +40,7 @@ from polyseme.meanings.concordance.conditions import (
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import TextColumn
 from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.settings import FindConfig
 from polyseme.text import shards
 
 TABLE: dict[str, list[str | None]] = {
@@ -92,6 +94,7 @@ def number(column: str, operator: str, value: str) -> Comparison:
         ('author=""', Comparison("author", "=", "")),
         ("author~dickens", Comparison("author", "~", "dickens")),
         ("not not not year<3", Not(number("year", "<", "3"))),
+        ("not not year<3", number("year", "<", "3")),
         ("NOT(year<3)", Not(number("year", "<", "3"))),
         (
             "title=Pride and Prejudice AND year<1860",
@@ -253,6 +256,12 @@ def test_several_conditions_are_all_met_and_none_is_met_by_all() -> None:
     assert parsed(joined(["year<1 or year>2", "year<5"])) == parsed("(year<1 or year>2) and year<5")
 
 
+def test_settings_take_one_condition_or_a_list() -> None:
+    given = {"in_": "corpus", "where": "author=Dickens, Charles"}
+    assert build(FindConfig, given).where == ("author=Dickens, Charles",)
+    assert build(FindConfig, given | {"where": ["a=1", "b=2"]}).where == ("a=1", "b=2")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -315,7 +324,7 @@ def test_columns_of_a_corpus_are_typed_by_all_their_values(
 @pytest.mark.parametrize(
     ("text", "shown", "whole"),
     [
-        ("", ["document", "year", "author", "title", "date", "my column"], "document"),
+        ("", ["document", "year", "author", "title", "date", "my column", 'say "a"'], "document"),
         ("AU", ["author"], "author"),
         ("my", ["my column"], '"my column"'),
         ("year<3 and not (au", ["author"], "year<3 and not (author"),
@@ -327,12 +336,13 @@ def test_columns_of_a_corpus_are_typed_by_all_their_values(
         ("year>=18", ["1847", "1860"], "year>=1847"),
         ("title=Pride and Pre", ["Pride and Prejudice"], 'title="Pride and Prejudice"'),
         ("year<1860 ", ["1860", "and", "or"], "year<1860"),
+        ('"say ""a"""=', ["x"], '"say ""a"""=x'),
         ("nonsense", [], ""),
         ("title=zzz", [], ""),
     ],
 )
 def test_what_may_follow_is_offered(text: str, shown: list[str], whole: str) -> None:
-    choices = complete(text, COLUMNS)
+    choices = complete(text, COLUMNS | {'say "a"': ColumnValues(["x"])})
     assert [choice.shown for choice in choices] == shown
     assert choices[:1] == ([Choice(shown[0], whole)] if shown else [])
 

@@ -86,9 +86,9 @@ class FindConfig(Settings):
     case_sensitive: bool = False
     """Match case: Bank is not bank."""
     where: Conditions = ()
-    """Only sentences whose metadata meet this condition: year<1860, author~Dickens, "not genre=news
-    and (year<1860 or author=)". ~ means contains. Repeat the option for more conditions; all must
-    be met."""
+    """Only sentences whose metadata meet this condition: year<1860, author~Dickens (contains),
+    "year>=1900 or not (author~Dickens and year<1850)". Repeat the option for more conditions; all
+    must be met."""
 
     @property
     def query(self) -> "Query":

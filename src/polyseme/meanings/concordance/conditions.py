@@ -118,6 +118,10 @@ def quoted(text: str) -> str:
     return text if is_plain else '"{}"'.format(text.replace('"', '""'))
 
 
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+
 def columns_of(condition: Condition) -> set[str]:
     """The columns that it asks about."""
     match condition:
@@ -435,7 +439,7 @@ class _Parser:
             return None
         if not (found := self._take(_QUOTED)):
             raise self._error(self.at, ("open_quote", {}))
-        return found[1:-1].replace('""', '"')
+        return _unquoted(found)
 
     def _checked(self, column: str, operator: str, value: str, at: int, ends_at: int) -> Comparison:
         """A comparison that can be made, and whose value is there."""
@@ -532,7 +536,7 @@ def _term(text: str, begin: int, columns: Mapping[str, ColumnValues]) -> Iterato
     term = text[begin:].lstrip()
     before = text[: len(text) - len(term)]
     if begun := _BEGUN.match(term):
-        column = begun[1].strip().strip('"')
+        column = _unquoted(begun[1].strip())
         if column in columns and begun[2] in _OPERATORS:
             before += term[: begun.start(3)]
             written = begun[3].strip().lstrip('"').casefold()

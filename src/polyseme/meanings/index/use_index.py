@@ -3,7 +3,8 @@
     in   an index, its corpus, a query for single words, conditions on metadata
     out  `IndexedUses`: the same uses in the same order, and their features, from float16
 
-Nothing of a model is needed, and of the corpus only its vocabulary and the lines that are read.
+Nothing of a model is needed, and of the corpus only its vocabulary, the values of the columns that
+a condition asks about, and the lines that are read.
 """
 
 import contextlib
