@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from polyseme.limits import TOML_BYTES, parse_toml, read_text
-from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError
-from polyseme.meanings.concordance.conditions import say as say_sentences
+from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError, say_in
+from polyseme.printable import printable
 
 _FOLDER = Path(__file__).parent / "languages"
 LANGUAGES = {"en": "en", "zh": "zh-Hans"}
@@ -30,7 +30,7 @@ class Language:
     def condition(self, error: ConditionError) -> str:
         """What is wrong with a condition."""
         language = {key: self._sentences[f"condition_{key}"] for key in SENTENCES}
-        return say_sentences(language, error.sentences)
+        return printable(say_in(language, error.sentences))
 
 
 @cache

@@ -264,7 +264,7 @@ class ConditionError(ConfigError):
         """In English, with a caret under the character. Not `__init__`: errors travel as text."""
         before, after = _around(condition, at)
         caret = " " * cell_len(before) + "^"
-        error = cls(say(SENTENCES, sentences), f"  {before}{after}", f"  {caret}")
+        error = cls(say_in(SENTENCES, sentences), f"  {before}{after}", f"  {caret}")
         error.sentences, error.condition, error.at = sentences, condition, at
         return error
 
@@ -275,7 +275,7 @@ class ConditionError(ConfigError):
         return before, after[:1], after[1:]
 
 
-def say(language: Mapping[str, str], sentences: Sequence[Sentence]) -> str:
+def say_in(language: Mapping[str, str], sentences: Sequence[Sentence]) -> str:
     """Sentences one after the other, in a language."""
     told = []
     for key, values in sentences:
