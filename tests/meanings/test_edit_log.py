@@ -2,13 +2,17 @@
 
 import errno
 import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from polyseme.errors import InputError, StorageError
 from polyseme.meanings.annotation import edit_log
-from polyseme.meanings.annotation.edit_log import NAME, append_edit, read_edits
+from polyseme.meanings.annotation.edit_log import NAME, append_edit, append_next, read_edits
 from polyseme.meanings.annotation.edits import (
     Edit,
     GroupRef,
@@ -161,6 +165,34 @@ def test_a_disk_that_fills_up_leaves_whole_entries(
         append_edit(path, label("second"))
     assert len(calls) == 2
     assert path.read_bytes() == before
+
+
+def test_an_edit_waits_until_another_thread_or_process_has_added_its_own(tmp_path: Path) -> None:
+    path, code = tmp_path / NAME, (
+        "import sys; from pathlib import Path\n"
+        "from polyseme.meanings.annotation.edit_log import append_edit\n"
+        "from polyseme.meanings.annotation.edits import LabelEdit, UseId\n"
+        "for n in range(20):\n"
+        "    edit = LabelEdit(uses=(UseId('s', n),), label=sys.argv[2])\n"
+        "    append_edit(Path(sys.argv[1]), edit)\n"
+    )  # fmt: skip
+    others = [subprocess.Popen([sys.executable, "-c", code, path, name]) for name in ("a", "b")]
+    with ThreadPoolExecutor(4) as threads:
+        numbers = list(threads.map(lambda n: append_edit(path, label(str(n))), range(40)))
+    assert [other.wait(60) for other in others] == [0, 0]
+    assert len(read_edits(path).edits) == 80
+    assert len(set(numbers)) == 40
+
+
+def test_what_an_edit_follows_from_is_all_that_was_added_before(tmp_path: Path) -> None:
+    def count(edits: tuple[Edit, ...]) -> Edit:
+        time.sleep(0.01)
+        return label(str(len(edits)))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: append_next(tmp_path / NAME, count), range(12)))
+    edits = read_edits(tmp_path / NAME).edits
+    assert [edit.label for edit in edits if edit.kind == "label"] == [str(n) for n in range(12)]
 
 
 def test_an_entry_is_on_the_disk_before_its_number_is_told(

@@ -86,16 +86,23 @@ class EditResult:
 
 def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
     """Find the groups, do earlier edits again, add this one."""
-    from polyseme.meanings.annotation.edit_log import append_edit, read_edits
+    from polyseme.meanings.annotation.edit_log import append_next, read_edits
 
     _check(config)
-    before = list(read_edits(config.edits).edits)
+    read_edits(config.edits)  # a file that is damaged is told before any work is done
     found = group_by_meaning(config.find, config.grouping, progress)
-    edit = _edit(config, found.edited(before), before)
-    after = found.edited([*before, edit])
-    if refused := [problem for problem in after.problems if problem.edit == len(before) + 1]:
-        raise ConfigError(refused[0].message)
-    return EditResult(after, append_edit(config.edits, edit), config)
+    after = found
+
+    def make_edit(before: "tuple[Edit, ...]") -> "Edit":
+        nonlocal after
+        edit = _edit(config, found.edited(before), before)
+        after = found.edited([*before, edit])
+        if refused := [problem for problem in after.problems if problem.edit == len(before) + 1]:
+            raise ConfigError(refused[0].message)
+        return edit
+
+    number = append_next(config.edits, make_edit)
+    return EditResult(after, number, config)
 
 
 def _check(config: EditConfig) -> None:

@@ -29,13 +29,16 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def hold_file(final: Path) -> Iterator[None]:
-    """Keep every other process from making the same file."""
+def hold_file(final: Path, *, wait: float = 0) -> Iterator[None]:
+    """Keep every other process, and thread, from making the same file.
+
+    `wait`: seconds that another may still take.
+    """
     work = final.parent / WORK
     name = hashlib.sha256(final.name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     refusal = f"Another process is writing {final}. Wait for it, or choose another --out."
     try:
-        with _held(work / f"{name}{_LOCK}", refusal):
+        with _held(work / f"{name}{_LOCK}", refusal, wait):
             yield
     finally:
         with contextlib.suppress(OSError):  # not empty: others have work in it
@@ -43,10 +46,10 @@ def hold_file(final: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _held(path: Path, refusal: str) -> Iterator[None]:
+def _held(path: Path, refusal: str, wait: float = 0) -> Iterator[None]:
     lock = FileLock(path, is_singleton=True)  # one lock for one path, so that it can be held twice
     is_outermost = not lock.is_locked
-    _acquire(lock, path, refusal)
+    _acquire(lock, path, refusal, wait)
     try:
         yield
     finally:
@@ -59,14 +62,14 @@ def _held(path: Path, refusal: str) -> Iterator[None]:
             lock.release()
 
 
-def _acquire(lock: FileLock, path: Path, refusal: str) -> None:
+def _acquire(lock: FileLock, path: Path, refusal: str, wait: float) -> None:
     is_in_work = path.parent.name == WORK
     while True:
         if is_in_work:
             own_folder(path.parent)
         _check_lock_file(path)
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=wait)
         except Timeout as error:
             raise ExecutorError(refusal) from error
         except FileNotFoundError:

@@ -10,6 +10,7 @@ Written in place, so the file must be no other file too: a link in its place is 
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from polyseme.storage.files import disk_faults_explained, scratch_for, write_tex
 from polyseme.storage.locks import hold_file
 
 NAME = "edits.jsonl"
+_WAIT = 30  # seconds that an edit waits for others to be written
 _EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
 
 
@@ -61,10 +63,15 @@ def read_edits(path: Path) -> EditLog:
 
 def append_edit(path: Path, edit: Edit) -> int:
     """Add an edit and return its number, once it is on the disk: whole, or not at all."""
-    line = _EDIT.dump_json(edit) + b"\n"
-    with disk_faults_explained(path.parent), hold_file(path):
+    return append_next(path, lambda _: edit)
+
+
+def append_next(path: Path, make_edit: Callable[[tuple[Edit, ...]], Edit]) -> int:
+    """The same, of an edit that follows from all that there are: nobody adds another meanwhile."""
+    with disk_faults_explained(path.parent), hold_file(path, wait=_WAIT):
         _refuse_link(path)
         log = read_edits(path)
+        line = _EDIT.dump_json(make_edit(log.edits)) + b"\n"
         number = len(log.edits) + 1
         if not path.exists():
             write_text(path, "")  # so that its name lasts, too

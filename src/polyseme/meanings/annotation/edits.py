@@ -166,6 +166,26 @@ def undo_last(edits: Sequence[Edit]) -> UndoEdit | None:
     return None
 
 
+def touched(edit: Edit, edits: Sequence[Edit]) -> set[object]:
+    """What an edit changes: ids of groups, places of uses, labels of uses.
+
+    Edits that touch nothing in common can be made in any order. `edits`: for what an undo undoes.
+    """
+    match edit:
+        case RenameEdit():
+            return {edit.group.id}
+        case MergeEdit():
+            return {group.id for group in edit.groups}
+        case SplitEdit():
+            return {edit.group.id, edit.new.id, *edit.uses}
+        case MoveEdit():
+            return {edit.to.id, *edit.uses}
+        case LabelEdit():
+            return {("label", use) for use in edit.uses}
+        case UndoEdit():
+            return touched(edits[edit.edit - 1], edits) if edit.edit <= len(edits) else set()
+
+
 def _standing(edits: Sequence[Edit]) -> list[bool]:
     """Which entries no later one takes back. From the end: an undo that is undone does nothing."""
     stands = [True] * len(edits)
