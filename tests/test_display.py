@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from polyseme.display import html_table, html_words, sentence, summary
+from polyseme.display import counted, html_table, html_words, sentence, summary
 from polyseme.embedding.output import EmbeddedSentence
 from polyseme.pretraining.scores import DirectionScore, Score
 from polyseme.tasks.families.labels import PredictedLabel
@@ -68,3 +68,9 @@ def test_a_line_is_one_line_without_control_characters() -> None:
 def test_a_long_sentence_is_shortened() -> None:
     assert sentence(["word"] * 3) == "word word word"
     assert len(sentence(["word"] * 100)) == 60
+
+
+def test_one_is_told_in_the_singular() -> None:
+    assert [counted(number, "use") for number in (0, 1, 2, 1200)] == [
+        "0 uses", "1 use", "2 uses", "1,200 uses",
+    ]  # fmt: skip

@@ -23,9 +23,19 @@ def sentence(words: Sequence[str]) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and what it counts: 1 use, 1,200 uses."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def describe_groups(num_uses: int, num_groups: int) -> str:
+    """How many uses there are, in how many groups."""
+    return f"{counted(num_uses, 'use')} in {counted(num_groups, 'group')}"
+
+
 def describe_layers(num_layers: int, dim: int) -> str:
     """The size of vectors in words."""
-    return f"{num_layers:,} layer{'s' * (num_layers != 1)} of {dim:,} dimensions"
+    return f"{counted(num_layers, 'layer')} of {counted(dim, 'dimension')}"
 
 
 def html_table(title: str, rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:

@@ -82,7 +82,7 @@ def test_one_layer_can_be_asked(corpus: Path) -> None:
     ("words", "said", "code"),
     [
         (("bank", "--report", "bank.pdf"), "does not end in .html", 2),
-        (("bridge",), "7 uses are too few", 66),
+        (("bridge",), "Too few uses to group: 7.", 66),
         (("bonk",), "has no use of 'bonk'", 66),
         (("bank", "--groups", "3", "--finer", "1"), "not both", 2),
         (("bank", "--out", "bank.pdf"), "bank.pdf", 2),
@@ -140,8 +140,8 @@ def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("sides", "said", "code"),
     [
-        (("--before", "year<1900", "--after", "year<1950"), "42 uses are on both sides", 66),
-        (("--before", "year<1800", "--after", "year>1900"), "0 uses on the side 'before'", 66),
+        (("--before", "year<1900", "--after", "year<1950"), "The sides share 42 uses.", 66),
+        (("--before", "year<1800", "--after", "year>1900"), "The side 'before' has 0 uses", 66),
         (("--before", "decade<1800", "--after", "year>1900"), "There is no column decade.", 2),
         (
             ("--before", "1800", "--after", "year>1900"),

@@ -65,6 +65,21 @@ def test_edits_are_added_shown_done_again_and_taken_back(corpus: Path, tmp_path:
     assert len(log.read_text(encoding="utf-8").splitlines()) == 3  # nothing is erased
 
 
+def test_json_tells_which_edits_were_refused(corpus: Path, tmp_path: Path) -> None:
+    log = tmp_path / "bank.jsonl"
+    ask = ("bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--edits", log)
+    told = json.loads(polyseme("edit", *ask, "--rename", "1", "--name", "mine", "--json").stdout)
+    assert told["notes"] == ["84 uses are few: below 150, groups are often due to chance."]
+    gone = {"kind": "rename", "group": {"id": "9", "name": "gone"}, "name": "x"}
+    with log.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(gone) + "\n" + "torn")
+    shown = polyseme("senses", *ask)
+    told = json.loads(polyseme("senses", *ask, "--json").stdout)
+    for refused in ("Edit 2 was not applied: there is no group '9'", "Edit 3 was cut short"):
+        assert any(refused in note for note in told["notes"])
+        assert refused in " ".join(shown.stdout.split())
+
+
 def test_a_label_in_the_log_is_learned_from(corpus: Path, tmp_path: Path) -> None:
     log = tmp_path / "bank.jsonl"
     ask = ("edit", "bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--edits", log)

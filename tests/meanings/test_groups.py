@@ -92,7 +92,7 @@ def test_uses_beyond_the_graph_join_the_group_that_is_nearest() -> None:
 
 
 def test_too_few_uses_are_refused_in_words() -> None:
-    with pytest.raises(InputError, match=r"39 uses are too few.*at least 40"):
+    with pytest.raises(InputError, match=r"Too few uses to group: 39\. At least 40"):
         group_uses(planted([20, 19])[0])
 
 

@@ -176,6 +176,21 @@ def test_a_finished_index_is_left_alone_mended_or_replaced_if_asked(
     assert {path.name for path in out.iterdir()} == {"data", "manifest.json", "config.toml"}
 
 
+def test_an_index_of_a_corpus_that_was_changed_is_not_taken_for_finished(
+    made: Made, tmp_path: Path
+) -> None:
+    _, model, _ = made
+    chosen = {"words": ["word1", "word2"]}
+    corpus = make_corpus(tmp_path / "c", documents(1), meta=("year",))
+    make_index(model, corpus, tmp_path / "i", index=chosen)
+    shutil.rmtree(tmp_path / "c")
+    changed = make_corpus(tmp_path / "c", documents(1, number=100), meta=("year",))
+    with pytest.raises(UseIndexError, match="another corpus, or of this one as it was"):
+        make_index(model, changed, tmp_path / "i", index=chosen)
+    again = make_index(model, changed, tmp_path / "i", index=chosen, replace=True)
+    assert same_uses(again.find(changed, "word1").uses, find_uses(changed, "word1"))
+
+
 def test_a_small_buffer_gives_the_same_index(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
+from polyseme.display import counted
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
@@ -132,7 +133,7 @@ def _table(found: "LabelledUses") -> RenderableType:
         mean = f"{learned.confidence[others].mean():.2f}" if others else ""
         shown = (str(by_hand), f"{right} of {by_hand}", f"{len(rows):,}")
         table.add_row(PrintableText(label), *shown, f"{len(rows) / len(found.uses):.0%}", mean)
-    return titled(f"{found.uses.query}: {len(found.uses):,} uses labelled", table)
+    return titled(f"{found.uses.query}: {counted(len(found.uses), 'use')} labelled", table)
 
 
 def _trust(found: "LabelledUses") -> str:

@@ -26,6 +26,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
+from polyseme.display import counted
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
@@ -150,7 +151,7 @@ def show(result: NearestResult) -> RenderableType:
         return JsonLines(each.to_json() for each in found)
     parts = [part for each in found for part in _parts(each, with_sentence=len(found) > 1)]
     if config.out is not None:
-        parts.append(on_one_line(f"{len(found[0].uses):,} uses written to {config.out}."))
+        parts.append(on_one_line(f"{counted(len(found[0].uses), 'use')} written to {config.out}."))
     parts.append(PrintableText(f"Took {duration(result.seconds)}."))
     return Group(*parts)
 

@@ -30,6 +30,7 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
+from polyseme.display import counted, describe_groups
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
@@ -134,7 +135,7 @@ def how_it_was_made(
     from polyseme.text.corpus import Corpus
 
     stats = Corpus.open(find.in_).read_stats
-    size = f"{stats['words']:,} words in {stats['documents']:,} documents"
+    size = f"{counted(stats['words'], 'word')} in {counted(stats['documents'], 'document')}"
     where = [("only where", ", ".join(find.where))] if find.where else []
     return [
         ("command", f"polyseme {command}, version {__version__}"),
@@ -200,5 +201,5 @@ def groups_table(senses: "Senses") -> RenderableType:
         stability = "" if group.stability is None else f"{group.stability:.2f}"
         figures = (PrintableText(group.id), f"{group.size:,}", f"{group.share:.0%}", stability)
         table.add_row(*figures, PrintableText(group.name))
-    title = f"{senses.uses.query}: {len(senses.uses):,} uses in {len(senses.groups)} groups"
+    title = f"{senses.uses.query}: {describe_groups(len(senses.uses), len(senses.groups))}"
     return titled(title, table)

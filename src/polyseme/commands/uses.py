@@ -25,6 +25,7 @@ from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import counted
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.printable import PrintableText
@@ -141,7 +142,7 @@ def show(result: UsesResult) -> RenderableType:
     if result.column:
         parts += [_frequencies(result), PrintableText(_evenness(result))]
     if result.out is not None:
-        parts.append(on_one_line(f"{len(result.uses):,} uses written to {result.out}."))
+        parts.append(on_one_line(f"{counted(len(result.uses), 'use')} written to {result.out}."))
     return Group(*parts)
 
 
@@ -149,7 +150,7 @@ def _how_many(result: UsesResult, shown: int) -> str:
     drawn = ""
     if len(result.uses) < result.num_found:
         drawn = f", a sample of {len(result.uses):,} drawn from {result.num_found:,}"
-    lines = f"{shown:,} of {len(result.uses):,} lines{drawn}."
+    lines = f"{shown:,} of {counted(len(result.uses), 'line')}{drawn}."
     more = " Show more with --lines, keep all with --out uses.csv." if not result.out else ""
     return lines + (more if shown < len(result.uses) else "")
 

@@ -92,6 +92,7 @@ class Nearest:
             "static": [
                 {"word": word, "similarity": round(value, 4)} for word, value in self.static
             ],
+            "notes": list(self.notes),
         }
         return found | ({"tags": self.tag_shares} if self.tags else {})
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pydantic import NonNegativeInt
 from typing_extensions import TypedDict
 
-from polyseme.display import html_table, summary
+from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
 from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.shapes import check_shape
@@ -83,9 +83,9 @@ class Corpus:
         return summary(
             f"Corpus {self.folder}",
             self.config.language,
-            f"{counts['documents']:,} documents",
-            f"{counts['sentences']:,} sentences",
-            f"{counts['words']:,} words ({counts['distinct_words']:,} distinct)",
+            counted(counts["documents"], "document"),
+            counted(counts["sentences"], "sentence"),
+            f"{counted(counts['words'], 'word')} ({counts['distinct_words']:,} distinct)",
         )
 
     def _repr_html_(self) -> str:

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyseme.display import html_table, summary
+from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError
 from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
 from polyseme.meanings.annotation.edit_log import read_edits
@@ -59,7 +59,7 @@ class LabelledUses:
         return sum(right for _, right in self.left_out.values()) / len(self.learned.given)
 
     def __repr__(self) -> str:
-        return summary("LabelledUses", f"{len(self.uses):,} uses", repr(self.learned))
+        return summary("LabelledUses", counted(len(self.uses), "use"), repr(self.learned))
 
     def _repr_html_(self) -> str:
         lines = [(use.text, self.learned.labels[n], float(self.learned.confidence[n]))

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.display import html_table, summary
+from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, MissingExtraError
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -103,9 +103,9 @@ class LearnedLabels:
 
     def _facts(self) -> dict[str, str]:
         return {
-            "uses": f"{len(self.labels):,} uses",
+            "uses": counted(len(self.labels), "use"),
             "by hand": f"{len(self.given):,} labelled by hand",
-            "labels": f"{len(set(self.given.values())):,} labels",
+            "labels": counted(len(set(self.given.values())), "label"),
             "method": self.method,
         }
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.display import html_table, summary
+from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
 from polyseme.meanings.change.permutation import (
     Units,
@@ -283,5 +283,5 @@ def _counts(given: Side, compared: Side) -> SideCounts:
 
 def _told(side: SideCounts) -> str:
     sample = f", {side.compared:,} of them compared" if side.compared < side.uses else ""
-    documents = "" if side.documents is None else f" in {side.documents:,} documents"
-    return f"{side.uses:,} uses{documents}{sample}"
+    documents = "" if side.documents is None else f" in {counted(side.documents, 'document')}"
+    return f"{counted(side.uses, 'use')}{documents}{sample}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.display import summary
+from polyseme.display import counted, summary
 from polyseme.errors import InputError
 from polyseme.meanings.change.measure import Change, Side, Unit, measure_change
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
@@ -62,11 +62,13 @@ def compare_sides(
 ) -> WordChange:
     """Group the uses of both sides together, and measure how far the sides are apart."""
     if both := np.intersect1d(before, after).size:
-        raise InputError(f"{both:,} uses are on both sides. Choose sides that exclude each other.")
+        raise InputError(
+            f"The sides share {counted(both, 'use')}. Choose sides that exclude each other."
+        )
     for name, side in (("before", before), ("after", after)):
         if len(side) < MIN_SIDE:
             raise InputError(
-                f"There are {len(side)} uses on the side {name!r}; each side needs at least "
+                f"The side {name!r} has {counted(len(side), 'use')}; each side needs at least "
                 f"{MIN_SIDE}. Choose a wider side, or look for more forms of the word."
             )
     random = np.random.default_rng(seed)

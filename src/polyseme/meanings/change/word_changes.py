@@ -174,6 +174,7 @@ class VocabularyChange:
             ],
             "passed_over": dict(self.passed_over),
             "false_positives": self.false_positives,
+            "notes": self.notes,
         }  # fmt: skip
 
 

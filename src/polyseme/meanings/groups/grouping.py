@@ -83,7 +83,7 @@ def group_uses(
     """
     if len(features) < MIN_USES:
         raise InputError(
-            f"{len(features)} uses are too few to group: at least {MIN_USES} are needed, and "
+            f"Too few uses to group: {len(features)}. At least {MIN_USES} are needed, and "
             f"{FEW_USES} for reliable groups. Look for more forms of the word, or in more text."
         )
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:

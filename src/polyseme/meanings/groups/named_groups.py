@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyseme.display import html_table, summary
+from polyseme.display import describe_groups, html_table, summary
 from polyseme.errors import extra_needed_for
 from polyseme.meanings.concordance.export import UseTable, to_pandas, write_uses
 from polyseme.meanings.concordance.uses import Use, Uses
@@ -137,8 +137,8 @@ class Senses:
         return notes
 
     def __repr__(self) -> str:
-        found = f"{len(self.uses):,} uses in {len(self.groups)} groups"
-        return summary("Senses", found, *(f"{g.share:.0%} {g.name}" for g in self.groups))
+        size = describe_groups(len(self.uses), len(self.groups))
+        return summary("Senses", size, *(f"{g.share:.0%} {g.name}" for g in self.groups))
 
     def _repr_html_(self) -> str:
         header = ("group", "uses", "share", "stability", "substitutes", "collocates", "typical use")
@@ -189,7 +189,8 @@ class Senses:
             }
             for group in self.groups
         ]
-        return {"uses": len(self.uses), "found": self.num_found, "groups": groups}
+        size = {"uses": len(self.uses), "found": self.num_found}
+        return {**size, "groups": groups, "notes": self.notes}
 
 
 def find_senses(

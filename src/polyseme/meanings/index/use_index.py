@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.display import html_table, summary
+from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import Condition, parse_where, rows_meeting
 from polyseme.meanings.concordance.query import Query
@@ -83,7 +83,7 @@ class UseIndex:
     def __repr__(self) -> str:
         return summary(
             f"UseIndex {self.files.folder}",
-            f"{len(self):,} uses of {len(self._words):,} words",
+            f"{counted(len(self), 'use')} of {counted(len(self._words), 'word')}",
             f"{self.files.num_bytes / max(1, len(self)):,.0f} bytes per use",
         )
 

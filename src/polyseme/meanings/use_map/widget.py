@@ -16,7 +16,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from polyseme.display import summary
+from polyseme.display import describe_groups, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.groups.layout import lay_out
@@ -67,8 +67,8 @@ class UseMapWidget(anywidget.AnyWidget):
         super().__init__()
 
     def __repr__(self) -> str:
-        found = f"{len(self.senses.uses):,} uses in {len(self.senses.groups)} groups"
-        return summary("UseMapWidget", found, f"{len(self.selection):,} selected")
+        size = describe_groups(len(self.senses.uses), len(self.senses.groups))
+        return summary("UseMapWidget", size, f"{len(self.selection):,} selected")
 
     @property
     def selected(self) -> Uses:
