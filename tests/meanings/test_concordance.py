@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.lines import kwic_lines, sample_uses, sort_uses
+from polyseme.meanings.concordance.lines import (
+    Line,
+    first_words,
+    kwic_lines,
+    sample_uses,
+    shortened,
+    sort_uses,
+)
 from polyseme.meanings.concordance.uses import Uses
 
 
@@ -87,6 +94,33 @@ def test_control_characters_are_shown() -> None:
     [line] = kwic_lines(uses_of("\x1b[2J bank \u202e"), 40)
     assert line.left.endswith("\\x1b[2J")
     assert line.right.startswith("\\u202e")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one two three", "one two three"),
+        ("one two three four", "one two…"),  # "three" would not fit with the mark
+        ("one two three, four", "one two…"),
+        ("onetwothreefourfive", "onetwothreef…"),
+        ("一二三四五六七八九", "一二三四五六…"),
+        ("见 Wikipedia 词条也是", "见 Wikipedia…"),
+    ],
+)
+def test_a_side_is_cut_between_words_and_any_two_characters_of_chinese(
+    text: str, shown: str
+) -> None:
+    assert first_words(text, 13) == shown
+    backwards = shortened(Line(text[::-1], "", ""), 13).left
+    assert backwards[::-1] == shown
+
+
+@given(st.text(st.sampled_from("ab 走é\u0301"), max_size=80), st.integers(2, 40))
+def test_what_is_kept_of_a_side_fits_and_is_a_beginning(text: str, cells: int) -> None:
+    shown = first_words(text, cells)
+    assert cell_len(shown) <= max(cells, 0) or cell_len(text) <= cells
+    assert text.startswith(shown.removesuffix("…"))
+    assert (shown == text) == (cell_len(text) <= cells)
 
 
 @given(

@@ -13,12 +13,13 @@ from polyseme.display import html_text
 from polyseme.meanings.annotation.edited_groups import group_ref
 from polyseme.meanings.annotation.edits import RenameEdit
 from polyseme.meanings.change.sides import compare_sides
+from polyseme.meanings.concordance.lines import metadata_columns
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.report import page as pages
 from polyseme.meanings.report.change_page import change_page
-from polyseme.meanings.report.page import write_page
+from polyseme.meanings.report.page import kwic, write_page
 from polyseme.meanings.report.senses_page import MORE_LINES, TYPICAL_LINES, senses_page
 
 __all__ = ["describer", "senses"]
@@ -84,11 +85,25 @@ def test_the_page_has_every_group_with_its_words_and_lines(html: str, senses: Se
         assert f"stability {group.stability:.2f}" in told
         assert f'id="group-{group.number}"' in html
         assert f'href="#group-{group.number}"' in html
-        assert senses.uses[group.typical[0]].text.split("bank")[0].strip() in told
+        assert senses.uses[group.typical[0]].text.split("bank")[0].strip()[-30:] in told
     lines = min(42, TYPICAL_LINES + MORE_LINES)
     assert parsed.classes("k") == 2 * lines
     assert "not dictionary senses" in told
     assert "84 uses are few" in told
+
+
+def test_lines_are_cut_between_words_and_have_their_titles() -> None:
+    left, right = [f"left{n}" for n in range(60)], [f"right{n}" for n in range(60)]
+    metadata = {"author": ["A. Writer"], "title": ["A Title"], "year": ["1850"], "x": ["hidden"]}
+    uses = Uses.of([[*left, "bank", *right]], [(60, 61)], metadata)
+    html = kwic(uses, metadata_columns(uses.columns), 0)
+    [before], [after], [known] = (
+        re.findall(rf'class="{side}"[^>]*>(?:<bdi>)?(.*?)<', html) for side in "lrm"
+    )
+    assert re.fullmatch(r"…(left\d+ )+left59", before)
+    assert re.fullmatch(r"right0( right\d+)+…", after)
+    assert len(before) <= 52
+    assert known == "1850 · A Title · A. Writer"
 
 
 def test_the_map_has_a_point_for_each_use_with_its_line(html: str, senses: Senses) -> None:

@@ -14,7 +14,7 @@ from meanings.making import make_corpus, make_novels
 from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
 from polyseme.meanings.concordance import search
 from polyseme.meanings.concordance.query import Query
-from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards
 from polyseme.text.corpus import Corpus, words_of
@@ -130,6 +130,13 @@ def test_a_word_without_uses_is_told_with_near_forms(novels: Corpus) -> None:
         find_uses(novels, "bnak")
     with pytest.raises(InputError, match="Its vocabulary has no similar spelling"):
         find_uses(novels, "xylophone")
+
+
+def test_of_forms_that_are_equally_near_the_most_frequent_comes_first(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, [("A train . " * 9 + "The triad . Tryin trial .", {})])
+    with pytest.raises(NoUseError) as caught:
+        find_uses(corpus, "trian")
+    assert caught.value.near[0] == "train"
 
 
 def test_chinese_is_found_as_the_corpus_was_split(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Widths are those of a terminal, where a Chinese character takes two cells. What 
 at the far end, and marked. Nothing here reads a text before it is shown.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +15,14 @@ from rich.cells import cell_len, set_cell_size
 
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.conditions import number_of
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.printable import printable
+from polyseme.text.segmenters.patterns import SPACELESS
 
 _CUT = "…"
 _NARROWEST = 24
+_LONGEST_WORD = 30  # characters; what has no space for longer is cut anywhere
 
 
 class Line(NamedTuple):
@@ -99,6 +103,36 @@ def line_of(use: Use) -> Line:
     end = begin + len(use.form)
     left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
     return Line(printable(left), printable(use.form), printable(right))
+
+
+def shortened(line: Line, cells: int) -> Line:
+    """With so many cells at most on either side, cut between words; "…" stands for the rest."""
+    return Line(_last_words(line.left, cells), line.keyword, first_words(line.right, cells))
+
+
+def first_words(text: str, cells: int) -> str:
+    """The beginning of a text, without a part of a word."""
+    if cell_len(text) <= cells:
+        return text
+    end = cells - 1
+    while cell_len(text[:end]) >= cells:
+        end -= 1
+    whole, space, part = text[:end].rpartition(" ")
+    is_cut = not text[end].isspace() and not SPACELESS.match(text[end])
+    kept = whole if is_cut and space and len(part) <= _LONGEST_WORD else text[:end]
+    return kept.rstrip() + _CUT
+
+
+def _last_words(text: str, cells: int) -> str:
+    return first_words(text[::-1], cells)[::-1]
+
+
+def metadata_columns(columns: Sequence[str]) -> list[str]:
+    """Which columns stand beside a line: a date, a title, then others; else the document."""
+    known = [name for name in columns if name != DOCUMENT]
+    first = [name for name in known if name in ("year", "date")][:1]
+    first += [name for name in known if name == "title"]
+    return [*first, *(name for name in known if name not in first)][:3] or [DOCUMENT]
 
 
 def _first_cells(text: str, width: int) -> str:

@@ -26,6 +26,7 @@ Term = tuple[frozenset[str], ...]
 Spellings = dict[str, set[str]]
 _ROWS = 1 << 16
 _NEAR = 50_000  # of the most frequent words, those a misspelt one is held against
+_CLOSE = 20  # of them, the closest, among which the most frequent are told
 
 
 @dataclass(frozen=True)
@@ -145,24 +146,29 @@ def _segment(form: str, corpus: Corpus) -> tuple[str, ...]:
         return ()
 
 
-def near_forms(query: Query, corpus: Corpus) -> str:
-    """A sentence that names words of the corpus which are spelt alike."""
+def near_forms(query: Query, corpus: Corpus) -> list[str]:
+    """Words of the corpus that are spelt alike; of a pattern, none."""
     if query.is_regex:
-        return "No word of its vocabulary matches the pattern as a whole."
+        return []
     frequent: list[str] = []
     for batch in _vocabulary(corpus, ["word"]):
         frequent += batch["word"].to_pylist()
         if len(frequent) >= _NEAR:
             break
     folded = {word.casefold(): word for word in reversed(frequent)}
+    order = {word: number for number, word in enumerate(frequent)}
     near: dict[str, None] = {}
     for form in query.forms:
         for word in form.split():
-            close = difflib.get_close_matches(word.casefold(), folded, n=3, cutoff=0.7)
-            near |= dict.fromkeys(folded[match] for match in close if folded[match] != word)
-    if not near:
-        return "Its vocabulary has no similar spelling. `polyseme inspect` shows frequent ones."
-    return f"Near forms in its vocabulary: {', '.join(near)}."
+            close = difflib.get_close_matches(word.casefold(), folded, n=_CLOSE, cutoff=0.7)
+            ratios = {
+                folded[match]: difflib.SequenceMatcher(None, match, word.casefold()).ratio()
+                for match in close
+                if folded[match] != word
+            }
+            # Of those that are equally near, the most frequent: "trian" is for "train".
+            near |= dict.fromkeys(sorted(ratios, key=lambda each: (-ratios[each], order[each]))[:3])
+    return list(near)
 
 
 def check_uses(count: int, most: int) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from polyseme.display import html_table, sentence, summary
+from polyseme.display import counted, html_table, sentence, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
@@ -182,7 +182,7 @@ class Uses(Sequence[Use]):
 
     def __repr__(self) -> str:
         documents = len(np.unique(self._table.columns[DOCUMENT].codes[self._rows]))
-        found = f"{len(self):,} uses in {documents:,} document{'s' * (documents != 1)}"
+        found = f"{counted(len(self), 'use')} in {counted(documents, 'document')}"
         first = sentence(self._table.words_of(int(self._rows[0]))) if len(self) else ""
         return summary(self._name, found, f"first: {first!r}" if first else "")
 
@@ -237,6 +237,21 @@ def find_terms(query: Query, corpus: Corpus) -> list[Term]:
     return terms
 
 
-def _no_use_of(query: Query, corpus: Corpus) -> InputError:
-    """The error for what is not in a corpus; it names near forms."""
-    return InputError(f"{corpus.folder} has no use of {query}. {near_forms(query, corpus)}")
+class NoUseError(InputError):
+    """A word that is not in a corpus."""
+
+    near: Sequence[str] = ()
+    """Words that are, and are spelt alike."""
+
+
+def _no_use_of(query: Query, corpus: Corpus) -> NoUseError:
+    near = near_forms(query, corpus)
+    if query.is_regex:
+        told = "No word of its vocabulary matches the pattern as a whole."
+    elif near:
+        told = f"Near forms in its vocabulary: {', '.join(near)}."
+    else:
+        told = "Its vocabulary has no similar spelling. `polyseme inspect` shows frequent ones."
+    error = NoUseError(f"{corpus.folder} has no use of {query}. {told}")
+    error.near = near
+    return error

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from polyseme.display import html_text
+from polyseme.display import counted, html_text
 from polyseme.meanings.change.shares import GroupShares, Share
 from polyseme.meanings.change.sides import WordChange
+from polyseme.meanings.concordance.lines import metadata_columns
 from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import NamedGroup
 from polyseme.meanings.report.page import (
@@ -14,7 +15,6 @@ from polyseme.meanings.report.page import (
     draw_map,
     facts_table,
     kwic,
-    metadata_columns,
     page,
 )
 from polyseme.meanings.report.senses_page import (
@@ -127,13 +127,13 @@ def _section(
     found: WordChange, group: NamedGroup, each: GroupShares, sides: tuple[str, str]
 ) -> str:
     number, senses = group.number - 1, found.senses
-    columns = metadata_columns(senses.uses)
+    columns = metadata_columns(senses.uses.columns)
     ordered = senses.grouping.most_typical(number, len(senses.uses))
     is_before = ordered < found.num_before
     blocks = []
     for name, mine in zip(sides, (ordered[is_before], ordered[~is_before]), strict=True):
         lines = kwic(senses.uses.select(np.asarray(mine[:LINES])), columns, number)
-        told = f"{html_text(name)} · {len(mine):,} use{'s' * (len(mine) != 1)}"
+        told = f"{html_text(name)} · {counted(len(mine), 'use')}"
         blocks.append(f'<div class="period"><h3>{told}</h3>{lines}</div>')
     figures = f"{each.before.share:.0%} → {each.after.share:.0%}"
     return (

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from polyseme import __version__
 from polyseme.display import html_text
-from polyseme.meanings.concordance.lines import line_of
+from polyseme.meanings.concordance.lines import line_of, shortened
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.storage.files import disk_faults_explained, write_text
@@ -23,8 +23,8 @@ NUM_COLOURS = 10
 MAX_POINTS = 2_000
 """Uses on a map: more are a sample, drawn in random order so that no group hides the others."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_SIDE = 120  # characters on either side of a word; what does not fit is faded out
-_HOVER = 45  # characters on either side in what a point tells
+_SIDE = 52  # cells on either side of a word: what fits on a page
+_HOVER = 45  # cells on either side in what a point tells
 _MAP = 600  # height and width of a map in its own units
 _EDGE = 18
 
@@ -61,23 +61,17 @@ def kwic(uses: Iterable[Use], columns: Sequence[str], group: int) -> str:
 
 
 def _line(use: Use, columns: Sequence[str]) -> str:
-    line = line_of(use)
+    line = shortened(line_of(use), _SIDE)
     known = {DOCUMENT: use.document, **use.metadata}
     values = [known.get(name) or "" for name in columns]
     told = " · ".join(value for value in values if value)
     return (
-        f'<div><span class="l"><bdi>{html_text(line.left[-_SIDE:])}</bdi></span>'
+        f'<div><span class="l"><bdi>{html_text(line.left)}</bdi></span>'
         f'<span class="k">{html_text(line.keyword)}</span>'
-        f'<span class="r"><bdi>{html_text(line.right[:_SIDE])}</bdi></span>'
-        f'<span class="m" title="{html_text(use.document)}">{html_text(told)}</span></div>\n'
+        f'<span class="r"><bdi>{html_text(line.right)}</bdi></span>'
+        f'<span class="m" title="{html_text(f"{told} · {use.document}")}">{html_text(told)}</span>'
+        "</div>\n"
     )
-
-
-def metadata_columns(uses: Uses) -> list[str]:
-    """Which columns stand beside a line: a date first, then another; else the document."""
-    own = uses.columns[1:]
-    dates = [name for name in own if name in ("year", "date")]
-    return [*dates[:1], *(name for name in own if name not in dates)][:2] or [DOCUMENT]
 
 
 def draw_map(
@@ -98,8 +92,7 @@ def draw_map(
     radius = 4.5 if len(order) > 400 else 6
     points = []
     for number in order.tolist():
-        line = line_of(uses[number])
-        told = f"{line.left[-_HOVER:]} {line.keyword} {line.right[:_HOVER]}"
+        told = " ".join(shortened(line_of(uses[number]), _HOVER))
         ring = " before" if is_before and is_before[number] else ""
         x, y = at[number].tolist()
         points.append(

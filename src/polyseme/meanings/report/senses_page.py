@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from polyseme.display import html_text
+from polyseme.display import counted, html_text
+from polyseme.meanings.concordance.lines import metadata_columns
 from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses
 from polyseme.meanings.report.page import (
@@ -11,7 +12,6 @@ from polyseme.meanings.report.page import (
     draw_map,
     facts_table,
     kwic,
-    metadata_columns,
     page,
 )
 
@@ -62,8 +62,8 @@ def _top(senses: Senses, word: str) -> Iterator[str]:
     documents = len(set(senses.uses.metadata("document")))
     yield f"<header><h1>{html_text(word)}</h1>"
     yield (
-        f'<p class="sub"><b>{len(senses.uses):,}</b> uses in <b>{documents:,}</b> '
-        f"document{'s' * (documents != 1)}, in <b>{len(senses.groups)}</b> groups</p>"
+        f'<p class="sub">{counted(len(senses.uses), "use")} in '
+        f"{counted(documents, 'document')}, in {counted(len(senses.groups), 'group')}</p>"
     )
     for note in senses.notes:
         yield f'<p class="note warn">{html_text(note)}</p>'
@@ -129,9 +129,9 @@ def group_header(group: NamedGroup, figures: str) -> str:
 def _section(senses: Senses, group: NamedGroup) -> str:
     number = group.number - 1
     stability = "edited by hand" if group.stability is None else f"stability {group.stability:.2f}"
-    figures = f"{group.size:,} uses · {group.share:.1%} · {stability}"
+    figures = f"{counted(group.size, 'use')} · {group.share:.1%} · {stability}"
     lines = senses.grouping.most_typical(number, TYPICAL_LINES + MORE_LINES)
-    columns = metadata_columns(senses.uses)
+    columns = metadata_columns(senses.uses.columns)
     first = kwic(senses.uses.select(lines[:TYPICAL_LINES]), columns, number)
     more = ""
     if len(lines) > TYPICAL_LINES:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from polyseme.meanings.concordance.lines import line_of
+from polyseme.meanings.concordance.lines import line_of, shortened
 from polyseme.meanings.concordance.uses import Use
 from polyseme.meanings.groups.named_groups import NamedGroup
 from polyseme.printable import printable
@@ -23,7 +23,7 @@ NUM_COLOURS = len(COLOURS) - 1
 """More groups begin with the first again."""
 SCALE = 10_000
 """Places are sent as whole numbers between 0 and this."""
-_AROUND = 80  # characters on either side of a word
+_AROUND = 80  # cells on either side of a word
 
 
 def colour_of(group: NamedGroup) -> int:
@@ -39,11 +39,11 @@ def scaled(places: npt.NDArray[Any]) -> tuple[list[int], list[int]]:
 
 def hover_line(use: Use) -> dict[str, str]:
     """What is read by whoever points at a use: its line, and what is known of it."""
-    left, form, right = line_of(use)
+    left, form, right = shortened(line_of(use), _AROUND)
     known = [printable(value) for value in use.metadata.values() if value]
     return {
-        "left": left[-_AROUND:],
+        "left": left,
         "form": form,
-        "right": right[:_AROUND],
+        "right": right,
         "known": " · ".join(known),
     }
