@@ -11,7 +11,14 @@ import pytest
 from polyseme.embedding.loading import fingerprint_of, model_files
 from polyseme.errors import InputError, ModelError
 from polyseme.storage import installed
-from polyseme.storage.installed import DEMOS, MODELS, locate, model_folder, require_texts
+from polyseme.storage.installed import (
+    DEMOS,
+    MODELS,
+    locate,
+    model_folder,
+    only_model,
+    require_texts,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,6 +58,19 @@ def test_an_installed_model_is_found_by_its_name_and_not_run(packages: Path) -> 
 def test_what_is_not_installed_is_not_found(packages: Path) -> None:
     assert locate("xx-tiny") is None
     assert model_folder("xx-tiny") == Path("xx-tiny")
+
+
+def test_the_only_installed_model_of_a_language_is_taken(packages: Path) -> None:
+    with pytest.raises(ModelError, match=r"No model for 'en'.*pip install polyseme-en-mini"):
+        only_model("en")
+    with pytest.raises(ModelError, match=r"No model for 'la' is installed. Name .* --model\.$"):
+        only_model("la")
+    install(packages, "zh-mini")
+    install(packages, "en-base")
+    assert (only_model("en"), only_model("zh")) == ("en-base", "zh-mini")
+    install(packages, "en-mini")
+    with pytest.raises(ModelError, match=r"en-mini, en-base\. Choose one with --model"):
+        only_model("en")
 
 
 @pytest.mark.parametrize(

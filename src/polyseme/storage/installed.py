@@ -85,6 +85,24 @@ def model_folder(name: str | PathLike[str]) -> Path:
     return found or folder
 
 
+def only_model(language: str) -> str:
+    """The name of the only installed model for a language; of none or several, an error."""
+    names = [name for name in MODELS if name.startswith(f"{language}-")]
+    there = [name for name in names if locate(name)]
+    if len(there) == 1:
+        return there[0]
+    if there:
+        raise ModelError(
+            f"Several models for {language!r} are installed: {', '.join(there)}. Choose one with "
+            "--model."
+        )
+    raise ModelError(
+        f"No model for {language!r} is installed. Name the folder of a model with --model"
+        + (f", or install one: {pip_command(names[0])}" if names else "")
+        + "."
+    )
+
+
 def list_data() -> list[InstalledData]:
     """What is published, and where it is if it is here."""
     published = {**MODELS, **DEMOS}
