@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from meanings.test_named_groups import MODEL, bank_uses
 from starlette.testclient import TestClient
@@ -20,7 +21,6 @@ from polyseme.explorer.workspace import Workspace
 from polyseme.text.corpus import Corpus
 
 PORT = 8123
-TOKEN = "the-token-of-the-tests"
 HOST = f"http://127.0.0.1:{PORT}"
 
 
@@ -98,6 +98,11 @@ class Explored:
         assert answer.status_code == 303, answer.text
         return str(answer.headers["location"])
 
+    def judge(self, view: View, **form: str | list[str]) -> str:
+        """An edit of the groups as they are now."""
+        state = str(len(self.workspace.edits(view).edits))
+        return self.post("/judge", view=urlencode(view.pairs()), state=state, **form)
+
     def wait_for_groups(self, **view: Any) -> View:
         """A view whose groups and map are there."""
         asked = View(**{"q": "bank", **view})
@@ -116,6 +121,7 @@ def _wait_for(job: Job | None) -> None:
 
 def explore(corpus: Corpus, notes: Path, model: str = str(MODEL)) -> Explored:
     workspace = Workspace(corpus, model, notes)
-    client = TestClient(make_app(workspace, token=TOKEN, port=PORT), base_url=HOST)
-    assert client.get(f"/?token={TOKEN}").status_code == 200
+    guard = make_app(workspace, port=PORT)
+    client = TestClient(guard, base_url=HOST)
+    assert client.get(f"/?token={guard.new_code()}").status_code == 200
     return Explored(workspace, client, Desk(workspace))

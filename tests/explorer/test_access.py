@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from polyseme.explorer.access import POLICY
+from polyseme.explorer.access import MAX_FIELDS, POLICY, AccessGuard
 from polyseme.explorer.app import make_app
 from polyseme.explorer.workspace import Workspace
 
-from .making import HOST, PORT, TOKEN, make_bank_corpus
+from .making import HOST, PORT, make_bank_corpus
 
 ADDRESSES = [
     "/", "/word?q=bank", "/progress?q=bank", "/context?q=bank&use=0", "/line?q=bank&use=0",
@@ -25,14 +25,19 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 @pytest.fixture
-def stranger(workspace: Workspace) -> TestClient:
-    """A browser that was not given the address."""
-    return TestClient(make_app(workspace, token=TOKEN, port=PORT), base_url=HOST)
+def guard(workspace: Workspace) -> AccessGuard:
+    return make_app(workspace, port=PORT)
 
 
 @pytest.fixture
-def owner(stranger: TestClient) -> TestClient:
-    stranger.get(f"/?token={TOKEN}")
+def stranger(guard: AccessGuard) -> TestClient:
+    """A browser that was not given the address."""
+    return TestClient(guard, base_url=HOST, follow_redirects=False)
+
+
+@pytest.fixture
+def owner(guard: AccessGuard, stranger: TestClient) -> TestClient:
+    stranger.get(f"/?token={guard.new_code()}")
     return stranger
 
 
@@ -44,26 +49,123 @@ def test_no_page_and_no_file_is_there_without_the_token(stranger: TestClient, ad
     assert "bank" not in answer.text
 
 
-@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "%00", "é"])
-def test_no_other_word_is_the_token(stranger: TestClient, token: str) -> None:
-    assert stranger.get("/", params={"token": token}).status_code == 403
+def test_no_other_word_is_the_token(guard: AccessGuard, stranger: TestClient) -> None:
+    code = guard.new_code()
+    for other in ("", "x", code[:-1], code + "x", code.swapcase(), "%00", "é"):
+        assert stranger.get("/", params={"token": other}).status_code == 403
     assert not stranger.cookies
+    assert stranger.get("/", params={"token": code}).status_code == 303
 
 
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(
-    stranger: TestClient,
+def test_the_token_becomes_a_cookie_that_no_script_and_no_form_of_another_site_gets(
+    guard: AccessGuard, stranger: TestClient
 ) -> None:
-    answer = stranger.get(f"/?token={TOKEN}")
-    cookie = answer.headers["set-cookie"]
-    assert answer.status_code == 200
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    code = guard.new_code()
+    answer = stranger.get(f"/?token={code}")
+    cookie = answer.headers["set-cookie"].lower()
+    assert {"httponly", "samesite=lax", "path=/"} <= set(cookie.split("; "))
+    assert code.lower() not in cookie
     assert stranger.get("/").status_code == 200  # by the cookie alone
-    assert TOKEN not in stranger.get("/").text
 
 
-def test_a_form_needs_the_cookie_even_with_the_token_in_its_address(stranger: TestClient) -> None:
-    address = f"/judge?token={TOKEN}"
-    assert stranger.post(address, headers={"origin": HOST}).status_code == 403
+@pytest.mark.parametrize(
+    ("address", "leads_to"),
+    [
+        ("/?token=#", "/"),
+        ("/word?q=bank&token=#&finer=1", "/word?q=bank&finer=1"),
+        ("/word?q=%E8%B5%B0&token=#&token=x", "/word?q=%E8%B5%B0"),
+        ("//evil.example/?token=#", "/evil.example/"),
+    ],
+)
+def test_the_token_leads_to_the_address_without_it_and_works_once(
+    guard: AccessGuard, stranger: TestClient, address: str, leads_to: str
+) -> None:
+    address = address.replace("#", guard.new_code())
+    answer = stranger.get(HOST + address)
+    assert (answer.status_code, answer.headers["location"]) == (303, leads_to)
+    stranger.cookies.clear()
+    assert stranger.get(HOST + address).status_code == 403
+
+
+def test_a_token_is_used_up_also_by_a_browser_that_was_let_in_before(
+    guard: AccessGuard, owner: TestClient
+) -> None:
+    used: list[str] = []
+    code = guard.new_code(on_used=lambda: used.append("once"))
+    assert owner.get(f"/?token={code}").headers["location"] == "/"
+    assert owner.get(f"/?token={code}").headers["location"] == "/"  # an old bookmark still leads
+    assert used == ["once"]
+    owner.cookies.clear()
+    assert owner.get(f"/?token={code}").status_code == 403
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+def test_only_opening_a_page_uses_a_token(
+    guard: AccessGuard, stranger: TestClient, method: str
+) -> None:
+    address = f"/judge?token={guard.new_code()}"
+    assert stranger.request(method, address, headers={"origin": HOST}).status_code == 403
+    assert stranger.get(address).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        'prefs={"theme":"dark"}', "a[b]=1", "x", "=", ";;", "é=ü", "a=b; ; c", '"', 'q="\\',
+        f"polyseme-{PORT}=of-another-program", f"polyseme-{PORT}=", "polyseme-1=x",
+    ],
+)  # fmt: skip
+def test_cookies_of_other_programs_keep_nobody_out_and_let_nobody_in(
+    owner: TestClient, others: str
+) -> None:
+    own = f"polyseme-{PORT}={owner.cookies[f'polyseme-{PORT}']}"
+    owner.cookies.clear()
+    for cookie, status in (
+        (f"{others}; {own}", 200),
+        (f"{own}; {others}", 200),
+        (f"{others};{own}", 200),
+        (others, 403),
+        (f"{others}; x{own}", 403),
+        (f"{others}; {own}x", 403),
+    ):
+        headers = {b"cookie": cookie.encode()}
+        assert owner.get("/", headers=headers).status_code == status, cookie
+
+
+@pytest.mark.parametrize("number", [MAX_FIELDS + 1, 10_000, 20_000])
+def test_too_many_fields_are_refused_in_words_after_the_token_was_asked_for(
+    owner: TestClient, number: int
+) -> None:
+    address = "/word?" + "a&" * number + "q=bank"
+    answer = owner.get(address)
+    assert answer.status_code == 400
+    assert f"More than {MAX_FIELDS:,} fields" in answer.text
+    assert answer.headers["content-security-policy"] == POLICY
+    owner.cookies.clear()
+    answer = owner.get(address)
+    assert answer.status_code == 403
+    assert answer.headers["content-security-policy"] == POLICY
+
+
+def test_a_form_with_too_many_fields_is_refused_in_words(owner: TestClient) -> None:
+    for body in ("a&" * 100_001, "view=" + "a%26" * 2_000):
+        answer = owner.post("/judge", content=body, headers={"origin": HOST})
+        assert answer.status_code == 400
+        assert "fields were sent" in answer.text
+
+
+def test_on_port_80_a_browser_leaves_the_port_out(workspace: Workspace) -> None:
+    guard = make_app(workspace, port=80)
+    for host in ("http://127.0.0.1", "http://localhost"):
+        browser = TestClient(guard, base_url=host)
+        assert browser.get(f"/?token={guard.new_code()}").status_code == 200
+        sent = browser.post("/judge", content="", headers={"origin": host})
+        assert sent.status_code == 400  # an empty form is read
+        assert browser.get("/", headers={"host": "evil.example"}).status_code == 403
+
+
+def test_a_refusal_is_told_in_the_language_of_the_browser(stranger: TestClient) -> None:
+    assert "口令" in stranger.get("/", headers={"accept-language": "zh-CN"}).text
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1:80", ""])

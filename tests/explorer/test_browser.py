@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,29 +19,36 @@ import uvicorn
 from chromium import LONG, complaints_of, launch, needs_chromium
 from meanings.test_named_groups import MODEL
 
+from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.app import make_app
-from polyseme.explorer.server import _listen
+from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 
-from .making import TOKEN, make_bank_corpus, make_treebank_corpus
+from .making import make_bank_corpus, make_treebank_corpus
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 AXE_SHA256 = "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
 pytestmark = [needs_chromium, pytest.mark.timeout(600)]
 
 
+class Served(NamedTuple):
+    """An explorer that listens."""
+
+    address: str
+    guard: AccessGuard
+
+
 @contextmanager
-def serving(workspace: Workspace) -> Iterator[str]:
-    """An explorer that listens: its address, without the token."""
-    listening = _listen(0)
+def serving(workspace: Workspace) -> Iterator[Served]:
+    listening = open_port(ServeConfig())
     port = listening.getsockname()[1]
-    app = make_app(workspace, token=TOKEN, port=port)
+    app = make_app(workspace, port=port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield Served(f"http://127.0.0.1:{port}", app)
     finally:
         server.should_exit = True
         thread.join(timeout=60)
@@ -49,7 +56,7 @@ def serving(workspace: Workspace) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = Path(tmp_path_factory.mktemp("browser"))
     with serving(Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")) as found:
         yield found
@@ -68,7 +75,7 @@ class Visit:
     """A page, and what it should not have done."""
 
     page: Any
-    address: str
+    served: Served
     complaints: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
 
@@ -78,17 +85,23 @@ class Visit:
         self.page.context.on("request", self._on_request)
 
     def _on_request(self, request: Any) -> None:
-        if request.url.startswith("http") and not request.url.startswith(self.address):
+        if request.url.startswith("http") and not request.url.startswith(self.served.address):
             self.elsewhere.append(request.url)
 
     def open(self, path: str) -> None:
         sign = "&" if "?" in path else "?"
-        self.page.goto(f"{self.address}{path}{sign}token={TOKEN}")
+        code = self.served.guard.new_code()
+        self.page.goto(f"{self.served.address}{path}{sign}token={code}")
 
     def wait(self, selector: str, state: str = "visible") -> Any:
         found = self.page.wait_for_selector(selector, state=state)
         self.page.wait_for_load_state()  # until its scripts have run, clicks would be lost
         return found
+
+    def edit(self, selector: str) -> None:
+        """Press a button that makes an edit, and wait for the page that follows."""
+        with self.page.expect_event("load"):
+            self.page.click(selector)
 
     def wait_for_count(self, selector: str, count: int) -> None:
         """Not by `wait_for_function`: the pages' policy against `eval` refuses its second look."""
@@ -113,9 +126,9 @@ class Visit:
         ]
 
 
-def visit(browser: Any, address: str, width: int) -> Visit:
+def visit(browser: Any, served: Served, width: int) -> Visit:
     size = {"width": width, "height": 900}
-    return Visit(browser.new_context(viewport=size, accept_downloads=True).new_page(), address)
+    return Visit(browser.new_context(viewport=size, accept_downloads=True).new_page(), served)
 
 
 def close(visited: Visit) -> None:
@@ -129,10 +142,10 @@ def close(visited: Visit) -> None:
     params=[(1366, "en", []), (390, "zh", ["--disable-3d-apis"])],
     ids=["wide-english", "phone-chinese-without-graphics"],
 )
-def walked(request: pytest.FixtureRequest, playwright: Any, address: str) -> Iterator[Any]:
+def walked(request: pytest.FixtureRequest, playwright: Any, served: Served) -> Iterator[Any]:
     width, language, flags = request.param
     browser = launch(playwright, *flags)
-    yield lambda: visit(browser, address, width), language
+    yield lambda: visit(browser, served, width), language
     browser.close()
 
 
@@ -171,7 +184,7 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.wait(".context", state="detached")
 
     look_further(here, word, language)
-    here.page.goto(f"{here.address}/word?q=bank&finer=2&lang={language}")
+    here.page.goto(f"{here.served.address}/word?q=bank&finer=2&lang={language}")
     here.wait(".band")  # from then on the page stays as it is
     here.wait("#map.ready")
 
@@ -351,24 +364,24 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.wait("#map.ready")
     here.page.click(".band summary")
     here.page.fill(".band .panel [name=name]", "<i>mine</i>")
-    here.page.click(".band .panel [value=rename]")
+    here.edit(".band .panel [value=rename]")
     here.wait(".band h2:has-text('<i>mine</i>')")
     for label, place in (("one", 0), ("two", -1)):
         here.page.query_selector_all(".tick input")[place].check()
         here.page.fill(".judge [name=label]", label)
-        here.page.click(".judge [value=label]")
+        here.edit(".judge [value=label]")
         here.wait(f".label:text-is('{label}')")
     change_groups(here)
     here.page.click(".judge a.button")
     here.page.wait_for_url(re.compile("show=labels"))
     here.look_for_barriers()
-    here.page.click(".next button")
+    here.edit(".next button")
     here.page.wait_for_url(re.compile("show=labels"))
     before = len(here.page.query_selector_all(".next"))
     assert before > 0
     for _ in range(7):  # three labels, what was done to groups, and the name
         here.open(start)
-        here.page.click(".judge [value=undo]")
+        here.edit(".judge [value=undo]")
         here.wait(".judge")
     assert here.page.query_selector(".judge [value=undo]") is None
     assert here.page.query_selector(".label") is None
@@ -377,6 +390,10 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
     here.wait(".shares")
     here.look_for_barriers()
+    width = here.page.viewport_size["width"]
+    for movement in here.page.query_selector_all(".shares td:nth-child(5)"):
+        box = movement.bounding_box()  # what became of each group is on the screen
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
     figure = here.wait(".shares td.number a")
     count = int(figure.inner_text())
     figure.click()
@@ -400,8 +417,86 @@ EXPORTS = [
     (".export a[href*=xlsx]", ".xlsx", b"PK\x03\x04"),
     (".export a[href*=svg]", ".svg", b"<svg "),
     (".export a[href*=report]", ".html", b"<!doctype html>"),
-    ("[data-map=png]", ".png", b"\x89PNG\r\n"),
+    ("[data-map=png]", ".png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x06\x40"),
 ]
+
+
+def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&layer=1&lang={language}")  # whose log no other test writes
+    here.wait(".band")
+    here.wait("#map.ready")
+    here.page.fill(".judge [name=label]", "mine")
+    here.page.click(".judge [value=label]")
+    told = here.wait("#problem .problem").inner_text()
+    assert {"en": "No line is ticked", "zh": "没有勾选"}[language] in told
+    assert here.page.input_value(".judge [name=label]") == "mine"
+    here.look_for_barriers()
+    # Another tab renames the group that this one is about to.
+    other = begin()
+    for tab, name in ((other, "theirs"), (here, "ours")):
+        if tab is other:
+            other.open(f"/word?q=bank&finer=2&layer=1&lang={language}")
+            other.wait(".band")
+            other.wait("#map.ready")
+        tab.page.query_selector_all(".tick input")[1].check()
+        tab.page.click(".band summary")
+        tab.page.fill(".band .panel [name=name]", name)
+        if tab is other:
+            tab.edit(".band .panel [value=rename]")
+    here.page.click(".band .panel [value=rename]")
+    here.wait("#problem .problem a")
+    assert here.page.is_checked(".band:first-of-type tbody:nth-of-type(2) .tick input")
+    with here.page.expect_event("load"):
+        here.page.click("#problem .problem a")
+    here.wait(".band h2:has-text('theirs')")
+    here.edit(".judge [value=undo]")
+    for tab in (here, other):
+        close(tab)
+
+
+def test_ticks_are_there_again_for_who_goes_back(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")
+    here.wait("#map.ready")
+    boxes = here.page.query_selector_all(".tick input")
+    numbers = [boxes[place].get_attribute("value") for place in (0, 2)]
+    for place in (0, 1, 2, 1):  # the second is ticked, and no longer
+        boxes[place].click()
+    here.page.click(".band h2 a")
+    here.page.wait_for_url(re.compile("group="))
+    assert here.page.locator(".tick input:checked").count() == 0
+    here.page.go_back()
+    here.wait_for_count(".tick input:checked", 2)
+    ticked = here.page.evaluate(
+        "[...document.querySelectorAll('.tick input:checked')].map((box) => box.value)"
+    )
+    assert ticked == numbers
+    assert "2" in here.page.inner_text(".judge .ticked")
+    close(here)
+
+
+def test_the_bar_for_edits_covers_no_line_until_one_is_ticked(walked: Any) -> None:
+    begin, language = walked
+    here = begin()
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".band")
+    here.wait("#map.ready")
+    # The bar is over a line if it is what is found in the middle of it.
+    covered = """() => [...document.querySelectorAll('.line a.word')].filter((word) => {
+        const box = word.getBoundingClientRect();
+        const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+        return found && found.closest('.judge'); }).length"""
+    assert here.page.evaluate(covered) == 0
+    assert here.page.evaluate("getComputedStyle(judge).position") == "static"
+    here.page.click(".tick input")
+    assert here.page.evaluate("getComputedStyle(judge).position") == "sticky"
+    box = here.page.locator("#judge").bounding_box()
+    assert box["y"] + box["height"] <= 900  # on the screen
+    close(here)
 
 
 def change_groups(here: Visit) -> None:
@@ -410,7 +505,7 @@ def change_groups(here: Visit) -> None:
     for place in (0, 1):
         here.page.query_selector_all(".tick input")[place].check()
     here.page.fill(".judge [name=name]", "split off")
-    here.page.click(".judge [value=split]")
+    here.edit(".judge [value=split]")
     here.wait(".band h2:has-text('split off')")
     here.wait_for_count(".band", number + 1)
     new = here.page.evaluate(
@@ -419,10 +514,10 @@ def change_groups(here: Visit) -> None:
     )
     here.page.query_selector_all(".tick input")[0].check()
     here.page.select_option(".judge [name=to]", new)
-    here.page.click(".judge [value=move]")
+    here.edit(".judge [value=move]")
     here.wait(".band:has(h2:has-text('split off')) .figures:has-text('3')")
     here.page.click(f".menu:has([name=group][value='{new}']) summary")
-    here.page.click(f".menu:has([name=group][value='{new}']) [value=merge]")
+    here.edit(f".menu:has([name=group][value='{new}']) [value=merge]")
     here.wait_for_count(".band", number)
 
 
@@ -450,8 +545,8 @@ def test_pages_fit_the_screen_in_either_language(walked: Any) -> None:
 def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path) -> None:
     workspace = Workspace(make_bank_corpus(tmp_path), str(MODEL), tmp_path / "notes")
     browser = launch(playwright)
-    with serving(workspace) as address:
-        here = visit(browser, address, 1366)
+    with serving(workspace) as served:
+        here = visit(browser, served, 1366)
         with workspace._gate.turn():  # another word is being worked on
             here.open("/word?q=bank&lang=en")
             here.wait(".line")  # lines are there all the same
@@ -477,8 +572,8 @@ def test_attributes_stand_under_words_and_are_chosen_by_the_keyboard(
 ) -> None:
     workspace = Workspace(make_treebank_corpus(tmp_path), str(MODEL), tmp_path / "notes")
     browser = launch(playwright)
-    with serving(workspace) as address:
-        here = visit(browser, address, 1366 if scheme == "light" else 390)
+    with serving(workspace) as served:
+        here = visit(browser, served, 1366 if scheme == "light" else 390)
         here.page.emulate_media(color_scheme=scheme)
         here.open("/word?q=bank&lang=zh")
         here.wait(".band")
@@ -567,19 +662,22 @@ def judge_by_keys(here: Visit) -> None:
     press = here.page.keyboard.press
     tab_to(here, ".judge [name=label]")
     here.page.keyboard.type("mine")
-    press("Enter")  # gives the label, though that is not the first button
+    with here.page.expect_event("load"):
+        press("Enter")  # gives the label, though that is not the first button
     here.wait(".label:text-is('mine')")
     here.wait("#map.ready")
     tab_to(here, ".menu summary")
     press("Enter")
     press("Tab")
     here.page.keyboard.type("named by keys")
-    press("Enter")
+    with here.page.expect_event("load"):
+        press("Enter")
     here.wait(".band h2:has-text('named by keys')")
     for undone in (".band h2:has-text('named by keys')", ".label"):
         here.wait("#map.ready")
         tab_to(here, ".judge [value=undo]")
-        press("Enter")
+        with here.page.expect_event("load"):
+            press("Enter")
         here.wait(undone, state="detached")
     here.wait("#map.ready")
     assert here.page.query_selector(".judge [value=undo]") is None

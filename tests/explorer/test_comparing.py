@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_sentence_is_coloured_and_its_words_have_substitutes(explored: Explore
 
 
 def test_the_table_has_every_line_its_group_and_label(explored: Explored) -> None:
-    explored.post("/judge", view="q=bank&finer=2", action="label", use=["5"], label="=cmd()")
+    explored.judge(View(q="bank", finer=2), action="label", use=["5"], label="=cmd()")
     text = explored.get("/export/uses.csv?q=bank&finer=2")
     rows = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff"))))
     assert len(rows) == 84
@@ -85,7 +86,7 @@ def test_the_table_has_every_line_its_group_and_label(explored: Explored) -> Non
 
 
 def test_the_report_is_one_file_of_the_groups_as_they_are(explored: Explored) -> None:
-    explored.post("/judge", view="q=bank&finer=2", action="rename", group="1", name="of my own")
+    explored.judge(View(q="bank", finer=2), action="rename", group="1", name="of my own")
     report = explored.get("/export/report.html?q=bank&finer=2")
     assert "of my own" in report
     assert "84" in report
@@ -97,3 +98,34 @@ def test_the_map_is_a_drawing_of_every_use(explored: Explored) -> None:
     circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
     bands = len(explored.desk.reading(View(q="bank", finer=2)).bands)
     assert len(circles) == 84 + bands
+    names = [text.text or "" for text in drawing.findall("{http://www.w3.org/2000/svg}text")]
+    assert len(names) == bands  # the legend
+    assert drawing.attrib["width"] == "800"
+
+
+def test_lines_of_a_word_too_rare_to_be_grouped_can_be_exported(explored: Explored) -> None:
+    page = explored.get("/word?q=farmer")
+    links = re.findall(r'href="(/export/[^"]*)"', page)
+    assert [Path(urlsplit(link).path).suffix for link in links] == [".csv", ".tsv", ".xlsx"]
+    rows = list(csv.DictReader(io.StringIO(explored.get(links[0]).lstrip("\ufeff"))))
+    uses = explored.workspace.word(View(q="farmer")).uses
+    assert 0 < len(rows) == len(uses) < 40
+    assert [row["text"] for row in rows] == [use.text for use in uses]
+    assert {"year", "author"} <= rows[0].keys()
+    part = explored.get("/export/lines.csv?q=farmer&where=year<1800")
+    assert len(part.splitlines()) == 1
+
+
+def test_lines_with_groups_are_never_exported_without_them(explored: Explored) -> None:
+    answer = explored.client.get("/export/uses.csv?q=farmer")
+    assert answer.status_code == 400
+    assert "not ready" in answer.text
+
+
+def test_the_second_sentence_of_a_text_has_substitutes_of_its_own(explored: Explored) -> None:
+    """The words of all sentences are numbered one after the other."""
+    first, second = "He sat on the bank of the river.", "She went to the farmer and laughed."
+    alone = explored.get(f"/substitutes?text={second}&use=4")
+    both = explored.get(f"/substitutes?text={first} {second}&use=13")
+    assert "farmer" in alone
+    assert both == alone

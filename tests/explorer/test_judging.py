@@ -1,6 +1,8 @@
 """Judge: every edit is in the log, is seen at once, can be undone, and can be done again."""
 
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,8 +40,22 @@ def groups(explored: Explored) -> Senses:
     return found
 
 
+def state(explored: Explored) -> str:
+    """What a page that is loaded now sends with its forms."""
+    [number] = set(re.findall(r'name="state" value="(\d+)"', explored.get("/word?" + SENT)))
+    return str(number)
+
+
 def judge(explored: Explored, **form: str | list[str]) -> str:
-    return explored.post("/judge", view=SENT, **form)
+    return explored.post("/judge", **{"view": SENT, "state": state(explored), **form})
+
+
+def refused(explored: Explored, **form: str | list[str]) -> str:
+    """The page that tells why."""
+    data = {"view": SENT, "state": state(explored), **form}
+    answer = explored.client.post("/judge", data=data, headers={"origin": HOST})
+    assert answer.status_code == 400
+    return answer.text
 
 
 def test_a_group_is_renamed_and_the_name_comes_back_by_undo(explored: Explored) -> None:
@@ -74,7 +90,7 @@ def test_ticked_lines_are_split_off_moved_and_labelled(explored: Explored) -> No
 
 
 def test_what_is_chosen_on_the_map_is_meant_if_no_line_is_ticked(explored: Explored) -> None:
-    explored.post("/judge", view=f"{SENT}&uses={pack([1, 2])}", action="label", label="x")
+    judge(explored, view=f"{SENT}&uses={pack([1, 2])}", action="label", label="x")
     assert groups(explored).labels_by_hand == {1: "x", 2: "x"}
 
 
@@ -89,7 +105,9 @@ def test_a_large_group_is_split_in_two(explored: Explored) -> None:
     halves = [group for group in groups(explored).groups if group.id != last.id]
     assert len(halves) == 2
     assert sum(half.size for half in halves) == whole.size
-    assert max(int(half.id) for half in halves) > max(int(group.id) for group in found)
+    old, new = sorted(halves, key=lambda half: int(half.id))
+    assert int(new.id) > max(int(group.id) for group in found)
+    assert new.size < old.size  # the larger part keeps the name
 
 
 def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored) -> None:
@@ -108,11 +126,12 @@ def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored
     ("form", "told"),
     [
         ({"action": "rename", "group": "99", "name": "x"}, "no group"),
-        ({"action": "rename", "group": "1", "name": ""}, "one to 200 characters"),
-        ({"action": "rename", "group": "1", "name": "x" * 201}, "one to 200 characters"),
+        ({"action": "undo"}, "nothing to undo"),
+        ({"action": "rename", "group": "1", "name": ""}, "1 to 200 characters"),
+        ({"action": "rename", "group": "1", "name": "x" * 201}, "1 to 200 characters"),
         ({"action": "merge", "group": "1", "into": "1"}, "with itself"),
         ({"action": "label", "label": "x"}, "No line is ticked"),
-        ({"action": "label", "label": "x", "use": "99999"}, "There is no use"),
+        ({"action": "label", "label": "x", "use": "99999"}, "There is no such use"),
         ({"action": "label", "label": "x", "use": "a"}, "line does not exist"),
         ({"action": "delete"}, "not an edit of groups"),
         ({"action": "split", "name": "x", "use": ["0", "83"]}, "of several groups"),
@@ -121,10 +140,17 @@ def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored
 def test_what_cannot_be_done_is_explained_and_not_written(
     explored: Explored, form: dict[str, str], told: str
 ) -> None:
-    answer = explored.client.post("/judge", data={"view": SENT, **form}, headers={"origin": HOST})
-    assert answer.status_code == 400
-    assert told in answer.text
+    assert told in refused(explored, **form)
     assert not explored.workspace.edits(VIEW).edits
+
+
+def test_a_group_is_not_split_off_itself(explored: Explored) -> None:
+    members = [str(n) for n, label in enumerate(groups(explored).labels) if label == 1]
+    told = refused(explored, action="split", use=members, name="all of it")
+    assert "nothing would be left" in told
+    assert not explored.workspace.edits(VIEW).edits
+    judge(explored, action="split", use=members[1:], name="all but one")
+    assert [group.size for group in groups(explored).groups].count(1) == 1
 
 
 def test_the_log_is_done_again_on_the_command_line(explored: Explored) -> None:
@@ -146,7 +172,141 @@ def test_the_log_is_done_again_on_the_command_line(explored: Explored) -> None:
 def test_after_an_edit_the_page_is_one_of_ours(explored: Explored) -> None:
     sent = f"{SENT}&lang=zh&where=year<1900"
     form = {"action": "rename", "group": "1", "name": "x"}
-    location = explored.post("/judge", view=sent, **form)
+    location = judge(explored, view=sent, **form)
     assert location.startswith("/word?q=bank&finer=2")
     elsewhere = f"{SENT}&next=//evil.example"
-    assert explored.post("/judge", view=elsewhere, action="undo").startswith("/word?q=bank")
+    assert judge(explored, view=elsewhere, action="undo").startswith("/word?q=bank")
+
+
+def test_of_sixty_edits_made_at_once_in_four_tabs_none_is_refused_and_none_lost(
+    explored: Explored,
+) -> None:
+    """Each tab labels lines of its own, from the page as it was before any of them."""
+    seen = state(explored)
+
+    def work(tab: int) -> None:
+        for number in range(15):
+            line = str(15 * tab + number)
+            judge(explored, state=seen, action="label", use=[line], label=f"{tab}-{number}")
+
+    with ThreadPoolExecutor(4) as tabs:
+        list(tabs.map(work, range(4)))
+    assert len(explored.workspace.edits(VIEW).edits) == 60
+    labels = {15 * tab + number: f"{tab}-{number}" for tab in range(4) for number in range(15)}
+    assert groups(explored).labels_by_hand == labels
+
+
+def test_groups_split_off_at_once_get_ids_of_their_own(explored: Explored) -> None:
+    seen, labels = state(explored), groups(explored).labels
+    lines = [n for n, label in enumerate(labels) if label == 1][:2]
+    lines += [n for n, label in enumerate(labels) if label == 2][:2]
+    with ThreadPoolExecutor(2) as tabs:
+        list(
+            tabs.map(
+                lambda two: judge(
+                    explored, state=seen, action="split", use=list(map(str, two)), name=f"{two}"
+                ),
+                (lines[:2], lines[2:]),
+            )
+        )
+    assert not groups(explored).problems
+    new = [group for group in groups(explored).groups if group.name.startswith("[")]
+    assert [group.size for group in new] == [2, 2]
+
+
+STALE = "changed after this page was loaded"
+
+
+def test_a_rename_from_an_older_page_is_told_and_overwrites_nothing(explored: Explored) -> None:
+    seen = state(explored)
+    judge(explored, state=seen, action="rename", group="1", name="first tab")
+    assert STALE in refused(explored, state=seen, action="rename", group="1", name="second tab")
+    assert groups(explored).groups[0].name == "first tab"
+    judge(explored, state=seen, action="rename", group="2", name="another group")
+    judge(explored, action="rename", group="1", name="from the new page")
+    assert groups(explored).groups[0].name == "from the new page"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"action": "merge", "group": "2", "into": "1"},
+        {"action": "merge", "group": "1", "into": "2"},
+        {"action": "move", "use": ["0"], "to": "1"},
+        {"action": "move", "use": ["3"], "to": "2"},
+        {"action": "label", "use": ["3", "4"], "label": "y"},
+    ],
+)
+def test_what_another_tab_has_changed_is_not_changed_from_an_older_page(
+    explored: Explored, form: dict[str, str | list[str]]
+) -> None:
+    seen = state(explored)
+    judge(explored, action="rename", group="1", name="x")
+    judge(explored, action="label", use=["3"], label="x")
+    judge(explored, action="move", use=["3"], to="1")
+    assert STALE in refused(explored, state=seen, **form)
+    assert len(explored.workspace.edits(VIEW).edits) == 3
+
+
+def test_undo_takes_back_what_its_page_says_and_nothing_of_another_tab(explored: Explored) -> None:
+    judge(explored, action="rename", group="1", name="mine")
+    seen = state(explored)
+    judge(explored, action="label", use=["5"], label="of another tab")
+    judge(explored, state=seen, action="undo")
+    assert groups(explored).labels_by_hand == {5: "of another tab"}
+    assert groups(explored).groups[0].name != "mine"
+    # What is undone already, or was changed again, is not undone once more.
+    assert STALE in refused(explored, state=seen, action="undo")
+    judge(explored, action="rename", group="1", name="again")
+    assert STALE in refused(explored, state=seen, action="undo")
+    assert groups(explored).groups[0].name == "again"
+
+
+@pytest.mark.parametrize("state", ["", "x", "-1", "1", "99999999999", "²"])
+def test_an_edit_that_does_not_say_which_page_it_was_made_on_is_refused(
+    explored: Explored, state: str
+) -> None:
+    assert STALE in refused(explored, state=state, action="rename", group="1", name="x")
+    assert not explored.workspace.edits(VIEW).edits
+
+
+def test_with_scripts_an_edit_leaves_the_page_only_when_it_is_done(explored: Explored) -> None:
+    headers = {"origin": HOST, "hx-request": "true"}
+    form = {"view": SENT, "state": state(explored), "action": "label", "label": "x"}
+    answer = explored.client.post("/judge", data=form, headers=headers)
+    assert answer.status_code == 200
+    assert "hx-redirect" not in answer.headers
+    assert answer.text.startswith('<div class="problem"')
+    answer = explored.client.post("/judge", data={**form, "use": "1"}, headers=headers)
+    assert (answer.status_code, answer.headers["hx-redirect"]) == (204, "/word?q=bank&finer=2")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("bank", "Bank"),
+        ("bank,banks", "banks,bank"),
+        ("bank,banks", "banks，BANK , bank"),
+        ("straße", "STRASSE"),
+    ],
+)
+def test_notes_are_of_a_word_however_it_is_typed(explored: Explored, one: str, other: str) -> None:
+    folder = explored.workspace.folder
+    assert folder(View(q=one)) == folder(View(q=other))
+    for apart in ("bank,banker", "banks"):
+        assert folder(View(q=one)) != folder(View(q=apart))
+
+
+def test_case_and_patterns_are_told_apart_in_notes_where_they_are_in_searches(
+    explored: Explored,
+) -> None:
+    folder = explored.workspace.folder
+    assert folder(View(q="bank", case=True)) != folder(View(q="Bank", case=True))
+    assert folder(View(q=r"\w", regex=True)) != folder(View(q=r"\W", regex=True))
+    assert folder(View(q="bank")) != folder(View(q="bank", case=True))
+
+
+def test_names_given_to_groups_of_a_word_are_there_in_another_case(explored: Explored) -> None:
+    judge(explored, action="rename", group="1", name="mine")
+    explored.wait_for_groups(q="BANK", finer=2)
+    assert "mine" in explored.get("/word?q=BANK&finer=2")

@@ -7,11 +7,9 @@ from pathlib import Path
 from polyseme.explorer import language
 from polyseme.explorer.language import LANGUAGES, Language, choose_language, sentences
 
-TEMPLATES = Path(language.__file__).parent / "templates"
+EXPLORER = Path(language.__file__).parent
 MADE = ("condition_", "edit_", "method_", "movement_")
 """Beginnings of keys that are put together in a template."""
-ELSEWHERE = {"citation", "load", "describe", "map"}
-"""Said by the code, or the name of a stage of the work."""
 
 
 def places(text: str) -> set[str]:
@@ -27,17 +25,35 @@ def test_both_languages_have_the_same_sentences_with_the_same_values() -> None:
 
 
 def test_every_sentence_that_a_page_says_is_there_and_none_is_idle() -> None:
-    pages = "\n".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
+    files = [*EXPLORER.glob("templates/*.html"), *EXPLORER.glob("*.py")]
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in files)
     said = set(re.findall(r'"([a-z_0-9]+)"|\'([a-z_0-9]+)\'', pages))
     named = {name for pair in said for name in pair if name}
-    idle = {
-        key
-        for key in sentences("en")
-        if key not in named and not key.startswith(MADE) and key not in ELSEWHERE
-    }
+    idle = {key for key in sentences("en") if key not in named and not key.startswith(MADE)}
     assert idle == set()
-    direct = set(re.findall(r"""say\(["']([a-z_0-9]+)["'][,)]""", pages))
+    direct = set(re.findall(r"""(?:say|PageError|told_as)\(["']([a-z_0-9]+)["'][,)]""", pages))
     assert direct <= sentences("en").keys()
+
+
+def test_one_is_never_told_in_the_plural_in_english() -> None:
+    """Whatever is counted: every number of every sentence is put to one."""
+    plural = re.compile(r"\b1 (?!was)\w{2,}s\b|\b1 \w+ are\b|\bare 1\b")
+    told = {
+        key: Language("en")(key, **dict.fromkeys(places(text), 1))
+        for key, text in sentences("en").items()
+    }
+    assert {key for key, text in told.items() if plural.search(text)} == NEVER_ONE
+    assert Language("en")("uses", n=1) == "1 use"
+    assert Language("en")("uses", n=0) == "0 uses"
+    assert Language("en")("steps", n=-1) == "-1 step"
+    assert Language("zh")("uses", n=1) == "1 个用例"
+
+
+NEVER_ONE = {
+    "sample", "all_lines", "jsd", "bits", "score_total", "bad_name", "too_long", "too_many_fields",
+    "form_too_large", "too_many_words",
+}  # fmt: skip
+"""Limits, what is shown only of many, and numbers with decimals."""
 
 
 def test_numbers_are_written_with_their_thousands_apart() -> None:

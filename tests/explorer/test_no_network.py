@@ -61,21 +61,21 @@ def walk(folder: Path) -> dict[str, object]:
     from meanings.test_named_groups import MODEL
     from playwright.sync_api import sync_playwright
 
-    from explorer.making import TOKEN, make_bank_corpus
+    from explorer.making import make_bank_corpus
     from explorer.test_browser import serving
     from polyseme.explorer.workspace import Workspace
 
     asked: list[str] = []
     failed: list[str] = []
     workspace = Workspace(make_bank_corpus(folder), str(MODEL), folder / "notes")
-    with serving(workspace) as address, sync_playwright() as playwright:
+    with serving(workspace) as served, sync_playwright() as playwright:
         browser = launch(playwright)
         page = browser.new_page()
         page.set_default_timeout(LONG)
         complaints = complaints_of(page)
         page.on("request", lambda request: asked.append(request.url))
         page.on("requestfailed", lambda request: failed.append(request.url))
-        page.goto(f"{address}/?token={TOKEN}")
+        page.goto(f"{served.address}/?token={served.guard.new_code()}")
         page.fill("#q", "bank")
         page.press("#q", "Enter")
         page.wait_for_selector(".band")

@@ -1,6 +1,8 @@
 """Search and read: lines at once, groups when they are there, every filter in the address."""
 
+import html
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,12 +11,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from polyseme.explorer.explored_word import Fineness
 from polyseme.explorer.jobs import Gate, Job
 from polyseme.explorer.view import View, pack
+from polyseme.meanings.annotation.edit_log import NAME, append_edit
+from polyseme.meanings.annotation.edits import Edit, GroupRef, LabelEdit, RenameEdit, UseId
 
-from .making import Explored, explore, make_bank_corpus, make_corpus_of
+from .making import HOST, Explored, explore, make_bank_corpus, make_corpus_of
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def lines(page: str) -> list[int]:
     return [int(number) for number in re.findall(r'data-use="(\d+)"', page)]
 
 
-def test_lines_are_there_before_groups(tmp_path: Path) -> None:
+def test_lines_are_there_before_groups(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes", model="no such model")
     page = found.get("/word?q=bank")
     assert lines(page) == list(range(50))
@@ -44,7 +49,9 @@ def test_lines_are_there_before_groups(tmp_path: Path) -> None:
     assert job.ended.wait(60)
     # What went wrong is told where groups would have come, and the lines stay.
     part = found.get("/progress?q=bank", **{"hx-request": "true"})
-    assert "no such model" in part
+    assert "The model cannot be used" in part
+    assert "no such model" in caplog.text  # the rest is for the terminal
+    assert "no such model" not in part
     assert "hx-trigger" not in part
     assert lines(found.get("/word?q=bank"))
 
@@ -143,19 +150,100 @@ def test_few_uses_are_shown_without_groups(explored: Explored) -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("/word?q=bnak", "Near forms in its vocabulary: bank"),
+        ("/word?q=bnak", "“bnak” does not occur in this corpus"),
+        ("/word?q=b.nak&regex=1", "No word of this corpus matches"),
+        ("/word?q=,", "Type a word"),
         ("/word?q=(&regex=1", "not a valid regular expression"),
-        ("/word?q=bank&where=colour=red", "no column"),
+        ("/frequency?q=bank&where=colour=red", "no column colour"),
+        ("/word?q=bank&sort=colour", "cannot be sorted"),
+        ("/word?q=bank&finer=many", "cannot be"),
+        ("/word?q=bank&attribute=lemma", "no word attribute"),
+        ("/word?q=bank&uses=!", "does not hold a selection"),
+        ("/word?q=" + "x" * 3_000, "3,000 characters"),
         ("/word?q=bank&finer=2&group=99", "no group"),
-        ("/word?q=bank&finer=2&like=99999", "There is no use"),
-        ("/context?q=bank&use=-1", "not the number of a use"),
-        ("/context?q=bank&use=99999", "There is no use"),
+        ("/word?q=bank&finer=2&like=99999", "There is no such use"),
+        ("/context?q=bank&use=-1", "There is no such use"),
+        ("/context?q=bank&use=99999", "There is no such use"),
+        ("/export/uses.csv?q=bank&finer=-4", "not ready yet"),
+        ("/score?text=" + "word " * 350, "more than 300 words"),
+        ("/compare?q=bank&finer=2&before=year<1800&after=year>1900", "Choose wider sides"),
+        ("/compare?q=bank&finer=2&before=year<1960&after=year>1900", "exclude each other"),
+        ("/nothing", "no such page"),
     ],
 )
-def test_a_mistake_is_explained(explored: Explored, address: str, told: str) -> None:
-    answer = explored.client.get(address)
+def test_a_mistake_is_explained_in_either_language_for_who_sits_at_a_browser(
+    explored: Explored, address: str, told: str
+) -> None:
+    sign = "&" if "?" in address else "?"
+    for language in ("en", "zh"):
+        answer = explored.client.get(f"{address}{sign}lang={language}")
+        assert answer.status_code in (400, 404)
+        [text] = re.findall(r'(?s)<div class="problem" role="alert">(.*?)</div>', answer.text)
+        text = html.unescape(re.sub("<[^>]*>", " ", text))
+        assert language == "zh" or told in text
+        for for_a_terminal in (str(explored.workspace.corpus.folder), "/tmp", "`", "--", "Error"):
+            assert for_a_terminal not in text
+        words = re.findall(
+            r"[A-Za-z]{2,}", re.sub(r"“[^”]*”|x{9,}|word|year|author|document", "", text)
+        )
+        assert language == "en" or len(words) <= 4, text
+        assert "went wrong" not in answer.text
+
+
+def test_near_forms_lead_to_their_uses(explored: Explored) -> None:
+    answer = explored.client.get("/word?q=bnak&finer=2&lang=zh")
+    [near] = re.findall(r'<a href="([^"]*)">bank</a>', answer.text)
+    assert html.unescape(near) == "/word?q=bank&finer=2&lang=zh"
+    assert lines(explored.get(html.unescape(near)))
+
+
+def test_a_fault_of_ours_is_told_without_its_details(
+    explored: Explored, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("/etc/secret")
+
+    monkeypatch.setattr("polyseme.explorer.workspace.Workspace.word", fail)
+    client = TestClient(explored.client.app, base_url=HOST, raise_server_exceptions=False)
+    client.cookies = explored.client.cookies
+    answer = client.get("/word?q=bank")
+    assert answer.status_code == 500
+    assert "This is a bug in Polyseme (ValueError)" in answer.text
+    assert "secret" not in answer.text
+    assert "secret" in caplog.text
+
+
+def test_edits_that_cannot_be_read_are_told_in_the_terminal(
+    explored: Explored, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = explored.workspace.folder(View(q="bank", finer=2))
+    folder.mkdir(parents=True)
+    (folder / "edits.jsonl").write_text("broken\n", encoding="utf-8")
+    try:
+        answer = explored.client.get("/word?q=bank&finer=2&lang=zh")
+    finally:
+        shutil.rmtree(folder)
     assert answer.status_code == 400
-    assert told in answer.text
+    assert "您的修改无法读取" in answer.text
+    assert str(folder) in caplog.text
+    assert str(folder) not in answer.text
+
+
+def test_edits_that_do_not_fit_are_told_in_chinese(explored: Explored, tmp_path: Path) -> None:
+    gone = GroupRef(id="77", name="gone")
+    lost = (UseId("no such sentence", 0),)
+    edits: list[Edit] = [
+        RenameEdit(group=gone, name="x"),
+        LabelEdit(uses=(*lost, explored.workspace.word(View(q="bank")).ids[0]), label="x"),
+        LabelEdit(uses=lost, label="x"),
+    ]
+    for edit in edits:
+        append_edit(explored.workspace.folder(View(q="bank", finer=2)) / NAME, edit)
+    page = explored.get("/word?q=bank&finer=2&lang=zh")
+    shutil.rmtree(explored.workspace.folder(View(q="bank", finer=2)))
+    assert "第 1 次修改没有执行：它所指的组" in page
+    assert "第 2 次修改中有 1 行" in page
+    assert "第 3 次修改没有执行：所指的行" in page
 
 
 def test_pages_speak_chinese(explored: Explored) -> None:
@@ -282,6 +370,40 @@ def test_only_a_few_words_stay_in_memory(explored: Explored) -> None:
         explored.workspace.word(View(q=word))
     assert len(explored.workspace._words) == 3
     assert [query.forms for query in explored.workspace._words] == [("of",), ("farmer",), ("old",)]
+
+
+def test_work_on_a_word_that_is_forgotten_is_stopped(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    word = found.workspace.word(View(q="bank"))
+    with word.gate.turn():  # another word is being worked on
+        assert word.senses(Fineness(0, None)) is None
+        job = word.job
+        assert job is not None
+        for other in ("river", "the"):
+            found.workspace.word(View(q=other))
+        assert not job._stop.is_set()
+        found.workspace.word(View(q="of"))
+        assert job._stop.is_set()
+    assert job.ended.wait(60)
+    assert job.state == "stopped"
+
+
+def test_a_long_sentence_is_cut_between_words_on_either_side(tmp_path: Path) -> None:
+    left = " ".join(f"left{number}" for number in range(100))
+    right = " ".join(f"right{number}" for number in range(100))
+    corpus = make_corpus_of(tmp_path, [{"text": f"{left} bank {right}."}], meta=())
+    found = explore(corpus, tmp_path / "notes")
+    page = found.get("/word?q=bank")
+    [before], [after] = (
+        re.findall(rf'<td class="{side}"><span>(.*?)</span>', page) for side in ("left", "right")
+    )
+    assert re.fullmatch(r"…(left\d+ )+left99", before)
+    assert re.fullmatch(r"right0( right\d+)+…", after)
+    assert 120 < len(before) <= 140
+    assert 120 < len(after) <= 140
+    line = found.client.get("/line?q=bank&use=0").json()
+    assert re.fullmatch(r"…(left\d+ )+left99", line["left"])
+    assert re.fullmatch(r"right0( right\d+)+…", line["right"])
 
 
 def test_words_that_take_much_memory_are_forgotten_sooner_and_come_back_the_same(

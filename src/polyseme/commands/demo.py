@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 from rich.console import RenderableType
 
-from polyseme.commands.explore import announce
+from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
-from polyseme.explorer.settings import ServeConfig
+from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
@@ -41,11 +41,29 @@ class _Demo(NamedTuple):
     shard_bytes: int
     """So small that all workers have something to do, to the end."""
     meta: tuple[str, ...]
+    title: str
+    """What the corpus is called where it is read and cited."""
 
 
 _DEMOS = {
-    "en": _Demo("demo-en", "en-mini", "train", 1, 1 << 20, ("year", "author", "title", "period")),
-    "zh": _Demo("demo-zh", "zh-mini", "走", 1, 1 << 18, ("year", "dynasty", "title", "period")),
+    "en": _Demo(
+        "demo-en",
+        "en-mini",
+        "train",
+        1,
+        1 << 20,
+        ("year", "author", "title", "period"),
+        "45 English novels, 1840–1859 and 1900–1920",
+    ),
+    "zh": _Demo(
+        "demo-zh",
+        "zh-mini",
+        "走",
+        1,
+        1 << 18,
+        ("year", "dynasty", "title", "period"),
+        "古籍九种：600 年以前与 1300 年以后",
+    ),
 }
 _NAME = "texts.jsonl"
 
@@ -76,20 +94,25 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
     demo = _DEMOS[config.language]
     model = str(model_folder(demo.model))
     folder = (config.cache or cache_folder()) / demo.texts
-    corpus, embedder = _open(require_texts(demo.texts), folder, config.language, model, progress)
+    texts = require_texts(demo.texts)
+    with open_port(config.serve) as listening:
+        corpus, embedder = _open(texts, folder, config.language, model, progress)
 
-    from polyseme.explorer.server import serve
-    from polyseme.explorer.view import View
-    from polyseme.explorer.workspace import Workspace
+        from polyseme.explorer.server import serve
+        from polyseme.explorer.view import View
+        from polyseme.explorer.workspace import Workspace
 
-    opening = View(q=demo.word, finer=demo.finer)
-    workspace = Workspace(corpus, model, folder / "notes", opening=opening, embedder=embedder)
-    serve(
-        workspace,
-        config.serve,
-        language=config.language,
-        on_ready=lambda address: announce(address, progress),
-    )
+        opening, notes = View(q=demo.word, finer=demo.finer), folder / "notes"
+        workspace = Workspace(
+            corpus, model, notes, opening=opening, embedder=embedder, title=demo.title
+        )
+        serve(
+            workspace,
+            config.serve,
+            listening,
+            language=config.language,
+            on_ready=Announcement(progress),
+        )
     return DemoResult(folder)
 
 

@@ -6,6 +6,8 @@ anywhere. Your edits (names, merges, labels) are kept in a folder of notes, as a
 
 Examples:
 
+  polyseme explore corpus/novels
+
   polyseme explore corpus/novels --model models/en-mini
 
   polyseme explore corpus/novels --model models/en-mini --index index/novels
@@ -21,8 +23,9 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from polyseme.config import Settings
-from polyseme.explorer.settings import ServeConfig
+from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.installed import only_model
 
 
 class ExploreConfig(Settings):
@@ -32,8 +35,9 @@ class ExploreConfig(Settings):
 
     corpus: Path
     """The corpus folder."""
-    model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: str | None = None
+    """The model that describes the uses: a folder, a name that `polyseme models` shows, or
+    hf:FOLDER for a Hugging Face model; by default the only one installed for the language."""
     index: Path | None = None
     """Read uses from this index (`polyseme index`), made with the model, where it has the word."""
     notes: Path | None = None
@@ -53,27 +57,44 @@ class ExploreResult:
 
 def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
     """Serve pages until they are no longer wanted."""
-    from polyseme.explorer.server import serve
-    from polyseme.explorer.view import View
-    from polyseme.explorer.workspace import Workspace
-    from polyseme.meanings.index.use_index import open_for
     from polyseme.text.corpus import Corpus
 
     progress = progress or NullProgress()
-    corpus = Corpus.open(config.corpus)
-    index = None if config.index is None else open_for(config.index, corpus, config.model)
-    folder = config.corpus.resolve()
-    notes = config.notes or folder.with_name(f"{folder.name}-notes")
-    opening = View(q=config.word)
-    workspace = Workspace(corpus, config.model, notes, opening=opening, index=index)
-    serve(workspace, config.serve, on_ready=lambda address: announce(address, progress))
+    with open_port(config.serve) as listening:
+        corpus = Corpus.open(config.corpus)
+        model = config.model or only_model(corpus.config.language)
+
+        from polyseme.explorer.server import serve
+        from polyseme.explorer.view import View
+        from polyseme.explorer.workspace import Workspace
+        from polyseme.meanings.index.use_index import open_for
+
+        index = None if config.index is None else open_for(config.index, corpus, model)
+        folder = config.corpus.resolve()
+        notes = config.notes or folder.with_name(f"{folder.name}-notes")
+        workspace = Workspace(corpus, model, notes, opening=View(q=config.word), index=index)
+        serve(workspace, config.serve, listening, on_ready=Announcement(progress))
     return ExploreResult(notes)
 
 
-def announce(address: str, progress: Progress) -> None:
-    """Say where the pages are."""
-    progress.log(f"The explorer is at {address}")
-    progress.log("It is reachable from this machine only. Stop it with Ctrl-C.")
+@dataclass
+class Announcement:
+    """Says where the pages are."""
+
+    progress: Progress
+    is_first: bool = True
+
+    def __call__(self, address: str) -> None:
+        """An address, and later another."""
+        if self.is_first:
+            self.progress.log(f"The explorer is at {address}")
+            self.progress.log(
+                "It is reachable from this machine only, and the address works once. Stop it with "
+                "Ctrl-C."
+            )
+        else:
+            self.progress.log(f"To open it in another browser: {address}")
+        self.is_first = False
 
 
 def show(result: ExploreResult) -> RenderableType:

@@ -1,6 +1,6 @@
 """The explorer as a web application: which address is answered by which page.
 
-in   a workspace, a token, a port
+in   a workspace, a port
 out  an ASGI application for this machine's own browser
 """
 
@@ -14,19 +14,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
 
 from polyseme.errors import PolysemeError
 from polyseme.explorer import pages
 from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.comparing import compare
-from polyseme.explorer.desk import Desk, read_form
+from polyseme.explorer.desk import Desk, explain, read_form
 from polyseme.explorer.exports import export
 from polyseme.explorer.judging import judge
+from polyseme.explorer.language import PageError, log_details
 from polyseme.explorer.scoring import score, substitutes
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.concordance.conditions import ConditionError
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -42,8 +41,8 @@ _FILES = {
 Form = Callable[[Request, FormValues], Response]
 
 
-def make_app(workspace: Workspace, *, token: str, port: int, language: str = "") -> ASGIApp:
-    """The application. It answers only whoever knows the token, on this port."""
+def make_app(workspace: Workspace, *, port: int, language: str = "") -> AccessGuard:
+    """The application. It answers only a browser that was let in, on this port."""
     app = Starlette(
         routes=[
             Route("/", pages.home),
@@ -63,14 +62,14 @@ def make_app(workspace: Workspace, *, token: str, port: int, language: str = "")
             Route("/static/{name}", static),
         ],
         exception_handlers={
-            PolysemeError: explain,
+            PolysemeError: explain_error,
             HTTPException: explain_http,
             Exception: explain_fault,
         },
     )
     app.state.desk = Desk(workspace, language)
     # Around all else: what tells of a fault of ours is for the user alone, too.
-    return AccessGuard(app, token=token, port=port)
+    return AccessGuard(app, port=port, language=language)
 
 
 def _posted(page: Form) -> Callable[[Request], Awaitable[Response]]:
@@ -91,13 +90,15 @@ def static(request: Request) -> Response:
     return FileResponse(path)
 
 
-def explain(request: Request, error: Exception) -> Response:
-    """An error that its reader can act on."""
+def explain_error(request: Request, error: Exception) -> Response:
+    """An error that its reader can act on; what only the terminal's reader can is told there."""
+    assert isinstance(error, PolysemeError)
+    log_details(error)
     desk = Desk.of(request)
     try:
         view = getattr(request.state, "view", None) or desk.view(request)
     except PolysemeError:
-        view = View()
+        view = _plain_view(request)
     is_part = "hx-request" in request.headers
     # A part is put into the page only if the answer is a good one.
     return desk.render(
@@ -105,15 +106,16 @@ def explain(request: Request, error: Exception) -> Response:
         "problem.html" if is_part else "error.html",
         view,
         status=200 if is_part else 400,
-        lines=list(error.args[:1] if isinstance(error, ConditionError) else map(str, error.args)),
+        told=explain(desk.say(request, view), error),
+        near=getattr(error.__cause__, "near", ()),
+        is_stale=isinstance(error, PageError) and error.key == "stale_edit",
     )
 
 
 def explain_fault(request: Request, error: Exception) -> Response:
     """A fault of ours: in few words to the reader, wholly to the log."""
     _log.error("%s failed", request.url.path, exc_info=error)
-    told = f"This is a bug in Polyseme ({type(error).__name__}: {error})."
-    return Desk.of(request).render(request, "error.html", View(), status=500, lines=[told])
+    return _short_page(request, 500, "bug", name=type(error).__name__)
 
 
 def explain_http(request: Request, error: Exception) -> Response:
@@ -121,6 +123,17 @@ def explain_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if request.url.path == "/favicon.ico":
         return RedirectResponse("/static/icon.svg")
-    return Desk.of(request).render(
-        request, "error.html", View(), status=error.status_code, lines=[error.detail]
+    return _short_page(request, error.status_code, "no_page")
+
+
+def _plain_view(request: Request) -> View:
+    """Of an address that makes no sense, its language."""
+    return View(lang=request.query_params.get("lang", "")[:2])
+
+
+def _short_page(request: Request, status: int, key: str, **values: object) -> Response:
+    desk, view = Desk.of(request), _plain_view(request)
+    told = desk.say(request, view)(key, **values)
+    return desk.render(
+        request, "error.html", view, status=status, told=told, near=(), is_stale=False
     )

@@ -10,8 +10,8 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from polyseme.errors import InputError
 from polyseme.explorer.desk import Desk
+from polyseme.explorer.language import PageError
 from polyseme.explorer.reading import Band, Reading
 from polyseme.explorer.view import View
 from polyseme.meanings.change.measure import Change, Side, measure_change
@@ -75,17 +75,12 @@ def measure(desk: Desk, reading: Reading) -> Change:
 
 
 def _check(view: View, before: Labels, after: Labels) -> None:
+    first, second = joined(view.before), joined(view.after)
     if both := np.intersect1d(before, after).size:
-        raise InputError(
-            f"{both:,} uses are both {joined(view.before)} and {joined(view.after)}. "
-            "Choose sides that exclude each other."
-        )
+        raise PageError("sides_overlap", n=both, first=first, second=second)
     if min(len(before), len(after)) < MIN_SIDE:
-        raise InputError(
-            f"There are {len(before):,} uses with {joined(view.before)} and {len(after):,} "
-            f"with {joined(view.after)}; each side needs at least {MIN_SIDE}. Choose wider "
-            "sides, or look for more forms of the word."
-        )
+        counts = {"num_first": len(before), "num_second": len(after)}
+        raise PageError("sides_too_small", **counts, first=first, second=second, least=MIN_SIDE)
 
 
 def _rows(reading: Reading, change: Change) -> list[Compared]:

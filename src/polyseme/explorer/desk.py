@@ -4,22 +4,22 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from polyseme import __version__
-from polyseme.errors import InputError
+from polyseme.errors import PolysemeError
 from polyseme.explorer.access import MAX_BODY
 from polyseme.explorer.explored_word import Fineness
-from polyseme.explorer.language import Language, choose_language
+from polyseme.explorer.language import Language, PageError, choose_language
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import FormValues, View
 from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.concordance.conditions import ConditionError, parse_condition, parse_where
 from polyseme.meanings.groups.named_groups import Senses
+from polyseme.printable import printable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -62,10 +62,7 @@ class Desk:
         view = View.read(request.query_params)  # type: ignore[arg-type]
         attributes = self.workspace.corpus.config.word_attributes
         if view.attribute and view.attribute not in attributes:
-            there = ", ".join(attributes) or "none; see polyseme prepare --word-attributes"
-            raise InputError(
-                f"There is no word attribute {view.attribute!r}. This corpus has: {there}."
-            )
+            raise PageError("no_attribute", name=view.attribute, names=", ".join(attributes) or "–")
         return view
 
     def understood(self, view: View) -> tuple[View, dict[str, ConditionError]]:
@@ -86,9 +83,9 @@ class Desk:
         self, request: Request, template: str, view: View, status: int = 200, **values: Any
     ) -> HTMLResponse:
         """A page, or a part of one."""
-        code = choose_language(view.lang, request.headers.get("accept-language", ""), self.language)
         page = self._environment.get_template(template).render(
-            say=Language(code),
+            say=self.say(request, view),
+            explain=explain,
             view=view,
             workspace=self.workspace,
             # A form's own address is no page: its language is changed on the page it came from.
@@ -97,6 +94,11 @@ class Desk:
             **values,
         )
         return HTMLResponse(page, status)
+
+    def say(self, request: Request, view: View) -> Language:
+        """Sentences in the language of a page."""
+        accepted = request.headers.get("accept-language", "")
+        return Language(choose_language(view.lang, accepted, self.language))
 
     def reading(self, view: View, *, is_begun: bool = True) -> Reading:
         """The word of a view with its groups, as far as they are there."""
@@ -109,7 +111,7 @@ class Desk:
         """The same, where groups must be there."""
         reading = self.reading(view)
         if reading.edited is None:
-            raise InputError("The groups are not ready yet. Wait until they are, and try again.")
+            raise PageError("not_grouped")
         return reading, reading.edited
 
     @cached_property
@@ -124,6 +126,14 @@ async def read_form(request: Request) -> FormValues:
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY:
-            raise InputError(f"The form has more than {MAX_BODY:,} bytes. Choose fewer lines.")
-    text = body.decode("utf-8", "replace")
-    return FormValues(parse_qs(text, keep_blank_values=True, max_num_fields=100_000))
+            raise PageError("form_too_large", most=MAX_BODY)
+    return FormValues(body.decode("utf-8", "replace"), most=100_000)
+
+
+def explain(say: Language, error: PolysemeError) -> str:
+    """An error as a page tells it: without paths and commands, which are for a terminal."""
+    if isinstance(error, PageError):
+        return printable(say(error.key, **error.values))
+    if isinstance(error, ConditionError):
+        return say.condition(error)
+    return say("other_error")

@@ -11,18 +11,21 @@ from starlette.responses import FileResponse, Response
 
 from polyseme import __version__
 from polyseme.display import html_text
-from polyseme.errors import InputError
+from polyseme.errors import MissingExtraError
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED, Fineness
+from polyseme.explorer.language import PageError
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import View
 from polyseme.meanings.concordance.export import UseTable, write_uses
+from polyseme.meanings.concordance.lines import first_words
 from polyseme.meanings.report.page import write_page
 from polyseme.meanings.report.senses_page import senses_page
 from polyseme.meanings.use_map.points import COLOURS
 from polyseme.printable import printable
 
 _SIDE = 800  # of the drawing
+_LEGEND = 100  # cells of a group's name below it
 _TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -37,9 +40,8 @@ def export(request: Request) -> Response:
     desk = Desk.of(request)
     name = request.path_params["name"]
     makers: dict[str, Callable[[Desk, View, Path], None]] = {
-        "uses.csv": _write_table,
-        "uses.tsv": _write_table,
-        "uses.xlsx": _write_table,
+        **{f"uses.{kind}": _write_table for kind in ("csv", "tsv", "xlsx")},
+        **{f"lines.{kind}": _write_lines for kind in ("csv", "tsv", "xlsx")},
         "map.svg": _write_map,
         "report.html": _write_report,
     }
@@ -66,10 +68,22 @@ def _write_table(desk: Desk, view: View, path: Path) -> None:
     reading, edited = desk.judged(view)
     labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
     table = edited.table()
-    table = UseTable(table.uses, {**table.first, "label": labels})
+    _write(UseTable(table.uses, {**table.first, "label": labels}), reading, path)
+
+
+def _write_lines(desk: Desk, view: View, path: Path) -> None:
+    """The same of uses that are too few to group, or not grouped yet."""
+    reading = desk.reading(view, is_begun=False)
+    _write(UseTable(reading.word.uses), reading, path)
+
+
+def _write(table: UseTable, reading: Reading, path: Path) -> None:
     if reading.is_filtered:
         table = table.select(reading.lit)
-    write_uses(table, path)
+    try:
+        write_uses(table, path)
+    except MissingExtraError as error:
+        raise PageError("no_xlsx") from error
 
 
 def _write_report(desk: Desk, view: View, path: Path) -> None:
@@ -91,7 +105,7 @@ def _write_map(desk: Desk, view: View, path: Path) -> None:
     reading, _ = desk.judged(view)
     places = reading.word.places(Fineness(view.finer, view.layer))
     if places is None:
-        raise InputError("The map is not ready yet. Wait until it is, and try again.")
+        raise PageError("no_map_yet")
     lit = set(reading.lit.tolist())
     points = []
     for number, (x, y) in enumerate((places * [1, -1] + 1) / 2 * (_SIDE - 40) + 20):
@@ -101,16 +115,18 @@ def _write_map(desk: Desk, view: View, path: Path) -> None:
         points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"{opacity}/>')
     drawn = [*_legend(reading), *points]
     height = _SIDE + 24 * len(reading.bands) + 20
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIDE} {height}">'
+    size = f'width="{_SIDE}" height="{height}" viewBox="0 0 {_SIDE} {height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
     title = f"<title>{html_text(view.q)}</title>"
-    path.write_text("\n".join([head, title, *drawn, "</svg>\n"]), encoding="utf-8")
+    paper = '<rect width="100%" height="100%" fill="#fff"/>'
+    path.write_text("\n".join([head, title, paper, *drawn, "</svg>\n"]), encoding="utf-8")
 
 
 def _legend(reading: Reading) -> list[str]:
     found = []
     for row, band in enumerate(reading.bands):
         y = _SIDE + 24 * row + 10
-        name = html_text(f"{len(reading.in_band(band)):,}  {band.name}"[:110])
+        name = html_text(first_words(f"{len(reading.in_band(band)):,}  {band.name}", _LEGEND))
         found += [
             f'<circle cx="24" cy="{y}" r="6" fill="{COLOURS[band.colour]}"/>',
             f'<text x="40" y="{y + 5}" font-family="sans-serif" font-size="14">{name}</text>',

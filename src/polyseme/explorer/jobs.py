@@ -1,14 +1,17 @@
 """Long work in a thread of its own: how far it is, how long it will take, and how to stop it."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from polyseme.errors import InternalError, PolysemeError
+from polyseme.errors import PolysemeError
+from polyseme.explorer.language import PageError, log_details
 from polyseme.training.memory import return_freed_memory
 
+_log = logging.getLogger(__name__)
 State = Literal["waiting", "running", "done", "failed", "stopped"]
 
 
@@ -106,10 +109,11 @@ class Job:
         except JobStoppedError:
             self.state = "stopped"
         except PolysemeError as error:
+            log_details(error)
             self.error, self.state = error, "failed"
         except Exception as error:  # noqa: BLE001  # a thread's error would be seen by nobody
-            told = f"This is a bug in Polyseme ({type(error).__name__}: {error})."
-            self.error, self.state = InternalError(told), "failed"
+            _log.exception("A job failed")
+            self.error, self.state = PageError("bug", name=type(error).__name__), "failed"
         finally:
             self.ended.set()
             return_freed_memory()

@@ -5,15 +5,16 @@ out  an edit in the log, and the page again
 """
 
 from collections.abc import Sequence
-from urllib.parse import parse_qs
+from functools import partial
 
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from polyseme.errors import InputError
+from polyseme.explorer.access import MAX_FIELDS
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import SEED
+from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import MAX_TEXT, FormValues, View
 from polyseme.meanings.annotation.edited_groups import group_of, group_ref, new_group_id
@@ -26,6 +27,7 @@ from polyseme.meanings.annotation.edits import (
     RenameEdit,
     SplitEdit,
     UseId,
+    touched,
     undo_last,
 )
 from polyseme.meanings.features.use_features import Labels
@@ -39,33 +41,50 @@ _MOST_LINES = 10_000
 def judge(request: Request, form: FormValues) -> Response:
     """Do what the form asks, write it down, and show the page again."""
     desk = Desk.of(request)
-    view = View.read(FormValues(parse_qs(form.get("view"), max_num_fields=1_000)))
+    view = View.read(FormValues(form.get("view"), most=MAX_FIELDS))
     request.state.view = view  # an error leads back to it
-    if form.get("action") == "undo":
-        if undo := undo_last(desk.workspace.edits(view).edits):
-            desk.workspace.add_edit(view, undo)
-    else:
-        reading, edited = desk.judged(view)
-        new_id = new_group_id(edited, desk.workspace.edits(view).edits)
-        desk.workspace.add_edit(view, _edit(form, reading, edited, new_id))
+    desk.workspace.add_edit(view, partial(_next_edit, desk, view, form))
     # A group may be gone now, and numbers of pages with it.
     ids = {group.id for group in desk.judged(view)[1].groups}
     stays = view.group if view.group in ids or view.show else ""
-    return RedirectResponse(view.but(group=stays, uses=()).address("/word"), 303)
+    address = view.but(group=stays, uses=()).address("/word")
+    if "hx-request" in request.headers:
+        return Response(status_code=204, headers={"HX-Redirect": address})
+    return RedirectResponse(address, 303)
+
+
+def _next_edit(desk: Desk, view: View, form: FormValues, edits: tuple[Edit, ...]) -> Edit:
+    """What a form asks for. It is refused if what it is about was changed after its page was made:
+    in another tab, say. What others did elsewhere is no hindrance."""
+    text = form.get("state")
+    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) > len(edits):
+        raise PageError("stale_edit")
+    state = int(text)
+    reading, edited = desk.judged(view)
+    edit: Edit | None
+    if form.get("action") == "undo":
+        edit = undo_last(edits[:state])
+        if edit is None:
+            raise PageError("nothing_to_undo")
+    else:
+        edit = _edit(form, reading, edited, new_group_id(edited, edits))
+    since = [touched(each, edits) for each in edits[state:]]
+    if not touched(edit, edits).isdisjoint(set().union(*since)):
+        raise PageError("stale_edit")
+    return edit
 
 
 def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Edit:
     match form.get("action"):
         case "rename":
-            group = group_ref(senses, form.get("group"))
-            return RenameEdit(group=group, name=_name(form, "name"))
+            return RenameEdit(group=_group(form, senses, "group"), name=_name(form, "name"))
         case "merge":
-            both = (group_ref(senses, form.get("into")), group_ref(senses, form.get("group")))
+            both = (_group(form, senses, "into"), _group(form, senses, "group"))
             if both[0].id == both[1].id:
-                raise InputError("A group cannot be merged with itself. Choose another.")
+                raise PageError("merge_itself")
             return MergeEdit(groups=both)
         case "halve":
-            whole = group_of(senses, form.get("group"))
+            whole = group_of(senses, _group(form, senses, "group").id)
             new = GroupRef(id=new_id, name=f"{whole.name[:_MAX_NAME]} (2)")
             return _split(reading, whole, _smaller_half(senses, whole), new)
         case "split":
@@ -73,28 +92,30 @@ def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Ed
             whole = _one_group(senses, chosen)
             return _split(reading, whole, chosen, GroupRef(id=new_id, name=_name(form, "name")))
         case "move":
-            target = group_ref(senses, form.get("to"))
+            target = _group(form, senses, "to")
             return MoveEdit(uses=_ids(reading, _chosen(form, reading)), to=target)
         case "label":
             label = _name(form, "label")
             return LabelEdit(uses=_ids(reading, _chosen(form, reading)), label=label)
-        case other:
-            raise InputError(f"{other[:40]!r} is not an edit of groups.")
+        case _:
+            raise PageError("no_such_edit")
+
+
+def _group(form: FormValues, senses: Senses, key: str) -> GroupRef:
+    with told_as("no_group", id=form.get(key)):
+        return group_ref(senses, form.get(key))
 
 
 def _one_group(senses: Senses, chosen: Labels) -> NamedGroup:
     labels = np.unique(senses.grouping.labels[chosen])
     if len(labels) > 1:
-        raise InputError(
-            "The ticked lines are of several groups. A new group is split off one: tick lines of "
-            "one group, or move them."
-        )
+        raise PageError("several_groups")
     return senses.groups[int(labels[0])]
 
 
 def _split(reading: Reading, group: NamedGroup, chosen: Labels, new: GroupRef) -> SplitEdit:
     if len(chosen) == group.size:
-        raise InputError("All lines of the group are ticked: nothing would be left. Rename it.")
+        raise PageError("whole_group")
     whole = GroupRef(id=group.id, name=group.name)
     return SplitEdit(group=whole, uses=_ids(reading, chosen), new=new)
 
@@ -110,7 +131,7 @@ def _smaller_half(senses: Senses, group: NamedGroup) -> Labels:
 def _name(form: FormValues, key: str) -> str:
     name = form.get(key).strip()
     if not name or len(name) > min(_MAX_NAME, MAX_TEXT):
-        raise InputError(f"A name has one to {_MAX_NAME} characters; this one has {len(name)}.")
+        raise PageError("bad_name", most=_MAX_NAME, n=len(name))
     return name
 
 
@@ -118,10 +139,10 @@ def _chosen(form: FormValues, reading: Reading) -> Labels:
     """The ticked lines; or, if none is, those that were chosen on the map."""
     ticked = form.getlist("use")[:_MOST_LINES]
     if not all(text.isascii() and text.isdigit() and len(text) < 10 for text in ticked):
-        raise InputError("A ticked line does not exist. Reload the page.")
+        raise PageError("no_such_line")
     numbers: Sequence[int] = [int(text) for text in ticked] or reading.view.uses
     if not numbers:
-        raise InputError("No line is ticked. Tick lines, or select some on the map.")
+        raise PageError("nothing_ticked")
     check_number(max(numbers), len(reading.word.uses))
     return np.array(sorted(set(numbers)), np.int64)
 

@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from polyseme import __version__
-from polyseme.errors import InputError
 from polyseme.explorer.annotated_line import annotate
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import Fineness
-from polyseme.explorer.language import Language, choose_language
+from polyseme.explorer.language import PageError
 from polyseme.explorer.periods import choose_column, count_periods
 from polyseme.explorer.reading import Reading, check_number
 from polyseme.explorer.view import MAX_TEXT, View
@@ -167,7 +166,7 @@ def use_number(request: Request, of: int) -> int:
     """The number of the use that an address names."""
     text = request.query_params.get("use", "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InputError(f"{text[:20]!r} is not the number of a use.")
+        raise PageError("no_such_use", n=of)
     check_number(int(text), of)
     return int(text)
 
@@ -199,8 +198,7 @@ def _word_page(
 
 
 def _citation(desk: Desk, request: Request, view: View, reading: Reading) -> str:
-    code = choose_language(view.lang, request.headers.get("accept-language", ""), desk.language)
-    return Language(code)(
+    return desk.say(request, view)(
         "citation",
         word=f"{view.q} ({joined(view.where)})" if view.where else view.q,
         corpus=desk.workspace.name,

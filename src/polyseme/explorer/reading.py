@@ -14,13 +14,14 @@ from functools import cached_property
 import numpy as np
 from rich.cells import cell_len
 
-from polyseme.errors import InputError
 from polyseme.explorer.annotated_line import AnnotatedLine, annotate
 from polyseme.explorer.explored_word import ExploredWord
+from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.meanings.annotation.labels import LearnedLabels, learn_labels
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
-from polyseme.meanings.concordance.lines import Line, line_of, sort_order
+from polyseme.meanings.concordance.lines import line_of, metadata_columns, shortened, sort_order
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses
 from polyseme.meanings.use_map.points import NUM_COLOURS, colour_of
@@ -29,7 +30,8 @@ from polyseme.printable import printable
 PER_PAGE = 50
 IN_OVERVIEW = 6
 """Lines of a band where all are shown."""
-_LONGEST = 140  # characters on either side of a word in a line
+_LONGEST = 140  # cells on either side of a word in a line: a sentence may have thousands
+_SHORT = 70  # the same where a line is to be labelled
 _NEXT = 8  # lines worth labelling that are offered
 
 
@@ -64,6 +66,7 @@ class Row:
     """The user's own."""
     confidence: float | None
     metadata: tuple[str, ...]
+    """A date, a title and what else there is, as far as it fits."""
     words: AnnotatedLine | None
     """Left, form and right once more, word by word, if the view shows a word attribute."""
 
@@ -174,7 +177,8 @@ class Reading:
             return lit
         if view.sort == "confidence" and self.learned is not None:
             return lit[np.argsort(self.learned.confidence[lit], kind="stable")]
-        return lit[sort_order(self.word.uses.select(lit), view.sort)]
+        with told_as("bad_sort", name=view.sort, columns=", ".join(self.word.uses.columns)):
+            return lit[sort_order(self.word.uses.select(lit), view.sort)]
 
     @property
     def num_pages(self) -> int:
@@ -186,12 +190,14 @@ class Reading:
         begin = (min(self.view.page, self.num_pages) - 1) * PER_PAGE
         return list(self.rows(self.ordered[begin : begin + PER_PAGE]))
 
-    def rows(self, numbers: Labels | Sequence[int]) -> Iterator[Row]:
+    def rows(self, numbers: Labels | Sequence[int], cells: int = _LONGEST) -> Iterator[Row]:
         """Lines of these uses."""
+        columns = metadata_columns(self.word.uses.columns)
         labels = self.edited.labels_by_hand if self.edited else {}
         for number in map(int, numbers):
             use = self.word.uses[number]
-            left, form, right = _cut(line_of(use))
+            left, form, right = shortened(line_of(use), cells)
+            known = {DOCUMENT: use.document, **use.metadata}
             band = self.band_of.get(number)
             yield Row(
                 number,
@@ -202,7 +208,7 @@ class Reading:
                 band.id if band else "",
                 labels.get(number, ""),
                 float(self.learned.confidence[number]) if self.learned else None,
-                tuple(printable(value or "–") for value in use.metadata.values()),
+                tuple(printable(known[name] or "–") for name in columns),
                 self._annotated(number),
             )
 
@@ -214,22 +220,19 @@ class Reading:
 
     def next_to_label(self) -> list[Row]:
         """Lines whose label would teach most."""
-        return list(self.rows(self.learned.next_to_label(_NEXT))) if self.learned else []
+        return list(self.rows(self.learned.next_to_label(_NEXT), _SHORT)) if self.learned else []
 
     def _band(self) -> Band:
         for band in self.bands:
             if band.id == self.view.group:
                 return band
-        raise InputError(
-            f"There is no group {self.view.group!r} now. It may have been merged, or groups are "
-            "finer or coarser than they were."
-        )
+        raise PageError("no_group", id=self.view.group)
 
 
 def check_number(number: int, of: int) -> None:
     """Refuse the number of a use that is not there."""
     if not 0 <= number < of:
-        raise InputError(f"There is no use {number}: there are {of:,}, counted from 0.")
+        raise PageError("no_such_use", n=of)
 
 
 def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
@@ -255,11 +258,3 @@ def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
         colour = 1 + number % NUM_COLOURS
         bands.append(Band(name, name, colour, members[order], is_named=True))
     return bands
-
-
-def _cut(line: Line) -> Line:
-    """What fits on a screen; a sentence may have thousands of characters."""
-    left, right = line.left, line.right
-    left = left if len(left) <= _LONGEST else "…" + left[-_LONGEST:]
-    right = right if len(right) <= _LONGEST else right[:_LONGEST] + "…"
-    return Line(left, line.keyword, right)

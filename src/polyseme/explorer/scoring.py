@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from polyseme.embedding.embedder import Embedder
-from polyseme.errors import InputError, ModelError
 from polyseme.explorer.desk import Desk
+from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.pages import use_number
 from polyseme.meanings.concordance.marked_use import MarkedUse
 from polyseme.meanings.substitutes import find_substitutes
@@ -62,7 +62,8 @@ def substitutes(request: Request) -> Response:
             break
         number -= len(words)
     use = MarkedUse(tuple(words), number, number + 1)
-    found = find_substitutes(desk.workspace.describer().embedder, use, _NUM_SUBSTITUTES)
+    with told_as("no_probability"):
+        found = find_substitutes(desk.workspace.describer().embedder, use, _NUM_SUBSTITUTES)
     shown = [(printable(word), probability) for word, probability in found.words]
     return desk.render(
         request, "substitutes.html", view, word=printable(use.form), own=found.own, found=shown
@@ -73,9 +74,9 @@ def _sentences(desk: Desk, text: str) -> list[list[str]]:
     preprocessor = desk.workspace.describer().embedder.preprocessor
     sentences = [list(sentence.words) for sentence in preprocessor(text).stored()]
     if not sentences:
-        raise InputError("There is no word in it. Write a sentence.")
+        raise PageError("no_word")
     if sum(map(len, sentences)) > _MOST_WORDS:
-        raise InputError(f"These are more than {_MOST_WORDS} words. Write a shorter text.")
+        raise PageError("too_many_words", most=_MOST_WORDS)
     return sentences
 
 
@@ -85,10 +86,7 @@ def _score(desk: Desk, text: str) -> list[ScoredSentence]:
         "bidirectional",
         "causal",
     ):
-        raise ModelError(
-            "This model gives no probability of a sentence. Open the explorer with a bidirectional "
-            "(ELMo) or causal (GPT) model."
-        )
+        raise PageError("no_probability")
     found, number = [], 0
     for scored in score_sentences(embedder.model, _sentences(desk, text)):
         told = scored.as_json()

@@ -1,22 +1,23 @@
-"""Pages on this machine for its own user: on 127.0.0.1, opened by an address with a token."""
+"""Pages on this machine for its own user: on 127.0.0.1, opened by an address with a code."""
 
 import socket
+import tempfile
 import threading
 import time
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
+from html import escape
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from polyseme.errors import ConfigError, PolysemeError
-from polyseme.explorer.access import new_token
+from polyseme.errors import PolysemeError
 from polyseme.explorer.app import make_app
-from polyseme.explorer.settings import ServeConfig
+from polyseme.explorer.settings import HOST, ServeConfig
 from polyseme.explorer.workspace import Workspace
 
-HOST = "127.0.0.1"
 _LOOKS = 0.2  # seconds between two looks at whether anyone still reads
 
 
@@ -36,49 +37,54 @@ class _LastAsked:
 def serve(
     workspace: Workspace,
     config: ServeConfig,
+    listening: socket.socket,
     *,
     language: str = "",
     on_ready: Callable[[str], None],
 ) -> None:
-    """Answer until Ctrl-C, or until nobody has asked for long enough."""
-    listening = _listen(config.port)
+    """Answer until Ctrl-C, or until nobody has asked for long enough.
+
+    `on_ready` is told an address, and each time that one was used, another.
+    """
     port = listening.getsockname()[1]
-    token = new_token()
-    app = _LastAsked(make_app(workspace, token=token, port=port, language=language))
+    guard = make_app(workspace, port=port, language=language)
+    app = _LastAsked(guard)
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="error", access_log=False, server_header=False, ws="none")
     )
     view = workspace.opening
     path = view.address("/word") + "&" if view.q else "/?"
-    address = f"http://{HOST}:{port}{path}token={token}"
-    on_ready(address)
+    address = f"http://{HOST}:{port}{path}token="
+
+    def tell() -> None:
+        on_ready(address + guard.new_code(on_used=tell))
+
+    tell()
     warming = threading.Thread(target=_warm_up, args=(workspace,))
     warming.start()
     if config.idle is not None:
         watch = threading.Thread(target=_end_when_idle, args=(server, app, 60 * config.idle))
         watch.daemon = True
         watch.start()
-    if not config.no_browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    with suppress(KeyboardInterrupt):  # the server has ended by itself, and then tells it again
-        server.run(sockets=[listening])
+    with tempfile.TemporaryDirectory(prefix="polyseme-", ignore_cleanup_errors=True) as folder:
+        if not config.no_browser:
+            page = _redirect(Path(folder), address + guard.new_code())
+            threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()
+        with suppress(KeyboardInterrupt):  # the server has ended by itself, and then tells it again
+            server.run(sockets=[listening])
     workspace.close()
     warming.join()  # or it would be torn from its work, and complain
 
 
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        listening.listen(128)  # whoever is told the address may ask at once, and waits a moment
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            f"Cannot listen on port {port} of {HOST}: {error.strerror}. Choose another with "
-            "--port, or leave it out to use a free one."
-        ) from error
-    return listening
+def _redirect(folder: Path, address: str) -> Path:
+    """A page that leads to an address. Every user of a machine sees with what a browser is
+    started; what is in this folder, only its owner."""
+    page = folder / "polyseme.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}">', "utf-8"
+    )
+    return page
 
 
 def _warm_up(workspace: Workspace) -> None:

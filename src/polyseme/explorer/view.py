@@ -4,12 +4,12 @@ in   the query of an address, which anyone may have written
 out  `View`, and from it other addresses: this page, but sorted, or of another group
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
-from polyseme.errors import InputError
+from polyseme.explorer.language import PageError, told_as
 from polyseme.meanings.concordance.query import Query
 
 MAX_TEXT = 2_000
@@ -82,10 +82,11 @@ class View:
     @property
     def query(self) -> Query:
         """What is looked for."""
-        if self.regex:
-            return Query.of(regex=self.q, case_sensitive=self.case)
-        forms = [form.strip() for form in self.q.replace("，", ",").split(",") if form.strip()]
-        return Query.of(forms=forms, case_sensitive=self.case)
+        with told_as("bad_query"):
+            if self.regex:
+                return Query.of(regex=self.q, case_sensitive=self.case)
+            forms = {form.strip() for form in self.q.replace("，", ",").split(",")}
+            return Query.of(forms=sorted(forms - {""}), case_sensitive=self.case)
 
     def but(self, **changes: Any) -> "View":
         """This view with other values. Unless it is said, it begins at the first page."""
@@ -127,7 +128,7 @@ def unpack(text: str) -> tuple[int, ...]:
     numbers, number = [], 0
     for part in text.split(".") if text else ():
         if not (0 < len(part) <= 6 and part.isascii() and part.isalnum()):
-            raise InputError(f"{text[:40]!r} is not a selection of uses. Select on the map again.")
+            raise PageError("bad_selection")
         number += int(part, 36)
         numbers.append(number)
     return tuple(numbers)
@@ -144,7 +145,7 @@ def _in_base_36(number: int) -> str:
 
 def _bounded(name: str, text: str) -> str:
     if len(text) > MAX_TEXT:
-        raise InputError(f"{name} has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
+        raise PageError("too_long", name=name, n=len(text), most=MAX_TEXT)
     return text
 
 
@@ -159,15 +160,18 @@ def _value(name: str, text: str) -> Any:
         number = None
     lowest = -_MOST_STEPS if name == "finer" else 1 if name == "page" else 0
     if number is None or number < lowest or (name == "finer" and number > _MOST_STEPS):
-        raise InputError(f"{name}={text[:20]!r} is not a number that fits there.")
+        raise PageError("bad_number", name=name, text=text[:20])
     return number
 
 
 class FormValues:
     """The values of a form that was sent."""
 
-    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
-        self._values = values
+    def __init__(self, text: str, most: int) -> None:
+        try:
+            self._values = parse_qs(text, keep_blank_values=True, max_num_fields=most)
+        except ValueError as error:
+            raise PageError("too_many_fields", most=most) from error
 
     def get(self, key: str, default: str = "") -> str:
         """One value."""

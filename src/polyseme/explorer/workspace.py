@@ -9,27 +9,28 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polyseme.embedding.loading import load_for_corpus
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.jobs import Gate
+from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.meanings.annotation.edit_log import NAME as EDITS
-from polyseme.meanings.annotation.edit_log import EditLog, append_edit, read_edits
+from polyseme.meanings.annotation.edit_log import EditLog, append_next, read_edits
 from polyseme.meanings.annotation.edits import Edit
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.index.use_index import IndexedUses, UseIndex
@@ -65,6 +66,8 @@ class Workspace:
     """Knows uses of some words, which the model then need not describe."""
     embedder: WordEmbedder | None = None
     """The model, if it is loaded already."""
+    title: str = ""
+    """What the corpus is called; by default as its folder."""
     is_closed: bool = False
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
@@ -89,7 +92,7 @@ class Workspace:
     @cached_property
     def name(self) -> str:
         """What the corpus is called."""
-        return self.corpus.folder.resolve().name
+        return self.title or self.corpus.folder.resolve().name
 
     @property
     def model_name(self) -> str:
@@ -100,9 +103,10 @@ class Workspace:
         """The model; loaded when it is asked for first, which takes seconds."""
         with self._loading:
             if self._describer is None:
-                embedder = self.embedder or load_for_corpus(self.model, self.corpus)
-                self.corpus.check_same_words(embedder.preparation)
-                self._describer = UseDescriber(embedder)
+                with told_as("model_error"):
+                    embedder = self.embedder or load_for_corpus(self.model, self.corpus)
+                    self.corpus.check_same_words(embedder.preparation)
+                    self._describer = UseDescriber(embedder)
             return self._describer
 
     def sizes(self, where: Condition = EVERYTHING) -> dict[str, Sizes]:
@@ -125,7 +129,7 @@ class Workspace:
             if query in self._words:
                 self._words.move_to_end(query)
                 return self._words[query]
-        uses = find_uses(self.corpus, query)
+        uses = self._find(view)
         found = ExploredWord(uses, self.describer, self._gate, self._indexed(query))
         with self._lock:
             kept = self._words.setdefault(query, found)
@@ -133,6 +137,16 @@ class Workspace:
             while len(self._words) > 1 and (len(self._words) > _WORDS or self.num_bytes > _BYTES):
                 self._words.popitem(last=False)[1].stop()
             return kept
+
+    def _find(self, view: View) -> Uses:
+        try:
+            return find_uses(self.corpus, view.query)
+        except NoUseError as error:
+            raise PageError("no_match" if view.regex else "no_use", word=view.q) from error
+        except ConfigError as error:
+            raise PageError("bad_pattern", pattern=view.q) from error
+        except InputError as error:
+            raise PageError("too_many_uses", word=view.q) from error
 
     def _indexed(self, query: Query) -> IndexedUses | None:
         """What the index knows of a word; None if it has not all that is looked for."""
@@ -184,26 +198,32 @@ class Workspace:
 
     def edits(self, view: View) -> EditLog:
         """What the user did to these groups."""
-        return read_edits(self.folder(view) / EDITS)
+        with told_as("notes_error"):
+            return read_edits(self.folder(view) / EDITS)
 
-    def add_edit(self, view: View, edit: Edit) -> None:
-        """Write down what the user did, once and for all."""
+    def add_edit(self, view: View, make_edit: Callable[[tuple[Edit, ...]], Edit]) -> None:
+        """Write down what the user did, once and for all. `make_edit` is given what was before."""
         folder = self.folder(view)
-        with disk_faults_explained(folder):
-            make_output(folder)
-            if not (folder / ABOUT).exists():
-                about = json.dumps(self._about(view), ensure_ascii=False, indent=2)
-                write_text(folder / ABOUT, about + "\n")
-        append_edit(folder / EDITS, edit)
+        with told_as("notes_error"):
+            with disk_faults_explained(folder):
+                make_output(folder)
+                if not (folder / ABOUT).exists():
+                    about = json.dumps(self._about(view), ensure_ascii=False, indent=2)
+                    write_text(folder / ABOUT, about + "\n")
+            append_next(folder / EDITS, make_edit)
 
     def folder(self, view: View) -> Path:
         """Where the notes on these groups are: a name to read, and one that no other has."""
-        about = json.dumps(self._about(view), sort_keys=True)
-        unique = hashlib.sha256(about.encode()).hexdigest()[:10]
-        readable = re.sub(r"[^\w]+", "-", view.q)[:40].strip("-") or "word"
+        about = self._about(view)
+        unique = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
+        readable = re.sub(r"[^\w]+", "-", ",".join(about["forms"]))[:40].strip("-") or "word"
         return self.notes / f"{readable}-{unique}"
 
-    def _about(self, view: View) -> Mapping[str, object]:
-        """Which groups edits are of."""
-        how = Fineness(view.finer, view.layer)
-        return {**asdict(view.query), **how._asdict(), "model": self.model_name}
+    def _about(self, view: View) -> dict[str, Any]:
+        """Which groups edits are of: what is looked for is the same in any case and order."""
+        query, how = view.query, Fineness(view.finer, view.layer)
+        forms = list(query.forms)
+        if not (query.is_case_sensitive or query.is_regex):
+            forms = sorted({form.casefold() for form in forms})
+        about = {**asdict(query), "forms": forms}
+        return {**about, **how._asdict(), "model": self.model_name}

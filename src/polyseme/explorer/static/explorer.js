@@ -2,13 +2,6 @@
 // All text from the corpus is put in as text (textContent), never as HTML.
 import {UseMap, lineParts} from "/static/map.js";
 
-// The token has become a cookie; it need not stay in the address, the history or a screenshot.
-const here = new URL(location.href);
-if (here.searchParams.has("token")) {
-  here.searchParams.delete("token");
-  history.replaceState(history.state, "", here);
-}
-
 let map = null;
 
 function startMap() {
@@ -78,10 +71,15 @@ function pack(numbers) {
   }).join(".");
 }
 
-function savePng() {
-  map.pointAt(-1);
-  map.drawNow();
-  map.canvas.toBlob((blob) => {
+/** The drawing that is exported as SVG, with its legend, twice as large. */
+async function savePng() {
+  const image = new Image();
+  image.src = document.querySelector(".export a[href*='map.svg']").href;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, {width: 2 * image.naturalWidth, height: 2 * image.naturalHeight});
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  canvas.toBlob((blob) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
     link.download = `${document.querySelector("#map").dataset.name}-map.png`;
@@ -95,9 +93,25 @@ function countTicked() {
   if (shown) shown.textContent = shown.dataset.text.replace("#", String(document.querySelectorAll(".tick input:checked").length));
 }
 
+// Ticks belong to an entry of the browser's history: who goes back finds them again.
+function keepTicks(ticked) {
+  history.replaceState({...history.state, ticked}, "");
+}
+
+function restoreTicks() {
+  for (const number of history.state?.ticked ?? []) {
+    const box = document.querySelector(`.tick input[value="${Number(number)}"]`);
+    if (box) box.checked = true;
+  }
+  countTicked();
+}
+
 document.addEventListener("change", (event) => {
   const {target} = event;
-  if (target.matches(".tick input")) countTicked();
+  if (target.matches(".tick input")) {
+    countTicked();
+    keepTicks([...document.querySelectorAll(".tick input:checked")].map((box) => box.value));
+  }
   if (target.matches("[data-layers]")) {
     const hidden = target.parentElement.querySelector("input[type=hidden]");
     hidden.value = target.value === target.dataset.layers ? "" : target.value;
@@ -219,6 +233,15 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "x" && at >= 0) words[at].closest("tr").querySelector(".tick input")?.click();
 });
 
-document.addEventListener("htmx:afterSettle", startMap);
-document.addEventListener("DOMContentLoaded", startMap);
-startMap();
+// An edit that was made leads to a page without ticks; one that was refused leaves them.
+document.addEventListener("htmx:beforeOnLoad", (event) => {
+  if (event.detail.xhr.getResponseHeader("HX-Redirect")) keepTicks([]);
+});
+
+function start() {
+  startMap();
+  restoreTicks();
+}
+document.addEventListener("htmx:afterSettle", start);
+document.addEventListener("DOMContentLoaded", start);
+start();
