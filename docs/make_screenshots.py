@@ -78,12 +78,20 @@ def demo(language: str, cache: str) -> Iterator[tuple[str, str]]:
         process.wait()
 
 
-def take(browser: Any, address: str, token: str, picture: Picture) -> None:
+def let_in(browser: Any, address: str, token: str) -> Any:
+    """What a browser has that was let in; the token lets in but one."""
+    context = browser.new_context()
+    context.new_page().goto(f"{address}/?token={token}")
+    return context.storage_state()
+
+
+def take(browser: Any, address: str, state: Any, picture: Picture) -> None:
     """One picture."""
     size = {"width": picture.width, "height": 860}
-    page = browser.new_context(viewport=size, color_scheme=picture.scheme).new_page()
+    context = browser.new_context(viewport=size, color_scheme=picture.scheme, storage_state=state)
+    page = context.new_page()
     page.set_default_timeout(_LONG)
-    page.goto(f"{address}{picture.path}&token={token}")
+    page.goto(f"{address}{picture.path}")
     for selector in picture.waits_for:
         page.wait_for_selector(selector)
     if picture.press:
@@ -102,8 +110,9 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         for language, pictures in PICTURES.items():
             with demo(language, cache) as (address, token):
+                state = let_in(browser, address, token)
                 for picture in pictures:
-                    take(browser, address, token, picture)
+                    take(browser, address, state, picture)
         browser.close()
 
 

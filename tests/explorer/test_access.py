@@ -165,7 +165,7 @@ def test_on_port_80_a_browser_leaves_the_port_out(workspace: Workspace) -> None:
 
 
 def test_a_refusal_is_told_in_the_language_of_the_browser(stranger: TestClient) -> None:
-    assert "口令" in stranger.get("/", headers={"accept-language": "zh-CN"}).text
+    assert "令牌" in stranger.get("/", headers={"accept-language": "zh-CN"}).text
 
 
 @pytest.mark.parametrize("host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1:80", ""])

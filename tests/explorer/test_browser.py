@@ -341,7 +341,7 @@ def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -
     here.wait(".chip:has-text('author~River')")
     assert here.page.query_selector("#where-problem") is None
 
-    here.page.goto(f"{here.address}/compare?q=bank&finer=2&lang={language}&where=author~0")
+    here.page.goto(f"{here.served.address}/compare?q=bank&finer=2&lang={language}&where=author~0")
     here.page.fill("#before", "year<abc")
     here.page.fill("#after", "year>=1900")
     here.page.keyboard.press("Escape")

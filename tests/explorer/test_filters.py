@@ -144,16 +144,16 @@ def test_labels_by_hand_are_counted_as_lines_are(explored: Explored) -> None:
     met = expected(explored, ("year<1852",))
     river, money = met[:3], [50, 51]
     beyond = next(number for number in range(42) if number not in met)
-    sent = "q=bank&finer=2"
+    view = View(q="bank", finer=2)
     labelled = [str(number) for number in (*river, beyond)]
-    explored.post("/judge", view=sent, action="label", label="x", use=labelled)
-    explored.post("/judge", view=sent, action="label", label="y", use=[str(n) for n in money])
+    explored.judge(view, action="label", label="x", use=labelled)
+    explored.judge(view, action="label", label="y", use=[str(n) for n in money])
     page = explored.get(address("/word", ("year<1852",), "&show=labels"))
     assert f"{len(river)} by hand" in page
     assert "2 by hand" not in page
     assert sum(count for count, _ in figures(page)) == len(met)
     for _ in range(2):
-        explored.post("/judge", view=sent, action="undo")
+        explored.judge(view, action="undo")
 
 
 def test_exports_say_what_is_in_them(explored: Explored) -> None:

@@ -166,7 +166,7 @@ def near_forms(query: Query, corpus: Corpus) -> list[str]:
                 for match in close
                 if folded[match] != word
             }
-            # Of those that are equally near, the most frequent: "trian" is for "train".
+            # Of those that are equally near, the most frequent: "bnak" is for "bank", not "beak".
             near |= dict.fromkeys(sorted(ratios, key=lambda each: (-ratios[each], order[each]))[:3])
     return list(near)
 
