@@ -152,7 +152,7 @@ def test_uses_are_chosen_by_number_or_by_what_their_sentence_holds(senses: Sense
 
 
 def test_senses_whose_words_are_not_known_can_be_edited_too(senses: Senses) -> None:
-    bare = dataclasses.replace(senses, words=None)
+    bare = dataclasses.replace(senses, name_source=None)
     after = bare.edited([boats(senses)])
     assert next(group for group in after.groups if group.name == "landing").collocates == ()
 
@@ -165,7 +165,7 @@ def test_uses_that_begin_at_one_word_go_together(senses: Senses) -> None:
         labels=labels[[0, 83, *range(1, 84)]],
         vectors=senses.grouping.vectors[[0, 0, *range(1, 84)]],
     )
-    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, words=None)
+    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, name_source=None)
     assert sum(len(group.uses) for group in use_groups(doubled).values()) == 84
     after = doubled.edited([LabelEdit(uses=use_ids(bank_uses()[0])[:1], label="x")])
     assert after.labels[0] == after.labels[1]

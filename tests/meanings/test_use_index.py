@@ -119,8 +119,6 @@ def test_groups_by_the_index_are_those_by_the_model(made: Made) -> None:
     one, two = (group_uses(each.describer.describe(each.uses)) for each in (lazy, quick))
     assert (one.labels == two.labels).mean() > 0.97  # rounding may move a use at the edge
     assert lazy.describer.words == quick.describer.words
-    frequent = [lazy.describer.is_frequent(word) for word in WORDS]
-    assert frequent == [quick.describer.is_frequent(word) for word in WORDS]
 
 
 def test_an_index_without_a_model_is_enough_but_nothing_is_not(made: Made) -> None:

@@ -16,8 +16,7 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.named_groups import Senses, named
-from polyseme.meanings.groups.names import UseWords
+from polyseme.meanings.groups.named_groups import Senses, name_groups
 from polyseme.meanings.use_map import points
 
 HOSTILE = "<img src=x onerror=window.isHarmed=true>\x1b[31m"
@@ -51,11 +50,10 @@ def senses() -> Senses:
     labels = np.arange(NUMBER) % 3
     random = np.random.default_rng(1)
     vectors = (np.eye(3)[labels] + random.normal(0, 0.05, (NUMBER, 3))).astype(np.float32)
-    words = UseWords([[f"substitute{label}"] for label in labels], [[] for _ in labels])
     grouping = Grouping(labels, (1.0, 1.0, 1.0), vectors, 0.3)
-    first, *others = named(words, grouping)
+    first, *others = name_groups(None, grouping)
     groups = (replace(first, given_name=HOSTILE), *others)
-    return Senses(uses, grouping, UseFeatures(vectors, vectors, None), groups, NUMBER, words)
+    return Senses(uses, grouping, UseFeatures(vectors, vectors, None), groups, NUMBER)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
 """Group the uses of a word by meaning, and show each group with its name, size and typical lines.
 
 Uses are grouped by what the model expects in the word's place, by likely substitutes and by the
-topic of the sentence. Each group is named by substitutes | collocates. They are groups of uses, not
-dictionary senses: how many there are is a choice (--finer, --coarser, --groups).
+topic of the text around it. Each group is named by substitutes | collocates | frames. They are
+groups of uses, not dictionary senses: how many there are is a choice (--finer, --coarser,
+--groups).
 
 Examples:
 
@@ -196,7 +197,7 @@ def groups_table(senses: "Senses") -> RenderableType:
     table = Table()
     for name in ("", "uses", "share", "stability"):
         table.add_column(name, justify="right")
-    table.add_column("substitutes | collocates", overflow="fold")
+    table.add_column("substitutes | collocates | frames", overflow="fold")
     for group in senses.groups:
         stability = "" if group.stability is None else f"{group.stability:.2f}"
         figures = (PrintableText(group.id), f"{group.size:,}", f"{group.share:.0%}", stability)

@@ -25,7 +25,7 @@ from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
 from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
 from polyseme.meanings.groups.layout import lay_out
-from polyseme.meanings.groups.named_groups import Senses, draw_uses, named, words_of_uses
+from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
 from polyseme.meanings.index.use_index import IndexedUses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
@@ -154,11 +154,11 @@ class ExploredWord:
         describer = self.indexed or self.load_describer()
         features = self._describe(describer, job)
         grouping = self._group(features, how, job)
-        words = words_of_uses(self.uses, features, describer)
-        groups = named(words, grouping)
+        source = name_source(self.uses, features, describer)
+        groups = name_groups(source, grouping)
         notes = tuple(self.indexed.notes) if self.indexed else ()
         senses = Senses(
-            self.uses, grouping, features, groups, len(self.found), words, source_notes=notes
+            self.uses, grouping, features, groups, len(self.found), source, source_notes=notes
         )
         with self._lock:
             self._grouped[how] = _Grouped(senses)

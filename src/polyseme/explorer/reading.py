@@ -48,6 +48,7 @@ class Band:
     stability: float | None = None
     substitutes: tuple[str, ...] = ()
     collocates: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
     is_named: bool = False
     """Whether the user gave it its name."""
 
@@ -244,6 +245,7 @@ def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
         group.stability,
         group.substitutes,
         group.collocates,
+        group.frames,
         is_named=group.name != group.words,
     )
 

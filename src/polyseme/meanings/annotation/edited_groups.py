@@ -21,8 +21,7 @@ from polyseme.meanings.annotation.edit_log import read_edits
 from polyseme.meanings.annotation.edits import Edit, GroupRef, Replayed, UseGroup, UseId, replay
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Labels
-from polyseme.meanings.groups.named_groups import NamedGroup, Senses, named
-from polyseme.meanings.groups.names import UseWords
+from polyseme.meanings.groups.named_groups import NamedGroup, Senses, name_groups
 
 
 def use_ids(uses: Uses) -> list[UseId]:
@@ -69,12 +68,9 @@ def as_replayed(senses: Senses, replayed: Replayed) -> Senses:
     labels = np.array([number[home[use]] for use in ids], np.int64)
     stability = [_stability_of(id_, labels == number[id_], senses) for id_ in order]
     grouping = replace(senses.grouping, labels=labels, stability=tuple(stability))
-    none: list[list[str]] = [[] for _ in ids]
     groups = [
         replace(group, given_id=id_, given_name=replayed.groups[id_].name)
-        for id_, group in zip(
-            order, named(senses.words or UseWords(none, none), grouping), strict=True
-        )
+        for id_, group in zip(order, name_groups(senses.name_source, grouping), strict=True)
     ]
     by_hand = {n: replayed.labels[use] for n, use in enumerate(ids) if use in replayed.labels}
     return replace(

@@ -65,11 +65,18 @@ class Uses(Sequence[Use]):
     """Uses in columns. `uses[0]` and a loop give each as a `Use`, which reads its text."""
 
     def __init__(
-        self, table: SentenceTable, rows: Integers, spans: Integers, query: Query | None = None
+        self,
+        table: SentenceTable,
+        rows: Integers,
+        spans: Integers,
+        query: Query | None = None,
+        corpus: Corpus | None = None,
     ) -> None:
         self._table, self._rows, self.query = table, rows, query
         self.spans = spans
         """(N, 2): each use is the words from `begin` to before `end` of its sentence."""
+        self.corpus = corpus
+        """Where they were found, if not in sentences given as lists."""
 
     @classmethod
     def of(
@@ -121,7 +128,7 @@ class Uses(Sequence[Use]):
     def select(self, indices: Sequence[int] | Integers) -> "Uses":
         """These uses, in this order."""
         chosen = np.asarray(indices, np.int64)
-        return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query)
+        return Uses(self._table, self._rows[chosen], self.spans[chosen], self.query, self.corpus)
 
     @property
     def num_bytes(self) -> int:
@@ -227,7 +234,7 @@ def find_uses(
     table, rows, spans = search(corpus, terms, condition, threads=threads)
     if not len(rows) and condition == EVERYTHING:
         raise _no_use_of(query, corpus)
-    return Uses(table, rows, spans, query)
+    return Uses(table, rows, spans, query, corpus)
 
 
 def find_terms(query: Query, corpus: Corpus) -> list[Term]:

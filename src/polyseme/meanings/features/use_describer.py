@@ -69,14 +69,6 @@ class UseDescriber:
         """Dimensions of a bag: of layer 0, of which a model of two stacks gives two copies."""
         return self.embedder.dim // (2 if self._has_two_stacks else 1)
 
-    def is_frequent(self, word: str) -> bool:
-        """Whether a word is too frequent to say what a text is about: a thousandth of all words."""
-        return self._weights.get(word, 1.0) < 0.5
-
-    def frequent_words(self) -> list[str]:
-        """All words that `is_frequent`."""
-        return [word for word, weight in self._weights.items() if weight < 0.5]
-
     def __call__(
         self,
         sentences: Sequence[Sequence[str]],

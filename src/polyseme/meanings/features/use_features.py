@@ -48,8 +48,5 @@ class Describer(Protocol):
     def words(self) -> list[str]:
         """What the numbers of substitutes stand for; empty without a head."""
 
-    def is_frequent(self, word: str) -> bool:
-        """Whether a word is too frequent to say what a text is about."""
-
     def describe(self, uses: Uses, on_use: Callable[[int], None] = ...) -> UseFeatures:
         """Features of uses; `on_use` is called with how many are done."""

@@ -14,11 +14,13 @@ import numpy as np
 
 from polyseme.display import describe_groups, html_table, summary
 from polyseme.errors import extra_needed_for
+from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.export import UseTable, to_pandas, write_uses
+from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.features.use_features import Describer, UseFeatures
 from polyseme.meanings.groups.grouping import FEW_USES, Grouping, group_uses
-from polyseme.meanings.groups.names import UseWords, collocates_of, substitutes_of
+from polyseme.meanings.groups.names import GroupName, NameSource, first_copies
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 MAX_USES = 5_000
 """Uses that are described, sampled by seed: more cost time and change little."""
 NUM_TYPICAL = 5
+_NAME_PARTS = ("substitutes", "collocates", "frames")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class NamedGroup:
     """What could stand in the word's place here more than in the other groups."""
     collocates: tuple[str, ...]
     """What stands near the word here more than in the other groups."""
+    frames: tuple[str, ...]
+    """How the word is used here: with the words next to it, itself as ~."""
     typical: tuple[int, ...]
     """Numbers of the uses nearest to the middle of the group."""
     given_name: str = ""
@@ -73,8 +78,8 @@ class NamedGroup:
 
     @property
     def words(self) -> str:
-        """Its substitutes and its collocates in one line."""
-        return " | ".join(" ".join(words) for words in (self.substitutes, self.collocates) if words)
+        """Its substitutes, collocates and frames in one line."""
+        return str(GroupName(self.substitutes, self.collocates, self.frames))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +92,8 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
-    words: UseWords | None = None
-    """What each use gives to the name of its group; without it, edited groups have no words."""
+    name_source: NameSource | None = None
+    """What groups are named from; without it, edited groups have no words."""
     problems: "tuple[ReplayProblem, ...]" = ()
     """Edits that do not fit these uses, or not wholly."""
     log_message: str = ""
@@ -141,7 +146,7 @@ class Senses:
         return summary("Senses", size, *(f"{g.share:.0%} {g.name}" for g in self.groups))
 
     def _repr_html_(self) -> str:
-        header = ("group", "uses", "share", "stability", "substitutes", "collocates", "typical use")
+        header = ("group", "uses", "share", "stability", *_NAME_PARTS, "typical use")
         rows = [
             (
                 group.number,
@@ -150,6 +155,7 @@ class Senses:
                 "" if group.stability is None else group.stability,
                 " ".join(group.substitutes),
                 " ".join(group.collocates),
+                "; ".join(group.frames),
                 self.uses[group.typical[0]].text,
             )
             for group in self.groups
@@ -185,6 +191,7 @@ class Senses:
                 "stability": None if group.stability is None else round(group.stability, 4),
                 "substitutes": list(group.substitutes),
                 "collocates": list(group.collocates),
+                "frames": list(group.frames),
                 "typical": [self.uses[index].text for index in group.typical],
             }
             for group in self.groups
@@ -208,8 +215,8 @@ def find_senses(
     progress.start("Describing uses", len(chosen))
     features = describer.describe(chosen, progress.update)
     grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
-    words = words_of_uses(chosen, features, describer)
-    return Senses(chosen, grouping, features, named(words, grouping), len(uses), words)
+    source = name_source(chosen, features, describer)
+    return Senses(chosen, grouping, features, name_groups(source, grouping), len(uses), source)
 
 
 def draw_uses(uses: Uses, seed: int = 1) -> Uses:
@@ -220,39 +227,36 @@ def draw_uses(uses: Uses, seed: int = 1) -> Uses:
     return uses.select(np.sort(chosen))
 
 
-def name_groups(
-    uses: Uses, features: UseFeatures, grouping: Grouping, describer: Describer
-) -> tuple[NamedGroup, ...]:
-    """Names, figures and typical uses of each group."""
-    return named(words_of_uses(uses, features, describer), grouping)
-
-
-def words_of_uses(uses: Uses, features: UseFeatures, describer: Describer) -> UseWords:
-    """What each use gives to the name of its group."""
-    near = collocates_of(uses.sentences(), uses.spans.tolist())
-    expected: list[list[str]] = [[] for _ in near]
-    if features.substitutes is not None:
-        expected = substitutes_of(features.substitutes, describer.words)
-    kept = {word for words in (*near, *expected) for word in words}
-    kept = {word for word in kept if not describer.is_frequent(word)}
-    substitutes, collocates = (
-        [[word for word in words if word in kept] for words in each] for each in (expected, near)
+def name_source(uses: Uses, features: UseFeatures, describer: Describer) -> NameSource:
+    """What the groups of these uses are named from."""
+    sentences = uses.sentences()
+    corpus = uses.corpus
+    return NameSource(
+        sentences,
+        uses.spans,
+        Background.of_sentences(sentences) if corpus is None else Background.of(corpus),
+        features.substitutes,
+        describer.words,
+        uses.metadata(DOCUMENT),
+        first_copies(sentences, uses.spans),
     )
-    return UseWords(substitutes, collocates)
 
 
-def named(words: UseWords, grouping: Grouping) -> tuple[NamedGroup, ...]:
+def name_groups(source: NameSource | None, grouping: Grouping) -> tuple[NamedGroup, ...]:
     """The groups with their figures, their typical uses and the words that set them apart."""
-    labels = grouping.labels
-    sizes = np.bincount(labels, minlength=grouping.num_groups).tolist()
+    labels, number = grouping.labels, grouping.num_groups
+    sizes = np.bincount(labels, minlength=number).tolist()
+    names = source.names(labels) if source else [GroupName()] * number
     return tuple(
         NamedGroup(
             number + 1,
             size,
             size / len(labels),
             None if math.isnan(grouping.stability[number]) else grouping.stability[number],
-            *names,
+            name.substitutes,
+            name.collocates,
+            name.frames,
             tuple(grouping.most_typical(number, NUM_TYPICAL).tolist()),
         )
-        for number, (size, names) in enumerate(zip(sizes, words.names(labels), strict=True))
+        for number, (size, name) in enumerate(zip(sizes, names, strict=True))
     )

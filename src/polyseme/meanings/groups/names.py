@@ -1,100 +1,307 @@
-"""What to call a group of uses: words that set it apart from the other groups.
+"""What to call a group of uses: what could stand there, what stands near, and how it is used.
 
-    in   the group of each use; for each use some words: its substitutes, or those around it
-    out  for each group the words that are most its own
+    in   for each use its sentence, its place there, its document, its substitutes; the counts of
+         all words of the corpus; the group of each use
+    out  for each group three short lists: substitutes, collocates, frames
 
-By log-odds with an informative Dirichlet prior (Monroe et al., 2008): a word must be more frequent
-here than in the other groups, by more than chance explains. Substitutes say what kind of thing is
-meant, collocates what the text is about; a person wants both.
+A word names a group only if it is there more than in the *other groups* and more than in the
+*corpus*: the first alone lets in whatever the texts of a group happen to share, the second alone
+names all groups alike. The strength of either is the signed root of the log-likelihood ratio
+(Dunning, 1993); the smaller of the two counts. A substitute must be expected in a twentieth of the
+group's places, and more than in any other group. A frame is a few words in a row with the word
+among them: *electric ~*, *~ of the river*.
+
+The corpus's commonest words are no names. A document counts at most twice, and lines that are
+copies of each other count once, or a name would tell the text and not the meaning. Of forms of one
+word the best is kept, in its usual case. The order of the uses does not matter.
 """
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.features.use_features import Ids, Labels
 
-NUM_NAMES = 8
-"""Words that a group is given as a name."""
-_BEST = 20  # substitutes of a use that count for the name of its group
+NUM_SUBSTITUTES, NUM_COLLOCATES, NUM_FRAMES = 4, 4, 2
+SLOT = "~"
+"""Where the word stands in a frame."""
 _WINDOW = 10  # words on either side that count as collocates
-_PRIOR = 500.0  # words that the prior weighs, distributed as in all groups together
-_MIN_USES = 3  # in which a word must occur to be a name
+_PER_DOCUMENT = 2  # uses of one document that count for a word or a frame
+_FEW_DOCUMENTS = 10  # if uses come from fewer, documents say nothing: a corpus may be one long file
+_MIN_USES = 3  # in which a collocate or a frame must occur; by _PER_DOCUMENT, in two documents
+_MIN_STRENGTH = 1.0  # of a collocate or a frame, in standard deviations
+_MIN_SHARE = 0.05  # of a group's places that must expect a substitute
+_BEST = 30  # substitutes of a use that count
+_LONGER = 0.15  # more strength for each further word of a frame, which says more
+_ENDINGS = re.compile(r"(ies|es|s|ed|ing|ly)$")
+_SHINGLE = 3  # words in a row, by which lines are compared
+_MIN_SHINGLES = 5  # a line of fewer is no copy: "Yes, yes." is said often
+_ALIKE = 0.8  # the share of both lines' shingles that makes them copies (Jaccard index)
+
+Frame = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupName:
+    """What sets a group apart, the best first in each list."""
+
+    substitutes: tuple[str, ...] = ()
+    collocates: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = " ".join(self.substitutes), " ".join(self.collocates), "; ".join(self.frames)
+        return " | ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, eq=False)
-class UseWords:
-    """For each use the words that may name its group; not those that are frequent everywhere."""
+class NameSource:
+    """What names are made from; a row for each use."""
 
-    substitutes: list[list[str]]
-    """Empty for each use, if the model has none."""
-    collocates: list[list[str]]
+    sentences: Sequence[Sequence[str]]
+    spans: npt.NDArray[np.int64]
+    background: Background
+    substitutes: Ids | None = None  # (N, K), the best first
+    words: Sequence[str] = ()
+    """What the numbers of substitutes stand for."""
+    documents: Sequence[Hashable] | None = None
+    copy_of: Labels | None = None
+    """(N,) the use whose line each is a copy of, itself if none: `first_copies`."""
+    _taken: set[str] = field(init=False, repr=False)
 
-    def names(self, labels: Labels) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """For each group its own substitutes and its own collocates."""
-        each = [distinctive_words(labels, words) for words in (self.substitutes, self.collocates)]
-        return list(zip(*each, strict=True))
+    def __post_init__(self) -> None:
+        forms = {
+            word.lower()
+            for sentence, (begin, end) in zip(self.sentences, self.spans.tolist(), strict=True)
+            for word in sentence[begin:end]
+        }
+        stops = self.background.stop_words
+        object.__setattr__(self, "_taken", stops | forms | {_stem(form) for form in forms})
+
+    def names(self, labels: Labels, *, with_substitutes: bool = True) -> list[GroupName]:
+        """The name of each group. `with_substitutes`: false where a model's guesses are poor."""
+        number = int(labels.max()) + 1
+        rows = np.arange(len(labels)) if self.copy_of is None else np.unique(self.copy_of)
+        collocates, usual = self._collocates(labels, rows, number)
+        frames = self._frames(labels, rows, number)
+        found = []
+        for group in range(number):
+            is_asked = with_substitutes and self.substitutes is not None
+            substitutes = self._substitutes(labels, group, number) if is_asked else []
+            best = _one_of_a_stem(substitutes, NUM_SUBSTITUTES)
+            stems = {_stem(word.lower()) for word in best}
+            near = _one_of_a_stem(collocates[group], NUM_COLLOCATES, stems)
+            found.append(
+                GroupName(tuple(best), tuple(map(usual, near)), tuple(frames[group][:NUM_FRAMES]))
+            )
+        return found
+
+    def _is_name(self, word: str) -> bool:
+        folded = word.lower()
+        return _is_word(word) and folded not in self._taken and _stem(folded) not in self._taken
+
+    def _collocates(
+        self, labels: Labels, rows: Labels, number: int
+    ) -> tuple[list[list[str]], Callable[[str], str]]:
+        """Words near the uses of each group, the strongest first; and how each is usually spelt."""
+        near: dict[int, list[str]] = {}
+        spelt: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in rows.tolist():
+            words, (begin, end) = self.sentences[row], self.spans[row].tolist()
+            places = [
+                *range(max(0, begin - _WINDOW), begin),
+                *range(end, min(len(words), end + _WINDOW)),
+            ]
+            near[row] = [words[place].lower() for place in places]
+            for place in places:
+                if place:  # a capital at the beginning of a sentence says nothing
+                    spelt[words[place].lower()][words[place]] += 1
+        counts = self._count(near, labels, number, self._is_name)
+        sizes = np.bincount(labels[rows], minlength=number)
+        lengths = np.bincount(labels[rows], [len(near[row]) for row in rows.tolist()], number)
+        in_corpus = self.background.counts({word for count in counts for word in count})
+        total: Counter[str] = sum(counts, Counter())
+        found = []
+        for group, count in enumerate(counts):
+            others, scores = len(rows) - sizes[group], {}
+            for word, uses in count.items():
+                if uses < _MIN_USES:
+                    continue
+                everywhere = in_corpus[word] + 0.5
+                strength = _strength(uses, lengths[group], everywhere, self.background.total)
+                if others:
+                    there = total[word] - uses
+                    strength = min(strength, _strength(uses, sizes[group], there, others))
+                if strength > _MIN_STRENGTH:
+                    scores[word] = strength
+            found.append(_ranked(scores))
+
+        def usual(word: str) -> str:
+            forms = spelt[word]
+            return min(forms, key=lambda form: (-forms[form], form)) if forms else word
+
+        return found, usual
+
+    def _substitutes(self, labels: Labels, group: int, number: int) -> list[str]:
+        """Words expected here more than in any other group: share times the log of its ratio."""
+        assert self.substitutes is not None
+        shares = [
+            np.bincount(self.substitutes[labels == each, :_BEST].ravel(), minlength=len(self.words))
+            / max(1, int((labels == each).sum()))
+            for each in range(number)
+        ]
+        here, scores = shares[group], shares[group]
+        if number > 1:
+            few = 1 / max(10, int((labels == group).sum()))
+            there = np.max([share for each, share in enumerate(shares) if each != group], axis=0)
+            scores = here * np.log((here + few) / (there + few))
+        best = np.argsort(-scores, kind="stable")[:200].tolist()
+        kept = [each for each in best if scores[each] > 0 and here[each] >= _MIN_SHARE]
+        return [self.words[each] for each in kept if self._is_name(self.words[each])]
+
+    def _frames(self, labels: Labels, rows: Labels, number: int) -> list[list[str]]:
+        each = {
+            row: _frames_of(self.sentences[row], self.spans[row].tolist()) for row in rows.tolist()
+        }
+        stops = self._taken
+
+        def says_something(frame: Frame) -> bool:
+            content = [word for word in frame if word != SLOT and word not in stops]
+            is_bare = len(frame) == 2 and frame[0] in stops
+            return bool(content) and frame[-1] not in stops and not is_bare
+
+        counts = self._count(each, labels, number, says_something)
+        sizes, total = np.bincount(labels[rows], minlength=number), sum(counts, Counter())
+        found = []
+        for group, count in enumerate(counts):
+            others, scores = len(rows) - sizes[group], {}
+            for frame, uses in count.items():
+                there = total[frame] - uses
+                strength = _strength(uses, sizes[group], there, others) if others else uses**0.5
+                longer = 1 + _LONGER * (len(frame) - 2)
+                if uses >= _MIN_USES and strength * longer > _MIN_STRENGTH:
+                    scores[frame] = strength * longer
+            chosen: list[Frame] = []
+            for frame in _ranked(scores):
+                if not any(
+                    set(frame) <= set(other) or set(other) <= set(frame) for other in chosen
+                ):
+                    chosen.append(frame)
+            found.append([_joined(frame) for frame in chosen])
+        return found
+
+    def _count(
+        self,
+        each: Mapping[int, Sequence[Any]],
+        labels: Labels,
+        number: int,
+        is_kept: Callable[[Any], bool],
+    ) -> list[Counter[Any]]:
+        """In how many uses of each group something is, a document counted at most twice."""
+        documents = self.documents
+        if documents is None or len(set(documents)) < _FEW_DOCUMENTS:
+            documents = range(len(labels))
+        seen: Counter[tuple[int, Any, Hashable]] = Counter()
+        for row, items in each.items():
+            for item in set(items):
+                seen[int(labels[row]), item, documents[row]] += 1
+        counts: list[Counter[Any]] = [Counter() for _ in range(number)]
+        kept = {item: is_kept(item) for item in {item for _, item, _ in seen}}
+        for (group, item, _), uses in seen.items():
+            if kept[item]:
+                counts[group][item] += min(uses, _PER_DOCUMENT)
+        return counts
 
 
-def substitutes_of(substitutes: Ids, words: Sequence[str]) -> list[list[str]]:
-    """For each use the words that could best stand in its place."""
-    return [[words[number] for number in row] for row in substitutes[:, :_BEST].tolist()]
+def first_copies(sentences: Sequence[Sequence[str]], spans: npt.NDArray[np.int64]) -> Labels:
+    """(N,) for each use the one that its line is a copy of, or nearly; itself if of none.
 
-
-def collocates_of(
-    sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[int]]
-) -> list[list[str]]:
-    """For each use the words that stand near it."""
-    each = []
-    for sentence, (begin, end) in zip(sentences, spans, strict=True):
-        near = [*sentence[max(0, begin - _WINDOW) : begin], *sentence[end : end + _WINDOW]]
-        each.append([word.lower() for word in near])
-    return each
-
-
-def distinctive_words(
-    labels: Labels,
-    words: Sequence[Sequence[str]],
-    *,
-    is_frequent: Callable[[str], bool] = lambda _: False,
-    number: int = NUM_NAMES,
-) -> list[tuple[str, ...]]:
-    """For each group the words of its uses that are most its own, the most certain first.
-
-    A word counts once a use; one without a letter, or that is frequent everywhere, is no name. With
-    a single group, its most frequent words.
+    Boilerplate, quotations and tables bring the same line again and again. Lines are compared by
+    the words in a row they share around the use. Of copies, the one whose line comes first in the
+    alphabet stands for all, whatever their order.
     """
-    num_groups = int(labels.max()) + 1
-    counts: list[Counter[str]] = [Counter() for _ in range(num_groups)]
-    names = {word for found in words for word in found}
-    names = {word for word in names if any(map(str.isalpha, word)) and not is_frequent(word)}
-    for group, found in zip(labels.tolist(), words, strict=True):
-        counts[group].update(names.intersection(found))
-    total: Counter[str] = sum(counts, Counter())
-    if num_groups == 1:
-        return [tuple(word for word, _ in _ranked(total)[:number])]
-    return [_of_group(count, total, number) for count in counts]
+    from scipy.sparse import coo_matrix, csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    ids: dict[Frame, int] = {}
+    rows, columns, keys = [], [], []
+    for row, (words, (begin, end)) in enumerate(zip(sentences, spans.tolist(), strict=True)):
+        near = tuple(word.lower() for word in words[max(0, begin - _WINDOW) : end + _WINDOW])
+        keys.append(near)
+        shingles = {near[at : at + _SHINGLE] for at in range(len(near) - _SHINGLE + 1)}
+        if len(shingles) >= _MIN_SHINGLES:
+            columns += [ids.setdefault(shingle, len(ids)) for shingle in shingles]
+            rows += [row] * len(shingles)
+    itself: Labels = np.arange(len(keys))
+    if not rows:
+        return itself
+    shape = (len(keys), len(ids))
+    has = csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+    sizes = np.diff(has.indptr)
+    shared = (has @ has.T).tocoo()
+    either = sizes[shared.row] + sizes[shared.col] - shared.data
+    is_copy = shared.data >= _ALIKE * either
+    is_copy &= shared.row < shared.col
+    edges = (np.ones(int(is_copy.sum())), (shared.row[is_copy], shared.col[is_copy]))
+    parts = connected_components(coo_matrix(edges, shape=(len(keys),) * 2), directed=False)[1]
+    firsts: dict[int, int] = {}
+    for row in sorted(range(len(keys)), key=lambda row: (keys[row], row)):
+        firsts.setdefault(int(parts[row]), row)
+    return np.array([firsts[part] for part in parts.tolist()], np.int64)
 
 
-def _of_group(count: Counter[str], total: Counter[str], number: int) -> tuple[str, ...]:
-    words = [word for word in total if count[word] >= _MIN_USES]
-    if not words:
-        return ()
-    here = np.array([count[word] for word in words], np.float64)
-    everywhere = np.array([total[word] for word in words], np.float64)
-    there = everywhere - here
-    all_here, all_words = count.total(), total.total()
-    all_there = all_words - all_here
-    prior = _PRIOR * everywhere / all_words
-    odds_here = (here + prior) / (all_here + _PRIOR - here - prior)
-    odds_there = (there + prior) / (all_there + _PRIOR - there - prior)
-    spread = np.sqrt(1 / (here + prior) + 1 / (there + prior))
-    scores = (np.log(odds_here) - np.log(odds_there)) / spread
-    best = sorted(zip(scores.tolist(), words, strict=True), key=lambda pair: (-pair[0], pair[1]))
-    return tuple(word for score, word in best[:number] if score > 0)
+def _frames_of(words: Sequence[str], span: Sequence[int]) -> list[Frame]:
+    """The word with one to three of its neighbours, on either side."""
+    begin, end = span
+    left = [word.lower() for word in words[max(0, begin - 2) : begin]]
+    right = [word.lower() for word in words[end : end + 3]]
+    found: list[Frame] = [(*left[len(left) - n :], SLOT) for n in (1, 2) if len(left) >= n]
+    found += [(SLOT, *right[:n]) for n in (1, 2, 3) if len(right) >= n]
+    found += [(left[-1], SLOT, right[0])] if left and right else []
+    return [frame for frame in found if all(word == SLOT or _is_word(word) for word in frame)]
 
 
-def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+def _joined(frame: Frame) -> str:
+    """In one line; languages that write no spaces have none here."""
+    has_spaces = all(word[0] < "\u2e80" for word in frame)
+    return (" " if has_spaces else "").join(frame)
+
+
+def _strength(here: float, all_here: float, there: float, all_there: float) -> float:
+    """Signed root of the log-likelihood ratio that `here` of `all_here` is more than chance."""
+    both, size = here + there, all_here + all_there
+    ratio = here * np.log(here * size / (all_here * both)) if here else 0.0
+    ratio += there * np.log(there * size / (all_there * both)) if there else 0.0
+    sign = 1 if here * all_there > there * all_here else -1
+    return float(sign * np.sqrt(max(2 * ratio, 0.0)))
+
+
+def _ranked(scores: Mapping[Any, float]) -> list[Any]:
+    return sorted(scores, key=lambda item: (-scores[item], item))
+
+
+def _one_of_a_stem(words: Sequence[str], number: int, taken: set[str] | None = None) -> list[str]:
+    """The first words, of those with one stem only the best."""
+    stems, found = set(taken or ()), []
+    for word in words:
+        stem = _stem(word.lower())
+        if stem not in stems and len(found) < number:
+            stems.add(stem)
+            found.append(word)
+    return found
+
+
+def _stem(word: str) -> str:
+    """The word without its ending, roughly: enough to see that two forms are of one word."""
+    stem = _ENDINGS.sub("", word) if word.isascii() else word
+    return stem if len(stem) >= 3 else word
+
+
+def _is_word(word: str) -> bool:
+    return any(map(str.isalpha, word)) and (len(word) > 1 or not word.isascii())

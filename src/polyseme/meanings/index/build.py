@@ -100,7 +100,6 @@ def settle(
         environment=work.environment,
         shape=merge.shape,
         columns=list(work.columns),
-        frequent=sorted(describer.frequent_words()),
         counts=counts,
     )
     found = IndexFolder.open(folder)

@@ -67,16 +67,15 @@ class _IndexManifest(TypedDict):
     settings: dict[str, Any]
     shape: RowShape
     columns: list[str]
-    frequent: list[str]
     counts: _IndexCounts
 
 
 ARTIFACT = ArtifactType(
     name="index",
-    version=1,
+    version=2,
     files=frozenset(),
     metadata_keys=(
-        *("model", "corpus", "key", "settings", "environment", "shape", "columns", "frequent"),
+        *("model", "corpus", "key", "settings", "environment", "shape", "columns"),
         "counts",
     ),
     made_by="polyseme index MODEL CORPUS",

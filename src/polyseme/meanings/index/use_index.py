@@ -61,7 +61,6 @@ class UseIndex:
         found = read_table(files.check_table("substitutes"), ["word"])
         self.words: list[str] = found["word"].to_pylist()
         """What the numbers of substitutes stand for."""
-        self._frequent = frozenset(manifest["frequent"])
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> "UseIndex":
@@ -98,10 +97,6 @@ class UseIndex:
     def word_counts(self) -> tuple[list[str], Integers]:
         """All words of the index, and how many uses of each it has."""
         return self._words.to_pylist(), self._uses
-
-    def is_frequent(self, word: str) -> bool:
-        """Whether a word is too frequent to say what a text is about."""
-        return word in self._frequent
 
     def find(
         self, corpus: Corpus, query: str | Query, *, where: str | Condition | Sequence[str] = ()
@@ -156,7 +151,7 @@ class UseIndex:
         fits = is_one[table.words.codes[table.offsets[owners] + begins]]
         fits &= rows_meeting(where, table.columns)[owners]
         rows, owners, begins = rows[fits], owners[fits], begins[fits]
-        uses = Uses(table, owners, np.stack([begins, begins + 1], axis=1), query)
+        uses = Uses(table, owners, np.stack([begins, begins + 1], axis=1), query, corpus)
         found, here = (int(values[list(numbers)].sum()) for values in (self._counts, self._uses))
         return IndexedUses(self, uses, rows, found, here)
 
@@ -242,10 +237,6 @@ class IndexedUses:
     def words(self) -> list[str]:
         """What the numbers of substitutes stand for; empty without a head."""
         return self.index.words
-
-    def is_frequent(self, word: str) -> bool:
-        """Whether a word is too frequent to say what a text is about."""
-        return self.index.is_frequent(word)
 
     def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
         """Features of some of these uses."""

@@ -91,7 +91,7 @@ def _legend(groups: Sequence[NamedGroup]) -> str:
 
 def _near(group: NamedGroup) -> str:
     return (
-        f'<span class="near">near {html_text(", ".join(group.collocates[:6]))}</span>'
+        f'<span class="near">near {html_text(", ".join(group.collocates))}</span>'
         if group.collocates
         else ""
     )
@@ -101,7 +101,7 @@ def short_name(group: NamedGroup) -> str:
     """What a user calls a group, or the first of its words."""
     if group.given_name and group.given_name != group.words:
         return group.given_name
-    words = group.substitutes[:5] or group.collocates[:5]
+    words = group.substitutes or group.collocates or group.frames
     return ", ".join(words) or f"group {group.id}"
 
 
@@ -112,6 +112,7 @@ def group_header(group: NamedGroup, figures: str) -> str:
         for name, words in (
             ("substitutes", group.substitutes),
             ("collocates", group.collocates),
+            ("frames", group.frames),
         )
         if words
     ]
