@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -166,7 +167,7 @@ def test_the_log_is_done_again_on_the_command_line(explored: Explored) -> None:
     }
     about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
     assert about["forms"] == ["bank"]
-    assert about["finer"] == 2
+    assert "finer" not in about
 
 
 def test_after_an_edit_the_page_is_one_of_ours(explored: Explored) -> None:
@@ -304,6 +305,40 @@ def test_case_and_patterns_are_told_apart_in_notes_where_they_are_in_searches(
     assert folder(View(q="bank", case=True)) != folder(View(q="Bank", case=True))
     assert folder(View(q=r"\w", regex=True)) != folder(View(q=r"\W", regex=True))
     assert folder(View(q="bank")) != folder(View(q="bank", case=True))
+
+
+def test_notes_are_of_a_word_however_its_uses_are_grouped(explored: Explored) -> None:
+    folder = explored.workspace.folder
+    assert (
+        folder(View(q="bank")) == folder(View(q="bank", finer=3)) == folder(View(q="bank", layer=1))
+    )
+
+
+def test_notes_of_an_earlier_version_are_found(explored: Explored) -> None:
+    folder, notes = explored.workspace.folder, explored.workspace.notes
+    about = {"forms": ["bank"], "is_regex": False, "is_case_sensitive": False, "layer": None}
+    for finer in (1, 2):
+        old = notes / f"bank-old{finer}"
+        old.mkdir(parents=True)
+        told = json.dumps({**about, "finer": finer, "model": explored.workspace.model_name})
+        (old / "about.json").write_text(told, encoding="utf-8")
+    (notes / "bank-odd").mkdir()
+    (notes / "bank-odd" / "about.json").write_text("[]", encoding="utf-8")
+    try:
+        assert folder(View(q="bank", finer=2)).name == "bank-old2"
+        assert folder(View(q="bank", finer=1)).name == "bank-old1"
+        assert folder(View(q="bank", finer=-1)).name == "bank-old1"
+        assert "old" not in folder(View(q="bank", case=True)).name
+    finally:
+        for name in ("old1", "old2", "odd"):
+            shutil.rmtree(notes / f"bank-{name}")
+
+
+def test_a_name_is_there_at_another_granularity(explored: Explored) -> None:
+    judge(explored, action="rename", group="1", name="my own name")
+    finer = explored.wait_for_groups(q="bank", finer=3)
+    page = explored.get(finer.address("/word"))
+    assert "my own name" in page
 
 
 def test_names_given_to_groups_of_a_word_are_there_in_another_case(explored: Explored) -> None:

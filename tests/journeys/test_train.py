@@ -42,6 +42,14 @@ def test_the_same_command_again_trains_nothing(case: TaskCase, trained: Path) ->
     assert (trained / "seed-1" / "model.safetensors").stat().st_mtime_ns == before
 
 
+def test_what_a_kill_left_beside_a_finished_task_is_removed(case: TaskCase, trained: Path) -> None:
+    work = trained / "seed-1" / ".work"
+    work.mkdir()
+    (work / "half-drawn.png").write_bytes(b"\x89PNG")
+    polyseme("train", case.task, "--out", trained, "--seeds", "1,2")
+    assert not work.exists()
+
+
 def test_the_test_data_is_measured_when_asked(case: TaskCase, trained: Path) -> None:
     shown = polyseme("evaluate", trained)
     assert re.search(

@@ -1,12 +1,15 @@
 """Groups as a user left them: the same uses, other groups and names, and nothing lost."""
 
 import dataclasses
+import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from meanings.test_named_groups import bank_uses, describer, senses
+import polyseme
+from meanings.test_named_groups import MODEL, bank_uses, describer, senses
 from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.annotation.edit_log import append_edit
 from polyseme.meanings.annotation.edited_groups import (
@@ -26,7 +29,9 @@ from polyseme.meanings.annotation.edits import (
     SplitEdit,
     UndoEdit,
 )
-from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.named_groups import Senses, find_senses
 
 __all__ = ["describer", "senses"]
 
@@ -169,3 +174,99 @@ def test_uses_that_begin_at_one_word_go_together(senses: Senses) -> None:
     assert sum(len(group.uses) for group in use_groups(doubled).values()) == 84
     after = doubled.edited([LabelEdit(uses=use_ids(bank_uses()[0])[:1], label="x")])
     assert after.labels[0] == after.labels[1]
+
+
+def judged(senses: Senses) -> list[Edit]:
+    """A name for the river's group, and its boats in a group of their own."""
+    edits: list[Edit] = [boats(senses)]
+    after = senses.edited(edits)
+    river = boats(senses).group.id
+    edits.append(RenameEdit(group=group_ref(after, river), name="side of a river"))
+    landing = next(group.id for group in after.groups if group.name == "landing")
+    return [*edits, RenameEdit(group=group_ref(after, landing), name="quay")]
+
+
+def named_texts(senses: Senses, name: str) -> set[str]:
+    [group] = [group for group in senses.groups if group.name == name]
+    return {senses.uses[n].text for n, own in enumerate(senses.labels) if own == group.number}
+
+
+def grown() -> Uses:
+    """Two texts more, one before the others, so that each sentence has another number."""
+    uses = bank_uses()[0]
+    money = ["The", "bank", "paid", "the", "loan", "back", "in", "full", "."]
+    new = [[*money[:-1], year, "."] for year in map(str, range(1900, 1960))]
+    sentences = [*new, *uses.sentences(), *new[:5]]
+    spans = [*[(1, 2)] * 60, *map(tuple, uses.spans.tolist()), *[(1, 2)] * 5]
+    return Uses.of(sentences, spans)
+
+
+def test_edits_survive_a_grown_corpus(senses: Senses, describer: UseDescriber) -> None:
+    edits = judged(senses)
+    larger = find_senses(grown(), describer, num_groups=3)
+    names = {group.name for group in senses.groups}
+    assert {group.name for group in larger.groups} != names
+    after = larger.edited(edits[1:2])
+    assert after.problems == ()
+    [old, new] = [named_texts(each, "side of a river") for each in (senses.edited(edits), after)]
+    assert old <= new
+    assert not any("paid the loan" in text for text in new)
+
+
+@pytest.mark.parametrize("num_groups", [3, 4])
+def test_edits_survive_another_granularity(
+    senses: Senses, describer: UseDescriber, num_groups: int
+) -> None:
+    other = find_senses(bank_uses()[0], describer, num_groups=num_groups)
+    after = other.edited(judged(senses))
+    assert not [problem for problem in after.problems if not problem.is_applied]
+    assert {"side of a river", "quay"} <= {group.name for group in after.groups}
+    assert all("boat" in text for text in named_texts(after, "quay"))
+
+
+def test_edits_survive_another_model(senses: Senses, describer: UseDescriber) -> None:
+    larger = UseDescriber(polyseme.load(MODEL.with_name("en-base"), threads=1))
+    other = find_senses(bank_uses()[0], larger, num_groups=2)
+    after = other.edited(judged(senses))
+    assert {"side of a river", "quay"} <= {group.name for group in after.groups}
+
+
+def test_edits_survive_another_form_of_the_query(senses: Senses, describer: UseDescriber) -> None:
+    uses = bank_uses()[0]
+    sentences = list(uses.sentences())
+    plural = [
+        [*["The", "steep", "banks", "of", "this", "river", "are", "green", "in"], str(year), "."]
+        for year in range(1900, 1909)
+    ]
+    spans = [*[(2, 3)] * 9, *map(tuple, uses.spans.tolist())]
+    both = find_senses(Uses.of([*plural, *sentences], spans), describer, num_groups=2)
+    after = both.edited(judged(senses)[1:2])
+    assert after.problems == ()
+    assert "side of a river" in {group.name for group in after.groups}
+
+
+def test_a_log_by_names_is_read_as_before(senses: Senses, tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    name = senses.groups[0].name
+    line = {"kind": "rename", "group": {"id": "1", "name": name}, "name": "mine"}
+    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert {group.name for group in senses.edited(path).groups} >= {"mine"}
+
+
+def test_what_a_log_keeps_of_a_group_is_small(senses: Senses, tmp_path: Path) -> None:
+    path = tmp_path / "edits.jsonl"
+    append_edit(path, RenameEdit(group=group_ref(senses, "1"), name="x"))
+    assert path.stat().st_size < 2500
+    append_edit(path, UndoEdit(edit=1))
+    assert path.read_text().splitlines()[1] == '{"kind":"undo","edit":1}'
+
+
+def test_groups_of_the_same_sentences_are_known_by_name(senses: Senses) -> None:
+    uses = senses.uses
+    twice = Uses.of([*uses.sentences()] * 2, [*map(tuple, uses.spans.tolist())] * 2)
+    labels = np.repeat([0, 1], 84)
+    grouping = dataclasses.replace(
+        senses.grouping, labels=labels, vectors=np.tile(senses.grouping.vectors, (2, 1))
+    )
+    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, words=None)
+    assert group_ref(doubled, "1").members is None

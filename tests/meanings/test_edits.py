@@ -13,6 +13,7 @@ from polyseme.meanings.annotation.edits import (
     Edit,
     GroupRef,
     LabelEdit,
+    Members,
     MergeEdit,
     MoveEdit,
     RenameEdit,
@@ -21,6 +22,7 @@ from polyseme.meanings.annotation.edits import (
     UseGroup,
     UseId,
     replay,
+    touched,
     undo_last,
 )
 
@@ -227,3 +229,134 @@ def test_groups_that_share_a_use_are_refused() -> None:
     groups = start() | {"3": UseGroup("row", frozenset(uses(0)))}
     with pytest.raises(InputError, match="in two groups"):
         replay(groups, [])
+
+
+def mark(number: int) -> str:
+    return f"{number:012x}"
+
+
+def marks(most: int = 200) -> dict[UseId, str]:
+    return {use: mark(use.word_index) for use in uses(*range(most))}
+
+
+def grouped(**groups: range) -> Groups:
+    """Groups by name, numbered from the largest as a grouping is."""
+    by_size = sorted(groups.items(), key=lambda item: -len(item[1]))
+    return {
+        str(number): UseGroup(name, frozenset(uses(*members)))
+        for number, (name, members) in enumerate(by_size, start=1)
+    }
+
+
+def recognized(groups: Groups, name: str) -> GroupRef:
+    """A group as an edit of today names it."""
+    [(id_, group)] = [(id_, group) for id_, group in groups.items() if group.name == name]
+    others = {use for other in groups.values() for use in other.uses} - group.uses
+    members = Members(
+        inside=tuple(sorted(mark(use.word_index) for use in group.uses)[:64]),
+        outside=tuple(sorted(mark(use.word_index) for use in others)[:64]),
+        num_inside=len(group.uses),
+        num_outside=len(others),
+    )
+    return GroupRef(id=id_, name=name, members=members)
+
+
+def named(groups: Groups) -> dict[str, set[int]]:
+    return {group.name: {use.word_index for use in group.uses} for group in groups.values()}
+
+
+THEN = grouped(money=range(30), river=range(30, 50), row=range(50, 60))
+MONEY_THEN, RIVER_THEN, ROW_THEN = (recognized(THEN, name) for name in ("money", "river", "row"))
+SHORE = RenameEdit(group=RIVER_THEN, name="shore")
+
+
+def test_a_group_that_has_grown_and_has_another_number_and_name_is_recognized() -> None:
+    # Forty new uses of the river: its group is the largest now, and its words are others.
+    now = {
+        "1": UseGroup("water", frozenset(uses(*range(28, 50), *range(100, 140)))),
+        "2": UseGroup("cash", frozenset(uses(*range(28)))),
+        "3": UseGroup("line", frozenset(uses(*range(50, 60)))),
+    }
+    new = GroupRef(id="4", name="landing")
+    edits: list[Edit] = [
+        SHORE,
+        SplitEdit(group=RIVER_THEN, uses=uses(30, 31), new=new),
+        MoveEdit(uses=uses(50), to=RIVER_THEN),
+        MergeEdit(groups=(ROW_THEN, MONEY_THEN)),
+    ]
+    found = replay(now, edits, marks())
+    assert found.problems == ()
+    assert named(found.groups) == {
+        "shore": {28, 29, *range(32, 50), *range(100, 140), 50},
+        "landing": {30, 31},
+        "line": {*range(28), *range(51, 60)},
+    }
+
+
+def test_of_a_group_that_came_apart_the_largest_part_is_meant() -> None:
+    finer = grouped(a=range(30), b=range(30, 38), c=range(38, 50), d=range(50, 60))
+    found = replay(finer, [SHORE], marks())
+    assert found.problems == ()
+    assert named(found.groups) == {
+        "a": {*range(30)},
+        "b": {*range(30, 38)},
+        "shore": {*range(38, 50)},
+        "d": {*range(50, 60)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("now", "complaint"),
+    [
+        # The name of a part is no name of the whole.
+        (grouped(all=range(60)), "'river' had are the smaller part of group 'all' now"),
+        (grouped(one=range(50), row=range(50, 60)), "smaller part of group 'one'"),
+        (
+            grouped(
+                a=range(30, 35), b=range(35, 40), c=range(40, 45), d=range(45, 50), e=range(30)
+            ),
+            "scattered over 4 groups",
+        ),
+        (grouped(money=range(30), few=range(48, 50)), "too few are here"),
+        (grouped(money=range(30), other=range(100, 120)), "too few are here"),
+    ],
+)
+def test_a_group_that_is_not_recognized_is_told_and_all_stays_as_it_is(
+    now: Groups, complaint: str
+) -> None:
+    found = replay(now, [SHORE], marks())
+    [problem] = found.problems
+    assert complaint in problem.message
+    assert found.groups == now
+
+
+def test_groups_that_a_coarser_grouping_has_merged_need_no_merging() -> None:
+    edits: list[Edit] = [
+        MergeEdit(groups=(RIVER_THEN, ROW_THEN)),
+        RenameEdit(group=recognized(grouped(m=range(30), w=range(30, 60)), "w"), name="not money"),
+    ]
+    coarser = grouped(water=range(30, 60), money=range(30))
+    found = replay(coarser, edits, marks())
+    assert found.problems == ()
+    assert named(found.groups) == {"not money": {*range(30, 60)}, "money": {*range(30)}}
+    # As in the grouping that the edits were made on.
+    assert set(named(replay(THEN, edits, marks()).groups)) == {"not money", "money"}
+
+
+def test_a_new_group_whose_number_a_finer_grouping_has_gets_another() -> None:
+    split = SplitEdit(group=RIVER_THEN, uses=uses(30, 31), new=GroupRef(id="4", name="landing"))
+    finer = grouped(a=range(20), b=range(20, 30), river=range(30, 50), row=range(50, 60))
+    assert "4" in finer
+    landing = recognized(grouped(landing=range(30, 32), others=range(32, 60)), "landing")
+    later = RenameEdit(group=landing, name="quay")
+    found = replay(finer, [split, later], marks())
+    assert found.problems == ()
+    assert found.groups["5"] == UseGroup("quay", frozenset(uses(30, 31)))
+
+
+def test_edits_of_one_group_touch_each_other_whatever_its_number() -> None:
+    finer = recognized(grouped(a=range(30), c=range(38, 50), b=range(30, 38)), "c")
+    other = RenameEdit(group=finer, name="x")
+    assert not touched(SHORE, ()).isdisjoint(touched(other, ()))
+    money = RenameEdit(group=MONEY_THEN.model_copy(update={"id": RIVER_THEN.id}), name="x")
+    assert touched(SHORE, ()).isdisjoint(touched(money, ()))

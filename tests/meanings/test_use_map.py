@@ -32,7 +32,10 @@ PAGE = """async ([esm, css, state]) => {
     saved: [],
     get: (name) => state[name],
     set: (name, value) => { state[name] = value; listeners.forEach((tell) => tell()); },
-    save_changes: () => window.model.saved.push([...state.selection]),
+    save_changes: () => {
+      window.model.saved.push([...state.selection]);
+      window.send?.({selection: [...state.selection]});
+    },
     on: (event, tell) => { if (event === "change:selection") listeners.push(tell); },
     off: (event, tell) => listeners.splice(listeners.indexOf(tell), 1),
     listeners,
@@ -163,11 +166,13 @@ def page(browser: Any, widget: Any) -> Iterator[Any]:
     """A page with the widget on it, and a model that behaves as a notebook's."""
     page = browser.new_page(viewport={"width": 1000, "height": 700})
     page.set_default_timeout(LONG)
-    complaints = complaints_of(page)
+    complaints, requests = complaints_of(page), []
+    page.on("request", lambda request: requests.append(request.url))
     page.evaluate(PAGE, [widget._esm, widget._css, widget.get_state() | {"selection": []}])
     page.wait_for_function("document.querySelector('canvas').width > 300")
     yield page
     assert complaints == []
+    assert [url for url in requests if not url.startswith(("blob:", "data:"))] == []
     page.close()
 
 
@@ -207,6 +212,26 @@ def test_a_selection_set_from_python_is_lit_on_the_map(page: Any) -> None:
     assert lit(page) == [3, 9]
     assert page.evaluate("model.saved") == []  # heard of, not sent back
     page.wait_for_selector(".polyseme-line:has-text('2 of 60 uses selected')")
+
+
+@needs_chromium
+def test_map_and_python_have_one_selection(page: Any, widget: Any) -> None:
+    """What the page sends is given to the widget as a notebook's kernel does, and back."""
+    page.expose_function("send", widget.set_state)
+    widget.selection = []
+    try:
+        page.click("li:nth-child(3) button")
+        page.wait_for_function("model.saved.length == 1")
+        assert widget.selection == list(range(2, NUMBER, 3))
+        assert len(widget.selected) == NUMBER // 3
+        widget.selection = {9, 3}
+        page.evaluate("chosen => model.set('selection', chosen)", widget.get_state()["selection"])
+        assert lit(page) == [3, 9]
+        page.click("text=Clear selection")
+        page.wait_for_function("model.saved.length == 2")
+        assert widget.selection == []
+    finally:
+        widget.selection = []
 
 
 @needs_chromium

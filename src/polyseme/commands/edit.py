@@ -1,8 +1,8 @@
 r"""Edit groups of uses by hand: rename, merge, split, move, label, undo.
 
 Each edit is added to a file, --edits, and nothing in it is ever erased. `polyseme senses --edits`
-shows the groups as you left them, also when the corpus has grown since. Give the same settings of
-the grouping each time: edits are for the groups that they were made on.
+shows the groups as you left them, also when the corpus has grown since, or with another model or
+granularity: a group is recognized by the uses it had. Edits that fit no group are reported.
 
 Examples:
 

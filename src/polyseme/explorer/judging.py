@@ -86,11 +86,12 @@ def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Ed
         case "halve":
             whole = group_of(senses, _group(form, senses, "group").id)
             new = GroupRef(id=new_id, name=f"{whole.name[:_MAX_NAME]} (2)")
-            return _split(reading, whole, _smaller_half(senses, whole), new)
+            return _split(reading, senses, whole, _smaller_half(senses, whole), new)
         case "split":
             chosen = _chosen(form, reading)
             whole = _one_group(senses, chosen)
-            return _split(reading, whole, chosen, GroupRef(id=new_id, name=_name(form, "name")))
+            new = GroupRef(id=new_id, name=_name(form, "name"))
+            return _split(reading, senses, whole, chosen, new)
         case "move":
             target = _group(form, senses, "to")
             return MoveEdit(uses=_ids(reading, _chosen(form, reading)), to=target)
@@ -113,11 +114,12 @@ def _one_group(senses: Senses, chosen: Labels) -> NamedGroup:
     return senses.groups[int(labels[0])]
 
 
-def _split(reading: Reading, group: NamedGroup, chosen: Labels, new: GroupRef) -> SplitEdit:
+def _split(
+    reading: Reading, senses: Senses, group: NamedGroup, chosen: Labels, new: GroupRef
+) -> SplitEdit:
     if len(chosen) == group.size:
         raise PageError("whole_group")
-    whole = GroupRef(id=group.id, name=group.name)
-    return SplitEdit(group=whole, uses=_ids(reading, chosen), new=new)
+    return SplitEdit(group=group_ref(senses, group.id), uses=_ids(reading, chosen), new=new)
 
 
 def _smaller_half(senses: Senses, group: NamedGroup) -> Labels:

@@ -4,12 +4,13 @@ Memory is bounded: the words least lately looked at are forgotten, and their wor
 asks for one again waits for it again; what was judged of it is on disk.
 """
 
+import contextlib
 import hashlib
 import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from polyseme.explorer.explored_word import ExploredWord, Fineness
 from polyseme.explorer.jobs import Gate
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
+from polyseme.limits import read_json
 from polyseme.meanings.annotation.edit_log import NAME as EDITS
 from polyseme.meanings.annotation.edit_log import EditLog, append_next, read_edits
 from polyseme.meanings.annotation.edits import Edit
@@ -59,7 +61,7 @@ class Workspace:
     corpus: Corpus
     model: str
     notes: Path
-    """Folder for what the user judges: a folder in it for each word and degree of fineness."""
+    """Folder for what the user judges: a folder in it for each word."""
     opening: View = field(default_factory=View)
     """What the first page offers."""
     index: UseIndex | None = None
@@ -213,17 +215,34 @@ class Workspace:
             append_next(folder / EDITS, make_edit)
 
     def folder(self, view: View) -> Path:
-        """Where the notes on these groups are: a name to read, and one that no other has."""
+        """Where the notes on a word are: a name to read, and one that no other has.
+
+        They are the same in any order and case of its forms, and however its uses are grouped.
+        """
         about = self._about(view)
         unique = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:10]
         readable = re.sub(r"[^\w]+", "-", ",".join(about["forms"]))[:40].strip("-") or "word"
-        return self.notes / f"{readable}-{unique}"
+        folder = self.notes / f"{readable}-{unique}"
+        if folder.exists():
+            return folder
+        return self._older_folder(view, self.notes.glob(f"{readable}-*/{ABOUT}")) or folder
+
+    def _older_folder(self, view: View, found: Iterable[Path]) -> Path | None:
+        """Version 0.1 had a folder for each fineness, layer and model: this one's, or any."""
+        about = self._about(view)
+        how = {**Fineness(view.finer, view.layer)._asdict(), "model": self.model_name}
+        same = []
+        for path in sorted(found):
+            with contextlib.suppress(OSError, ValueError):
+                noted = read_json(path)
+                if isinstance(noted, dict) and about.items() <= noted.items():
+                    same.append((not how.items() <= noted.items(), path.parent))
+        return min(same)[1] if same else None
 
     def _about(self, view: View) -> dict[str, Any]:
-        """Which groups edits are of: what is looked for is the same in any case and order."""
-        query, how = view.query, Fineness(view.finer, view.layer)
+        """What notes are of: what is looked for is the same in any case and order."""
+        query = view.query
         forms = list(query.forms)
         if not (query.is_case_sensitive or query.is_regex):
             forms = sorted({form.casefold() for form in forms})
-        about = {**asdict(query), "forms": forms}
-        return {**about, **how._asdict(), "model": self.model_name}
+        return {**asdict(query), "forms": forms}

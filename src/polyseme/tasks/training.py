@@ -90,7 +90,9 @@ def _train_task(
     chosen_by = {"patience": run.patience, "evaluate_every": run.evaluate_every}
     made_from = {**train_module.fingerprint(), "run": fingerprint_of(run) | chosen_by}
     if finished := _finished(folder, made_from):
-        Checkpoints(folder, keep=1).remove_all()  # a kill may have left them
+        checkpoints = Checkpoints(folder, keep=1)  # a kill may have left them, or a half-drawn plot
+        checkpoints.tidy()
+        checkpoints.remove_all()
         progress.log(f"{folder} is finished.")
         return finished
     outcome = train(train_module, run, folder, progress=progress)

@@ -71,7 +71,7 @@ def append_next(path: Path, make_edit: Callable[[tuple[Edit, ...]], Edit]) -> in
     with disk_faults_explained(path.parent), hold_file(path, wait=_WAIT):
         _refuse_link(path)
         log = read_edits(path)
-        line = _EDIT.dump_json(make_edit(log.edits)) + b"\n"
+        line = _EDIT.dump_json(make_edit(log.edits), exclude_none=True) + b"\n"
         number = len(log.edits) + 1
         if not path.exists():
             write_text(path, "")  # so that its name lasts, too

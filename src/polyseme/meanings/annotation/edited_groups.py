@@ -3,9 +3,11 @@
     in   senses, and edits of their groups: from `edits.jsonl`, or made here
     out  senses with the user's groups and names; what could not be done again is told
 
-A use is known by its sentence and its place there, so a log outlives the corpus it was made on.
+A use is known by its sentence and its place there, and a group by its uses, so a log outlives the
+corpus it was made on.
 """
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +20,16 @@ import pyarrow.compute as pc
 
 from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.annotation.edit_log import read_edits
-from polyseme.meanings.annotation.edits import Edit, GroupRef, Replayed, UseGroup, UseId, replay
+from polyseme.meanings.annotation.edits import (
+    NUM_KEPT,
+    Edit,
+    GroupRef,
+    Members,
+    Replayed,
+    UseGroup,
+    UseId,
+    replay,
+)
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses, name_groups
@@ -28,6 +39,24 @@ def use_ids(uses: Uses) -> list[UseId]:
     """What edits know each use by."""
     begins = uses.spans[:, 0].tolist()
     return [UseId(*pair) for pair in zip(uses.sentence_ids(), begins, strict=True)]
+
+
+def use_fingerprints(uses: Uses) -> list[str]:
+    """What groups are recognized by: each use's sentence and where the word is in it, hashed.
+
+    The same wherever the sentence stands and however it is divided into words. Uses in equal
+    sentences have equal ones.
+    """
+    begins = uses.spans[:, 0].tolist()
+    return [
+        _fingerprint("".join(words[:begin]), "".join(words[begin:]))
+        for words, begin in zip(uses.sentences(), begins, strict=True)
+    ]
+
+
+def _fingerprint(before: str, after: str) -> str:
+    content = f"{len(before)} {before}{after}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=6).hexdigest()
 
 
 def use_groups(senses: Senses) -> dict[str, UseGroup]:
@@ -53,7 +82,8 @@ def apply_edits(senses: Senses, edits: str | PathLike[str] | Sequence[Edit]) -> 
         edits, message = log.edits, log.message
     if not edits:
         return senses
-    found = as_replayed(senses, replay(use_groups(senses), edits))
+    fingerprints = dict(zip(use_ids(senses.uses), use_fingerprints(senses.uses), strict=True))
+    found = as_replayed(senses, replay(use_groups(senses), edits, fingerprints))
     if message:
         found = replace(found, log_message=message)
     return found
@@ -92,9 +122,24 @@ def _stability_of(id_: str, members: Labels, senses: Senses) -> float:
 
 
 def group_ref(senses: Senses, id_: str) -> GroupRef:
-    """A group as an edit names it."""
+    """A group as an edit names it, with what it can be recognized by."""
     group = group_of(senses, id_)
-    return GroupRef(id=group.id, name=group.name)
+    fingerprints = dict(zip(use_ids(senses.uses), use_fingerprints(senses.uses), strict=True))
+    groups = use_groups(senses)
+    uses = groups[group.id].uses if group.id in groups else frozenset[UseId]()
+    inside = {fingerprints[use] for use in uses}
+    outside = {fingerprints[use] for use in fingerprints.keys() - uses}
+    ref = GroupRef(id=group.id, name=group.name)
+    if not (own := inside - outside):
+        return ref  # all of its sentences are in other groups, too
+    # The smallest hashes are a random sample, and the same one for the same uses.
+    members = Members(
+        inside=tuple(sorted(own)[:NUM_KEPT]),
+        outside=tuple(sorted(outside - inside)[:NUM_KEPT]),
+        num_inside=len(uses),
+        num_outside=len(fingerprints) - len(uses),
+    )
+    return ref.model_copy(update={"members": members})
 
 
 def group_of(senses: Senses, id_: str) -> NamedGroup:

@@ -4,11 +4,14 @@
     out   groups as the user left them, labels of uses, and what could not be done again
 
 Nothing is ever erased: an undo is an entry, too, and undoing an undo brings the edit back. Each
-entry names what it was applied to, a use by its sentence and the word's index in it, a group by its
-id and the name it had. So edits fit groups of a corpus that has grown or shrunk since; and where an
-id now stands for another group, that is told, and the edit not applied to it.
+entry names what it was applied to, a use by its sentence and the word's index in it, a group by the
+uses it had. A group is made anew each time, with another number and other words, when the corpus
+has grown, or with another model or granularity; so an edit is of the group that has the largest
+part of those uses, if that is a third of them or more, and if most of what is in that group, of
+what was there then, belonged to it. What fits no group is told, and stays in the log.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -21,6 +24,12 @@ from polyseme.errors import InputError
 
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=1000)]
 _WholeNumber: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**31)]
+_Fingerprint: TypeAlias = Annotated[str, Field(strict=True, pattern="^[0-9a-f]{12}$")]
+
+NUM_KEPT = 64
+"""How many fingerprints of a group's uses an edit keeps, and of other groups' uses."""
+_LEAST_SHARE = 1 / 3
+_FEWEST = 3  # uses that are found again, or all: fewer could be there by chance
 
 
 class UseId(NamedTuple):
@@ -33,6 +42,19 @@ class UseId(NamedTuple):
 Uses: TypeAlias = Annotated[tuple[UseId, ...], Field(min_length=1)]
 
 
+class Members(Settings):
+    """Which uses a group had: fingerprints of a sample of them, and of uses in other groups."""
+
+    inside: Annotated[tuple[_Fingerprint, ...], Field(min_length=1, max_length=NUM_KEPT)]
+    """Of its own uses."""
+    outside: Annotated[tuple[_Fingerprint, ...], Field(max_length=NUM_KEPT)] = ()
+    """Of uses in other groups."""
+    num_inside: _WholeNumber
+    """How many uses it had."""
+    num_outside: _WholeNumber = 0
+    """How many the other groups had."""
+
+
 class GroupRef(Settings):
     """A group as an edit names it."""
 
@@ -40,6 +62,8 @@ class GroupRef(Settings):
     """Stays the same when the group is renamed."""
     name: Annotated[str, Field(strict=True, max_length=1000)]
     """Its name at that time."""
+    members: Members | None = None
+    """What it is recognized by. Without it, as in older logs, id and name have to be the same."""
 
 
 class RenameEdit(Settings):
@@ -142,9 +166,18 @@ class Replayed:
     problems: tuple[ReplayProblem, ...]
 
 
-def replay(groups: Mapping[str, UseGroup], edits: Sequence[Edit]) -> Replayed:
-    """Do all edits again, in order, that no later one takes back. `groups` stays as it is."""
-    state = _State({id_: (group.name, set(group.uses)) for id_, group in groups.items()})
+def replay(
+    groups: Mapping[str, UseGroup],
+    edits: Sequence[Edit],
+    fingerprints: Mapping[UseId, str] | None = None,
+) -> Replayed:
+    """Do all edits again, in order, that no later one takes back. `groups` stays as it is.
+
+    `fingerprints`: of each use, by which groups are recognized.
+    """
+    state = _State(
+        {id_: (group.name, set(group.uses)) for id_, group in groups.items()}, fingerprints or {}
+    )
     stands = _standing(edits)
     for number, edit in enumerate(edits, start=1):
         state.number = number
@@ -167,23 +200,28 @@ def undo_last(edits: Sequence[Edit]) -> UndoEdit | None:
 
 
 def touched(edit: Edit, edits: Sequence[Edit]) -> set[object]:
-    """What an edit changes: ids of groups, places of uses, labels of uses.
+    """What an edit changes: groups, places of uses, labels of uses.
 
     Edits that touch nothing in common can be made in any order. `edits`: for what an undo undoes.
     """
     match edit:
         case RenameEdit():
-            return {edit.group.id}
+            return _known_by(edit.group)
         case MergeEdit():
-            return {group.id for group in edit.groups}
+            return set().union(*map(_known_by, edit.groups))
         case SplitEdit():
-            return {edit.group.id, edit.new.id, *edit.uses}
+            return {*_known_by(edit.group), *edit.uses}
         case MoveEdit():
-            return {edit.to.id, *edit.uses}
+            return {*_known_by(edit.to), *edit.uses}
         case LabelEdit():
             return {("label", use) for use in edit.uses}
         case UndoEdit():
             return touched(edits[edit.edit - 1], edits) if edit.edit <= len(edits) else set()
+
+
+def _known_by(group: GroupRef) -> set[object]:
+    """Its uses: in a grouping of another granularity, its id is that of another group."""
+    return set(group.members.inside) if group.members else {group.id}
 
 
 def _standing(edits: Sequence[Edit]) -> list[bool]:
@@ -205,6 +243,7 @@ class _State:
     """Groups while edits are applied to them."""
 
     groups: dict[str, tuple[str, set[UseId]]]
+    fingerprints: Mapping[UseId, str]
     labels: dict[UseId, str] = field(default_factory=dict)
     problems: list[ReplayProblem] = field(default_factory=list)
     number: int = 0
@@ -213,20 +252,25 @@ class _State:
         self.home = {use: id_ for id_, (_, uses) in self.groups.items() for use in uses}
         if len(self.home) < sum(len(uses) for _, uses in self.groups.values()):
             raise InputError("A use is in two groups. Edits are for groups that share none.")
+        self.alike: dict[str, list[UseId]] = defaultdict(list)
+        for use, fingerprint in self.fingerprints.items():
+            if use in self.home:
+                self.alike[fingerprint].append(use)
 
     def apply(self, edit: RenameEdit | MergeEdit | SplitEdit | MoveEdit | LabelEdit) -> None:
         """One edit, or a problem that tells why not."""
         try:
             match edit:
                 case RenameEdit():
-                    self.groups[edit.group.id] = (edit.name, self._uses_of(edit.group))
+                    id_ = self._find(edit.group)
+                    self.groups[id_] = (edit.name, self.groups[id_][1])
                 case MergeEdit():
                     self._merge(edit)
                 case SplitEdit():
                     self._split(edit)
                 case MoveEdit():
-                    self._uses_of(edit.to)
-                    self._put(self._found(edit.uses, self.home), edit.to.id)
+                    to = self._find(edit.to)
+                    self._put(self._found(edit.uses, self.home), to)
                 case LabelEdit():
                     self.labels |= dict.fromkeys(self._found(edit.uses, self.home), edit.label)
         except _CannotApplyError as error:
@@ -238,23 +282,30 @@ class _State:
         self.problems.append(ReplayProblem(self.number, message, is_applied=False))
 
     def _merge(self, edit: MergeEdit) -> None:
-        first, *others = [self._uses_of(group) for group in edit.groups]
-        for group, uses in zip(edit.groups[1:], others, strict=True):
-            first |= uses
-            self.home |= dict.fromkeys(uses, edit.groups[0].id)
-            del self.groups[group.id]
+        if self._are_together(edit.groups):
+            return
+        first, *others = dict.fromkeys(self._find(group) for group in edit.groups)
+        for id_ in others:
+            uses = self.groups.pop(id_)[1]
+            self.groups[first][1].update(uses)
+            self.home |= dict.fromkeys(uses, first)
 
     def _split(self, edit: SplitEdit) -> None:
-        uses = self._uses_of(edit.group)
-        if edit.new.id in self.groups:
-            raise _CannotApplyError(f"there is a group {edit.new.id!r} already")
-        chosen = self._found(edit.uses, uses)
+        members, new = edit.group.members, edit.new.id
+        # Uses that a user put together are together, whichever groups they come from now.
+        among = self.home if members else self.groups[self._find(edit.group)][1]
+        if new in self.groups:
+            if members is None:
+                raise _CannotApplyError(f"there is a group {new!r} already")
+            # Of a grouping with more groups. Later edits find the new group by its uses.
+            new = str(1 + max(int(id_) for id_ in self.groups if id_.isdecimal()))
+        chosen = self._found(edit.uses, among)
         if not chosen:
             return
-        if len(chosen) == len(uses):
-            raise _CannotApplyError(f"nothing would be left of {edit.group.name!r}")
-        self.groups[edit.new.id] = (edit.new.name, set())
-        self._put(chosen, edit.new.id)
+        if len(chosen) == (members.num_inside if members else len(among)):
+            raise _CannotApplyError(f"nothing would be left of {_short(edit.group.name)}")
+        self.groups[new] = (edit.new.name, set())
+        self._put(chosen, new)
 
     def _put(self, uses: Sequence[UseId], to: str) -> None:
         left = {self.home[use] for use in uses} - {to}
@@ -266,15 +317,53 @@ class _State:
             if not self.groups[id_][1]:
                 del self.groups[id_]
 
-    def _uses_of(self, group: GroupRef) -> set[UseId]:
+    def _find(self, group: GroupRef) -> str:
+        """The id of the group that an edit means."""
+        if (members := group.members) is None:
+            return self._find_by_name(group)
+        inside = self._where(members.inside)
+        if inside.total() < min(_FEWEST, len(members.inside)):
+            raise _CannotApplyError(
+                f"of the uses that {_short(group.name)} had, too few are here to recognize it by"
+            )
+        id_, most = max(inside.items(), key=lambda item: (item[1], item[0] == group.id, item[0]))
+        if most < _LEAST_SHARE * inside.total():
+            raise _CannotApplyError(
+                f"the uses that {_short(group.name)} had are scattered over {len(inside)} groups"
+            )
+        outside = self._where(members.outside)
+        num_own = members.num_inside * most / inside.total()
+        num_others = members.num_outside * outside[id_] / max(1, outside.total())
+        if num_own <= num_others:
+            name = _short(self.groups[id_][0])
+            raise _CannotApplyError(
+                f"the uses that {_short(group.name)} had are the smaller part of group {name} now"
+            )
+        return id_
+
+    def _find_by_name(self, group: GroupRef) -> str:
         if group.id not in self.groups:
             raise _CannotApplyError(f"there is no group {group.id!r} ({_short(group.name)}) now")
-        name, uses = self.groups[group.id]
+        name = self.groups[group.id][0]
         if name != group.name:
             raise _CannotApplyError(
                 f"group {group.id!r} is {_short(name)} now, and was {_short(group.name)} then"
             )
-        return uses
+        return group.id
+
+    def _are_together(self, groups: Sequence[GroupRef]) -> bool:
+        """Whether one group has more than half of each already, as a coarser grouping may have."""
+        found = [self._where(group.members.inside) for group in groups if group.members]
+        main = {id_ for where in found for id_, n in where.items() if n > where.total() / 2}
+        return len(main) == 1 and len(found) == len(groups) and all(main & set(w) for w in found)
+
+    def _where(self, fingerprints: Sequence[str]) -> Counter[str]:
+        """How many of these uses are in which group. Repeated sentences count once."""
+        homes: Counter[str] = Counter()
+        for alike in (self.alike[each] for each in fingerprints if each in self.alike):
+            [(id_, _)] = Counter(self.home[use] for use in alike).most_common(1)
+            homes[id_] += 1
+        return homes
 
     def _found(self, uses: Sequence[UseId], among: Collection[UseId]) -> list[UseId]:
         """Those that are where the edit found them; the others are reported."""
