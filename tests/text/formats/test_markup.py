@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.text.formats import markup, paragraphs
+from polyseme.text import records as limited
+from polyseme.text.formats import markup
 from polyseme.text.records import ReadItem, Rejected
 from text.documents import make_docx, make_epub, make_zip, word_paragraph
 from text.making import make_config, num_blank, read_all, reasons, records, texts
@@ -86,7 +87,7 @@ def test_records_have_different_places(tmp_path: Path) -> None:
 def test_an_overlong_paragraph_is_rejected_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 100)
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
     items = html(tmp_path, f"<p>One<p>{'x ' * 100}<p>Two")
     assert (texts(items), reasons(items)) == (["One", "Two"], ["line-too-long"])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.text.formats import paragraphs
+from polyseme.text import records as limited
 from polyseme.text.records import Rejected
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
@@ -107,7 +107,7 @@ def test_the_encoding_is_the_one_the_file_declares(tmp_path: Path, encoding: str
 def test_an_overlong_paragraph_is_rejected_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 100)
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
     body = f"<p>One.</p><p>{'x ' * 100}</p><p>Two.</p>"
     items = read_all(tmp_path, document(body, header=""), "tei")
     assert texts(items) == ["One.", "Two."]
