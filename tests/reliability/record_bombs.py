@@ -150,7 +150,7 @@ SHAPES = {
     ],
     "tei": [
         *in_elements("tei", *TEI, ("<p>", "</p>")),
-        Shape("tei", long("<TEI><teiHeader><year>", "</year></teiHeader><text><p>b</p></text></TEI>",
+        Shape("tei", long("<TEI><teiHeader><year>", "</year></teiHeader><p>b</p></TEI>",
                           LONGEST_VALUE), META),
     ],
     "html": [
@@ -160,7 +160,10 @@ SHAPES = {
     ],
     "epub": in_elements("epub", *PAGE, ("<p>", "</p>")),
     "docx": in_elements("docx", *DOCX, ("<p><r><t>", "</t></r></p>")),
-    "parquet": [Shape("parquet", long("", "")), Shape("parquet", long("", "", LONGEST_VALUE), META)],
+    "parquet": [
+        Shape("parquet", long("", "")),
+        Shape("parquet", long("", "", LONGEST_VALUE), META),
+    ],
     "pdf": [Shape("pdf", long("", ""))],
 }  # fmt: skip
 """By format. A test holds the list against the formats there are."""

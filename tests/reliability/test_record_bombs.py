@@ -1,4 +1,4 @@
-"""No record, sentence, word or value takes more than its limit before it is rejected and counted."""
+"""Nothing that is read takes more than its limit before it is rejected and counted."""
 
 import json
 import os

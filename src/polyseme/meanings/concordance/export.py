@@ -131,8 +131,10 @@ def write_uses(table: ExportTable, path: Path, kind: str | None = None) -> None:
 def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Path], None]:
     def write(table: ExportTable, path: Path) -> None:
         with path.open("w", encoding=encoding, newline="") as file:
-            quoting = csv.QUOTE_ALL if delimiter == "," else csv.QUOTE_MINIMAL
-            writer = csv.writer(file, delimiter=delimiter, quoting=quoting)
+            if delimiter == ",":
+                writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+            else:
+                writer = csv.writer(file, delimiter=delimiter)
             writer.writerow(map(guarded, table.columns))
             writer.writerows(map(guarded, row) for row in table.rows())
 

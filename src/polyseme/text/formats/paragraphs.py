@@ -16,7 +16,7 @@ from polyseme.text.streams import BrokenStreamError
 # A parser remembers every open element; no text is nested so deep.
 DEEPEST = 1000
 # Nor are names of elements and attributes ever forgotten by the parsers, expat and libxml2.
-MAX_NAMES = 50_000
+MAX_NAMES = 100_000
 LONGEST_NAME = 1_000
 XML_FAULTS = (BrokenStreamError, expat.ExpatError, ValueError, LookupError)
 """What a parser raises; the last two for an encoding that it does not have, such as gb18030."""
