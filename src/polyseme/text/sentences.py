@@ -3,8 +3,8 @@
 A sentence ends after a final mark and the closing marks behind it, as with spaCy's sentencizer; but
 an opening quote or bracket begins the next sentence, and a quotation is part of the sentence that
 reports it: `He left. | “Why?” she asked. | “It rained.”` What stands in brackets within a sentence
-is part of it, whatever ends there: `They left (why?) that day.` The rule works on words, so abbreviations
-the segmenter keeps whole do not end one.
+is part of it, whatever ends there: `They left (why?) that day.` The rule works on words, so
+abbreviations the segmenter keeps whole do not end one.
 """
 
 import itertools

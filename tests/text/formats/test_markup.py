@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.text import encodings
 from polyseme.text import records as limited
+from polyseme.text.encodings import codec_of
 from polyseme.text.formats import markup, paragraphs
 from polyseme.text.records import ReadItem, Rejected
 from text.documents import make_docx, make_epub, make_zip, word_paragraph
@@ -69,7 +71,6 @@ def test_a_page_describes_itself(tmp_path: Path) -> None:
         ('<meta charset="base64"><p>中文</p>'.encode(), "utf-8"),
         ('<meta charset="punycode"><p>中文</p>'.encode(), "utf-8"),
         ('<?xml version="1.0" encoding="utf-7"?><p>中文</p>'.encode(), "utf-8"),
-        ('<meta charset="Windows-1251"><p>Да</p>'.encode("cp1251"), "utf-8"),
     ],
 )
 def test_the_encoding_is_the_marks_the_pages_or_the_stated_one(
@@ -229,6 +230,15 @@ def test_a_word_document_that_cannot_be_read_is_told(
     tmp_path: Path, data: bytes, reason: str
 ) -> None:
     assert reasons(read_all(tmp_path, data, "docx")) == [reason]
+
+
+def test_a_page_may_name_any_encoding_of_the_web_in_any_case(tmp_path: Path) -> None:
+    page = '<meta charset="Windows-1251"><p>Да</p>'.encode("cp1251")
+    assert texts(html(tmp_path, page)) == ["Да"]
+    for label in ("punycode", "idna", "utf-7", "unicode_escape", "rot13"):
+        assert codec_of(label) is None
+    for codec in set(encodings._CODECS.values()):
+        assert "a".encode(codec)
 
 
 def test_a_chapter_outside_the_order_of_reading_is_left_out(tmp_path: Path) -> None:
