@@ -104,7 +104,7 @@ def in_elements(
     return [
         Shape(kind, long(first + begin, end + last)),
         Shape(kind, many(first + begin, lambda n: f"w{n}<br/>", MAX_PARTS, end + last)),
-        Shape(kind, long(f'{first}<p a="', f'">one</p>{last}')),
+        Shape(kind, long(f'{first}<p a="', f'">one</p>{last}', 2 * LONGEST_LINE)),
         Shape(kind, many(first, lambda n: f"<a{n}>b</a{n}>", MAX_NAMES, last)),
         Shape(kind, many(first, lambda n: f'<a b{n}="c">b</a>', MAX_NAMES, last)),
         Shape(kind, long(f"{first}<a", f">b</a>{last}", 100 * LONGEST_NAME, "")),
@@ -154,7 +154,8 @@ SHAPES = {
                           LONGEST_VALUE), META),
     ],
     "html": [
-        *in_elements("html", *PAGE, ("<p>", "</p>")),
+        # libxml2 cuts long names itself.
+        *(each for n, each in enumerate(in_elements("html", *PAGE, ("<p>", "</p>"))) if n != 5),
         Shape("html", long('<meta name="year" content="', f'">{"".join(PAGE)}', LONGEST_VALUE),
               META),
     ],
