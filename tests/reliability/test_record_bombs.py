@@ -52,8 +52,9 @@ def test_every_format_is_tried() -> None:
     assert tried == set(get_args(InputFormat))
 
 
+@pytest.mark.timeout(900)  # some seconds where nothing else runs
 def test_what_is_too_large_is_rejected_in_little_memory(tmp_path: Path) -> None:
-    check(outcomes(tmp_path, 30, seed=1))
+    check(outcomes(tmp_path, 20, seed=1))
 
 
 @pytest.mark.slow
