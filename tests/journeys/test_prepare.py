@@ -3,6 +3,7 @@
 import gzip
 import importlib.util
 import json
+import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -264,3 +265,59 @@ def test_an_attribute_that_a_treebank_does_not_have_is_refused_by_name(tmp_path:
     polyseme("inspect", tmp_path / "c", "--verify")
     refused = polyseme(*words, "--word-attributes", "lemma", code=65)
     assert "word_attributes = ('lemma', 'upos')" in refused.stderr
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_link_out_of_the_folder_is_counted_and_told_in_the_summary(
+    texts: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text("A secret.")
+    (texts / "x.txt").symlink_to(tmp_path / "secret.txt")
+    result = polyseme("prepare", texts, "--language", "en", "--out", tmp_path / "c")
+    assert "1 of the files was skipped (x.txt): a link that leads out" in plain(result.stdout)
+    manifest = json.loads((tmp_path / "c" / "manifest.json").read_text("utf-8"))
+    assert "link that leads out of the folder" in manifest["passed_over"]["x.txt"]
+    rows = pq.read_table(tmp_path / "c" / "shards").to_pylist()
+    assert "x.txt" not in {row["document"] for row in rows}
+
+
+def test_chinese_prepared_as_english_is_told_with_the_way_out(tmp_path: Path) -> None:
+    rows = [{"text": "今天是周日。他在北京大学读书。"}, {"text": "他不喜欢下雨天。"}]
+    lines = "\n".join(json.dumps(row) for row in rows)  # as escapes: only who reads it can tell
+    (tmp_path / "a.jsonl").write_text(lines, encoding="utf-8")
+    result = polyseme("prepare", tmp_path / "a.jsonl", "--language", "en", "--out", tmp_path / "c")
+    assert "mostly Chinese characters, but --language is en" in plain(result.stdout)
+    assert "--language zh" in plain(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("language", "encoding"), [("en", "latin-1"), ("zh", "gb18030"), ("ja", "shift_jis")]
+)
+def test_the_encoding_that_is_advised_is_one_of_the_language(
+    tmp_path: Path, language: str, encoding: str
+) -> None:
+    (tmp_path / "a.txt").write_bytes("Caf\xe9 au lait.\n".encode("latin-1") * 3)
+    options = ("--language", language, "--segmenter", "whitespace", "--out", tmp_path / "c")
+    result = polyseme("prepare", tmp_path / "a.txt", *options, code=66)
+    assert encoding in plain(result.stderr)
+    assert ("gb18030" in plain(result.stderr)) == (language == "zh")
+
+
+def test_random_bytes_are_no_corpus(texts: Path, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_bytes(random.Random(1).randbytes(20_000))
+    options = ("--language", "en", "--encoding", "latin-1", "--out", tmp_path / "c")
+    result = polyseme("prepare", tmp_path / "r.txt", *options, code=66)
+    assert "r.txt: not-text:" in plain(result.stderr)
+    result = polyseme("prepare", tmp_path / "r.txt", texts, *options)
+    assert "r.txt: not-text:" in plain(result.stdout)
+
+
+def test_a_refused_bomb_says_why(tmp_path: Path) -> None:
+    packed = gzip.compress(b"again and again and once more\n" * 1_000_000)
+    (tmp_path / "a.txt.gz").write_bytes(packed)
+    options = ("--language", "en", "--out", tmp_path / "c")
+    result = polyseme("prepare", tmp_path / "a.txt.gz", *options, code=66)
+    assert "a.txt.gz: broken-file: it unpacks to over 16 MB" in plain(result.stderr)

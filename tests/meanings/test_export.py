@@ -15,6 +15,7 @@ from polyseme.meanings.concordance.export import UseTable, check_format, guarded
 from polyseme.meanings.concordance.uses import Uses, find_uses
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "=cmd|' /C calc'!A0"]
+HIDDEN = ["well;=1+1", "a; +1", 'a;"=1+1', "a;b;@SUM(A1)"]
 PLAIN = ["bank", "1850", "a=b", "<b>", "", "'", "苹果"]
 
 
@@ -55,6 +56,19 @@ def test_what_looks_like_a_formula_is_made_text(tmp_path: Path, value: str) -> N
     left, note = row[0], row[-1]
     assert left.startswith(("'", "\\"))
     assert note.startswith(("'", "\\"))
+
+
+@pytest.mark.parametrize("value", [*FORMULAS, *HIDDEN])
+def test_no_formula_is_found_where_semicolons_part_the_cells(tmp_path: Path, value: str) -> None:
+    uses_with(value).to_csv(tmp_path / "u.csv")
+    for row in read(tmp_path / "u.csv", ";"):
+        assert not [cell for cell in row if cell.strip(' "')[:1] in ("=", "+", "-", "@", "＝")]
+
+
+def test_every_field_of_a_csv_file_stands_in_quotes(tmp_path: Path) -> None:
+    uses_with("plain").to_csv(tmp_path / "u.csv")
+    for line in (tmp_path / "u.csv").read_text("utf-8-sig").splitlines():
+        assert line.count('"') == 2 * len(next(csv.reader([line])))
 
 
 @pytest.mark.parametrize("value", PLAIN)

@@ -11,6 +11,7 @@ from slack import allowed
 
 from polyseme.errors import ModelError
 from polyseme.legacy.reading import extract_member, read_member
+from polyseme.storage.archives import Archive, ArchiveError
 from storage.hostile_archives import LIMIT, NAME, READ, REFUSED
 
 
@@ -114,3 +115,12 @@ def test_a_name_that_is_not_there_is_said_with_those_that_are(tmp_path: Path) ->
         read_member(tmp_path / "archive", NAME, limit=LIMIT)
     with pytest.raises(ModelError, match="There is no archive"):
         read_member(tmp_path / "nowhere", NAME, limit=LIMIT)
+
+
+def test_all_members_together_come_to_no_more_than_a_multiple_of_the_file(tmp_path: Path) -> None:
+    path = packed(tmp_path, repeated(150))
+    with Archive(path) as archive:
+        archive.read(NAME, limit=16 << 20)
+        # Members may lie over each other in the file: the same bytes, again and again.
+        with pytest.raises(ArchiveError, match="far more than is stored"):
+            archive.read(NAME, limit=16 << 20)

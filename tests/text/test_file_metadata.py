@@ -101,3 +101,13 @@ def test_files_without_a_row_and_rows_without_a_file_are_counted_and_told() -> N
     assert notices[0].startswith("2 of 3 files (a.txt, …) are not named like {who}-{year}")
     assert notices[1].startswith("2 of 3 files (b.txt, …) are not in the table")
     assert notices[2].startswith("2 rows of metadata fit no file (x.txt, …)")
+
+
+def test_only_line_ends_part_the_rows_of_a_table(tmp_path: Path) -> None:
+    text = "file,title\r\na.txt,one\x0btwo\u2028three\rb.txt,four\x85five\n"
+    (tmp_path / "table.csv").write_text(text, encoding="utf-8", newline="")
+    rows = MetadataTable.read(tmp_path / "table.csv").rows
+    assert rows == {
+        "a.txt": {"title": "one\x0btwo\u2028three"},
+        "b.txt": {"title": "four\x85five"},
+    }

@@ -97,8 +97,8 @@ def test_a_straight_quote_that_touches_nothing_opens_if_the_last_one_closed() ->
 
 
 def test_a_mark_that_opens_in_english_closes_in_german() -> None:
-    assert english("„Warum?“ Er ging. »Nie!« Sie auch.") == [
-        *("„Warum?“", "Er ging.", "»Nie!«", "Sie auch.")
+    assert english("„Warum?“ Er ging. »Nie!« Ich auch.") == [
+        *("„Warum?“", "Er ging.", "»Nie!«", "Ich auch.")
     ]
 
 
@@ -183,3 +183,20 @@ def test_a_long_sentence_is_cut_into_even_parts(length: int, begin: int, longest
 
 def test_no_more_parts_are_made_than_needed() -> None:
     assert [len(split_long(0, n, 250)) for n in (1, 250, 251, 500, 501)] == [1, 1, 2, 2, 3]
+
+
+def test_what_stands_in_brackets_within_a_sentence_is_part_of_it() -> None:
+    assert english("They left (who knew? Not I.) that day. (Nobody asked.) Then it rained.") == [
+        *("They left (who knew? Not I.) that day.", "(Nobody asked.)", "Then it rained.")
+    ]
+    assert texts("其 名 【 名 ： 通 铭 。 】 者 长 。 ( 原 缺 。 ) 里") == [
+        *("其 名 【 名 ： 通 铭 。 】 者 长 。", "( 原 缺 。 )", "里")
+    ]
+
+
+def test_a_bracket_that_is_never_closed_joins_no_sentences() -> None:
+    assert english("He came :( too late. She left. Nobody knew.") == [
+        *("He came :( too late.", "She left.", "Nobody knew.")
+    ]
+    words = ["a", "(", *["b", "."] * 200]
+    assert len(split_sentences(spans_of(words))) == 200

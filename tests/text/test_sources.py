@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.sources import encoding_of, find_sources, newline_in
+from polyseme.text.sources import LEAVES_FOLDER, encoding_of, find_sources, newline_in
 from text.documents import make_docx, make_epub, make_pdf
 from text.making import make_config
 
@@ -202,3 +202,27 @@ def test_a_name_that_is_no_text_can_be_told_when_it_is_passed_over(tmp_path: Pat
     (tmp_path / os.fsdecode(b"bad-\xff.zip")).write_text("x")
     [(name, _)] = find_sources([str(tmp_path)], make_config()).passed_over
     assert name.encode("utf-8") == b"bad-\\udcff.zip"
+
+
+def test_a_link_out_of_the_folder_is_passed_over_unless_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("a secret")
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "good.txt").write_text("a text")
+    (folder / "x.txt").symlink_to(tmp_path / "secret.txt")
+    for given in (str(folder), f"{folder}/*.txt"):
+        found = find_sources([given], make_config())
+        assert found.passed_over == [("x.txt", LEAVES_FOLDER)]
+        assert [source.name for source in found.sources] == ["good.txt"]
+    [named] = find_sources([str(folder / "x.txt")], make_config()).sources
+    assert named.name == "x.txt"
+
+
+def test_a_folder_that_is_linked_into_a_glob_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret.txt").write_text("a secret")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "texts" / "good.txt").write_text("a text")
+    found = find_sources([f"{tmp_path}/texts/**/*.txt"], make_config())
+    assert [source.name for source in found.sources] == ["good.txt"]

@@ -40,7 +40,7 @@ from polyseme.storage.files import (
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
-from polyseme.text.advice import about_encoding, advise
+from polyseme.text.advice import about_encoding, advise, unread_files
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
@@ -267,7 +267,7 @@ def _finish(
     files |= describe_files(config.out, (VOCABULARY, CONFIG))
     stats = ReadStats.total(receipt.counts for receipt in receipts)
     stats.check()
-    _check_words(stats, config.out)
+    _check_words(stats, config)
     write_manifest(
         config.out,
         ARTIFACT,
@@ -280,13 +280,15 @@ def _finish(
     )
 
 
-def _check_words(stats: ReadStats, folder: Path) -> None:
+def _check_words(stats: ReadStats, config: PrepareConfig) -> None:
     """A corpus without a word is none."""
     counts = stats.counts
     if counts["words"]:
         return
-    where = f" in {folder / QUARANTINE}" if counts["quarantined"] else ""
+    where = f" in {config.out / QUARANTINE}" if counts["quarantined"] else ""
     raise InputError(
         f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
-        f"blank, {counts['quarantined']:,} quarantined{where}. {about_encoding(stats.reasons)}"
+        f"blank, {counts['quarantined']:,} quarantined{where}. "
+        f"{about_encoding(stats.reasons, config.corpus.language)}".rstrip(),
+        *(f"  {told}" for told in unread_files(config.out, stats.reasons)),
     )

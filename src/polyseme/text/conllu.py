@@ -41,4 +41,6 @@ def parse_line(text: str) -> ConlluLine | None:
     if len(columns) != _NUM_COLUMNS or number is None or not columns[1].strip():
         return None
     first, last, decimal = number.groups()
+    if last and int(last) < int(first):
+        return None
     return ConlluLine(int(first), int(last) if last else None, decimal is not None, columns)

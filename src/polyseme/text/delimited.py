@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from polyseme.limits import LONGEST_LINE
-from polyseme.text.records import Rejected, quote
+from polyseme.text.records import RecordSize, Rejected, quote
 
 
 class NumberedLine(NamedTuple):
@@ -59,14 +59,14 @@ class _Feed:
     def __init__(self, lines: Iterator[NumberedLine | Rejected]) -> None:
         self._lines = lines
         self._waiting: deque[NumberedLine] = deque()  # those to be read once more
-        self._length = 0
+        self._size = RecordSize()
         self.taken: list[NumberedLine] = []
         self.rejected: list[Rejected] = []
 
     def begin_row(self) -> None:
         """What is read from now on is another row."""
         self.taken.clear()
-        self._length = 0
+        self._size.clear()
 
     def reject_first_line(self, error: str) -> Rejected:
         """Give up the line a row began with; those after it may be rows."""
@@ -84,9 +84,8 @@ class _Feed:
     def __next__(self) -> str:
         line = self._waiting.popleft() if self._waiting else self._next_line()
         self.taken.append(line)
-        self._length += len(line.text) + 1
-        if len(self.taken) > 1 and self._length > LONGEST_LINE:
-            raise csv.Error(f"a quote that is not closed within {LONGEST_LINE:,} characters")
+        if not self._size.add(len(line.text) + 1) and len(self.taken) > 1:
+            raise csv.Error(f"a quote that is not closed in time: {self._size.excess}")
         return line.text + "\n"
 
     def _next_line(self) -> NumberedLine:

@@ -5,6 +5,7 @@ out  the same sources with their values, and which files no value was found for
 """
 
 import csv
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import LimitError, read_bytes
 from polyseme.text.delimited import NumberedLine, read_rows
-from polyseme.text.records import Rejected
+from polyseme.text.records import LONGEST_VALUE, Rejected
 from polyseme.text.sources import Source, encoding_of, without_endings
 
 TABLE_BYTES = 64 << 20
@@ -91,7 +92,7 @@ class MetadataTable:
         try:
             data = read_bytes(path, TABLE_BYTES)
             name, mark = encoding_of(data[:4], encoding)
-            lines = data[mark:].decode(name).splitlines()
+            lines = io.StringIO(data[mark:].decode(name), newline=None).read().split("\n")
         except FileNotFoundError as error:
             raise InputError(f"There is no table {path} (--metadata).") from error
         except UnicodeError as error:
@@ -123,6 +124,10 @@ class MetadataTable:
                         f"{len(columns)}."
                     )
                 values = dict(zip(columns, (each.strip() for each in row.fields), strict=True))
+                if any(len(value) > LONGEST_VALUE for value in values.values()):
+                    raise InputError(
+                        f"{path}, line {row.number}: a value has over {LONGEST_VALUE:,} characters."
+                    )
                 file = values.pop(FILE)
                 if file in rows:
                     raise InputError(f"{path} has two rows for the file {file}. Remove one.")

@@ -13,6 +13,8 @@ from typing import Any
 from polyseme.errors import InternalError
 
 _RESTS = "broken-file"  # the reason that stands once for the rest of a file
+WHOLE_FILES = frozenset((_RESTS, "not-text", "encrypted", "no-text-layer"))
+"""Reasons that are those of a file, not of a line."""
 COUNTS = (
     "read",
     "blank",

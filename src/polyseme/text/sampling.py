@@ -96,8 +96,8 @@ def _head(source: Source) -> bytes:
 def _look(source: Source, head: bytes, config: CorpusConfig) -> _Seen:
     encoding, mark = encoding_of(head[:4], config.encoding)
     text = "" if source.format in _NOT_TEXT else head[mark:].decode(encoding, errors="ignore")
-    letters = len(_LETTER.findall(text))
-    han_share = len(_HAN.findall(text)) / letters if letters else -1.0
+    letters, han = count_letters(text)
+    han_share = han / letters if letters else -1.0
     if source.format != "text":
         return _Seen(source, is_wrapped=False, has_articles=False, han_share=han_share)
     lines = text.split("\n")[:-1] if len(head) == _SAMPLE else text.split("\n")
@@ -160,20 +160,37 @@ def _on_layout(seen: Sequence[_Seen], config: CorpusConfig) -> Iterator[str]:
         )
 
 
+def count_letters(text: str) -> tuple[int, int]:
+    """How many letters a text has, and how many of them are Han characters."""
+    return len(_LETTER.findall(text)), len(_HAN.findall(text))
+
+
+def wrong_script(han_share: float, language: str) -> str:
+    """What speaks against the language that was stated; nothing if nothing does.
+
+    `han_share` is that of Han characters among letters, negative where there are none.
+    """
+    code = language.partition("-")[0].lower()
+    if han_share > 0.3 and code not in _WRITTEN_IN_HAN:
+        return (
+            f"mostly Chinese characters, but --language is {language}: the words will be wrong. "
+            "For Chinese: --language zh."
+        )
+    if 0 <= han_share < 0.02 and code in {"zh", "yue", "lzh", "wuu"}:
+        return (
+            f"hardly any Chinese characters, but --language is {language}. For English: "
+            "--language en."
+        )
+    return ""
+
+
 def _on_language(seen: Sequence[_Seen], config: CorpusConfig) -> Iterator[str]:
-    code = config.language.partition("-")[0].lower()
-    has_han = [one.source.name for one in seen if one.han_share > 0.3]
-    has_none = [one.source.name for one in seen if 0 <= one.han_share < 0.02]
-    if has_han and code not in _WRITTEN_IN_HAN:
-        yield (
-            f"{_files(has_han, len(seen))} mostly Chinese characters, but --language is "
-            f"{config.language}: the words will be wrong. For Chinese: --language zh."
-        )
-    if has_none and code in {"zh", "yue", "lzh", "wuu"}:
-        yield (
-            f"{_files(has_none, len(seen))} hardly any Chinese characters, but --language is "
-            f"{config.language}. For English: --language en."
-        )
+    told: dict[str, list[str]] = {}
+    for one in seen:
+        if wrong := wrong_script(one.han_share, config.language):
+            told.setdefault(wrong, []).append(one.source.name)
+    for wrong, names in told.items():
+        yield f"{_files(names, len(seen))} {wrong}"
 
 
 def _files(names: Sequence[str], of: int) -> str:

@@ -2,8 +2,9 @@
 
 A sentence ends after a final mark and the closing marks behind it, as with spaCy's sentencizer; but
 an opening quote or bracket begins the next sentence, and a quotation is part of the sentence that
-reports it: `He left. | “Why?” she asked. | “It rained.”` The rule works on words, so abbreviations
-the segmenter keeps whole do not end one.
+reports it: `He left. | “Why?” she asked. | “It rained.”` What stands in brackets within a sentence
+is part of it, whatever ends there: `They left (why?) that day.` The rule works on words, so
+abbreviations the segmenter keeps whole do not end one.
 """
 
 import itertools
@@ -21,6 +22,9 @@ FINAL_MARKS = frozenset(
 
 _STRAIGHT_QUOTE = '"'
 _CLOSING_QUOTES = frozenset("\"'”’“»«")
+_BRACKETS = {"(": ")", "[": "]", "（": "）", "【": "】", "〔": "〕", "［": "］"}
+_LONGEST_BRACKET = 100
+"""Words; a bracket that is not closed within so many is no remark but a slip."""
 
 
 def split_sentences(found: WordSpans) -> list[tuple[int, int]]:
@@ -32,8 +36,13 @@ def split_sentences(found: WordSpans) -> list[tuple[int, int]]:
     words, starts = found.words, found.starts
     edges = [0]
     is_over = is_quote_open = False
+    remark_end = 0  # the word after brackets that stand within a sentence
     for i, word in enumerate(words):
         is_quote = word == _STRAIGHT_QUOTE
+        if word in _BRACKETS and i >= remark_end and i > edges[-1] and not is_over:
+            remark_end = _closed_at(i, words)
+        if i < remark_end:
+            continue
         if word in FINAL_MARKS or (word[0] in "!?.！？" and _is_final(word)):
             is_over = True
         elif (is_over or is_quote) and _is_mark(word):
@@ -66,6 +75,17 @@ def _opens(i: int, words: list[str], starts: list[int], is_quote_open: bool) -> 
     if word == _STRAIGHT_QUOTE:
         return not is_quote_open
     return unicodedata.category(word[0]) in ("Ps", "Pi")
+
+
+def _closed_at(i: int, words: list[str]) -> int:
+    """The place after the bracket that closes the one at `i`; `i` if there is none near."""
+    opening, closing = words[i], _BRACKETS[words[i]]
+    depth = 0
+    for place in range(i, min(i + _LONGEST_BRACKET, len(words))):
+        depth += (words[place] == opening) - (words[place] == closing)
+        if not depth:
+            return place + 1
+    return i
 
 
 def split_long(begin: int, end: int, max_length: int) -> list[tuple[int, int]]:

@@ -77,6 +77,14 @@ class CorpusConfig(Settings):
         except (LookupError, UnicodeError) as error:
             raise ValueError("no such encoding; try utf-8, gb18030, big5 or latin-1") from error
 
+    @field_validator("meta", "word_attributes", mode="after")
+    @classmethod
+    def _names_have_no_space_around(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(name.strip() for name in value)
+        if not all(names):
+            raise ValueError("a name is empty; write them with single commas, as in year,author")
+        return names
+
     @field_validator("meta")
     @classmethod
     def _meta_is_free(cls, value: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ _MOST_CHARACTERS = 16 << 20
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
-_AT_TEXT, _AT_WORDS = 4, 5  # among the columns
+_AT_DOCUMENT, _AT_TEXT, _AT_WORDS, _AT_META = 1, 4, 5, 7  # among the columns
 _WORDS = pa.list_(pa.field("element", _DICTIONARY))
 
 
@@ -70,6 +70,7 @@ class ShardWriter(ParquetOutput):
             dictionary_pagesize_limit=64 << 20,
         )
         self._columns: list[list[Any]] = [[] for _ in self.schema]
+        self._at_attributes = _AT_META + len(meta)
         self._num_words = self._num_characters = 0
 
     def add(self, row: tuple[Any, ...]) -> None:
@@ -77,7 +78,10 @@ class ShardWriter(ParquetOutput):
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self._num_words += len(row[_AT_WORDS])
-        self._num_characters += len(row[_AT_TEXT])
+        values = (row[_AT_DOCUMENT], row[_AT_TEXT], *row[_AT_META : self._at_attributes])
+        self._num_characters += sum(len(value) for value in values if value)
+        for attribute in row[self._at_attributes :]:
+            self._num_characters += sum(len(value) for value in attribute if value)
         is_long = self._num_words >= _MOST_WORDS or self._num_characters >= _MOST_CHARACTERS
         if is_long or len(self._columns[0]) >= _ROW_GROUP:
             self.flush()

@@ -6,6 +6,7 @@ named with the reason why it is not; none disappears.
 
 import codecs
 import glob
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -54,6 +55,9 @@ _MARKS = [
 ]
 
 
+LEAVES_FOLDER = "link that leads out of the folder; name it to have it read"
+
+
 def ignore(_: int) -> None:
     """The listener where nobody listens."""
 
@@ -98,8 +102,8 @@ def find_sources(inputs: Iterable[str], config: CorpusConfig) -> FoundSources:
     sources: list[Source] = []
     passed_over: list[tuple[str, str]] = []
     for given in inputs:
-        for path, name in _files_of(given):
-            source = _recognise(path, name, config.format)
+        for path, name, root in _files_of(given):
+            source = _recognise(path, name, root, config.format)
             if isinstance(source, Source):
                 sources.append(source)
             else:
@@ -144,28 +148,36 @@ def newline_in(encoding: str) -> bytes:
     return "\n".encode(encoding)
 
 
-def _files_of(given: str) -> list[tuple[Path, str]]:
-    """The files an input stands for, each with its name."""
+def _files_of(given: str) -> list[tuple[Path, str, Path | None]]:
+    """The files an input stands for, each with its name, and the folder that it must lie in."""
     path = Path(given)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
-        return [(file, file.relative_to(path).as_posix()) for file in files]
+        root = path.resolve()
+        return [(file, file.relative_to(path).as_posix(), root) for file in files]
     if os.path.lexists(path):
-        return [(path, path.name)]
+        return [(path, path.name, None)]  # whoever names a link means what it leads to
     matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []  # noqa: PTH207
     if not matches:
         raise InputError(
             f"There is no file, folder or match for {given!r} (looked in {Path.cwd()})."
         )
-    return [(Path(match), Path(match).name) for match in matches if not Path(match).is_dir()]
+    fixed = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
+    root = Path(*fixed).resolve()
+    files = [Path(match) for match in matches if not Path(match).is_dir()]
+    return [(file, file.name, root) for file in files]
 
 
-def _recognise(path: Path, name: str, stated: InputFormat | None) -> Source | str:
+def _recognise(
+    path: Path, name: str, root: Path | None, stated: InputFormat | None
+) -> Source | str:
     """The file as a source, or why it is not one."""
     if any(part.startswith(".") for part in Path(name).parts):
         return "hidden file"
     if not path.is_file():
         return _no_file(path)
+    if root is not None and not path.resolve().is_relative_to(root):
+        return LEAVES_FOLDER
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
     if compression:

@@ -13,6 +13,7 @@ import gzip
 import io
 import itertools
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
@@ -25,14 +26,24 @@ _BLOCK = 1 << 18
 # Raw bytes are fed in small bites, so that the ratio is known before much has come out.
 _BITE = 4096
 _UNPACKED = 1 << 16
-FREE_BYTES = 1 << 20
+# How well a file packs says nothing as long as little comes out: equal lines pack 1,000 times.
+FREE_BYTES = 16 << 20
 XZ_MEMORY = 1 << 28
-_PROBED = 128  # blocks of `_UNPACKED` bytes
+_PROBED = 272  # blocks of `_UNPACKED` bytes: more than is free
+# Of data that are no text; of random bytes it is a tenth. Text has form feeds and the like.
+_CONTROL_SHARE = 0.05
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_JUDGED = 1 << 16
+_FEWEST_JUDGED = 512
 _FAULTS = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 class BrokenStreamError(Exception):
     """A compressed file that cannot be read further. Its text is the reason."""
+
+
+class NotTextError(Exception):
+    """A file that holds no text. Its text is the reason."""
 
 
 class RawLine(NamedTuple):
@@ -90,8 +101,28 @@ def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
     for block in _unpacked(bites, source):
         out += len(block)
         if out > max(FREE_BYTES, bites.taken * LARGEST_RATIO):
-            raise BrokenStreamError(f"unpacks to over {LARGEST_RATIO} times its size")
+            raise BrokenStreamError(
+                f"it unpacks to over {FREE_BYTES >> 20} MB and over {LARGEST_RATIO} times its "
+                "size, as only a bomb does; if it is yours, unpack it first"
+            )
         yield block
+
+
+def not_text(head: bytes, encoding: str) -> str:
+    """Why a file that begins so is no text; nothing if it may be, or if that is little to go by.
+
+    Bytes that are no characters prove only that the encoding is another one, not what they are.
+    """
+    head = head[:_JUDGED]
+    text = head.decode(encoding, errors="replace")
+    controls = len(_CONTROL.findall(text))
+    if len(head) < _FEWEST_JUDGED or controls < _CONTROL_SHARE * len(text):
+        return ""
+    halves = head[::2].count(0), head[1::2].count(0)
+    if max(halves) > 10 * min(halves) + len(head) // 8:
+        order = "utf-16-be" if halves[0] > halves[1] else "utf-16-le"
+        return f"every second byte is 0: if it is UTF-16, say --encoding {order}"
+    return f"{controls:,} of its first {len(text):,} characters are control characters"
 
 
 def split_lines(blocks: Iterator[bytes], *, newline: bytes, start: int = 0) -> Iterator[RawLine]:

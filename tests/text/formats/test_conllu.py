@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.text.records import Rejected
+from polyseme.text import records as limited
+from polyseme.text.formats.marked import LONGEST_SENTENCE
+from polyseme.text.records import LONGEST_VALUE, Rejected
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
 
@@ -114,3 +116,41 @@ def test_attributes_are_read_by_their_names(tmp_path: Path) -> None:
     assert record.words == ("Dogs", "dont")
     # A contraction has none of its own.
     assert record.attributes == (("NOUN", None), ("dog", None), ("Number=Plur", None))
+
+
+def test_a_sentence_with_too_many_words_is_rejected_and_the_next_is_read(tmp_path: Path) -> None:
+    data = line("1", "w") * (LONGEST_SENTENCE + 1) + "\n" + line("1", "x")
+    items = read_all(tmp_path, data.encode(), "conllu")
+    assert (texts(items), reasons(items)) == (["x"], ["sentence-too-long"])
+    longest = line("1", "w") * LONGEST_SENTENCE
+    (record,) = records(read_all(tmp_path, longest.encode(), "conllu"))
+    assert len(record.words or ()) == LONGEST_SENTENCE
+
+
+def test_a_sentence_with_too_long_words_or_attributes_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
+    data = line("1", "w" * 40) * 3 + "\n" + line("1", "x")
+    assert reasons(read_all(tmp_path, data.encode(), "conllu")) == ["sentence-too-long"]
+    data = data.replace("w", "").replace("1\t\t_", "1\tx\t" + "l" * 40)
+    assert texts(read_all(tmp_path, data.encode(), "conllu")) == ["x x x", "x"]
+    config = make_config(word_attributes=("lemma",))
+    assert texts(read_all(tmp_path, data.encode(), "conllu", config)) == ["x"]
+
+
+def test_a_name_or_value_too_long_for_every_sentence_is_rejected(tmp_path: Path) -> None:
+    long = "x" * (LONGEST_VALUE + 1)
+    for key in ("newdoc id", "date"):
+        data = f"# {key} = {long}\n{line('1', 'x')}"
+        items = read_all(tmp_path, data.encode(), "conllu", make_config(meta=("date",)))
+        assert reasons(items) == ["metadata-too-long"]
+
+
+@pytest.mark.parametrize("ranges", [("1-2", "2-3"), ("1-3", "2-2"), ("1-2", "1-2"), ("2-1",)])
+def test_contractions_that_overlap_spoil_their_sentence(
+    tmp_path: Path, ranges: tuple[str, ...]
+) -> None:
+    data = "".join(line(number, "both") for number in ranges) + line("1", "a") + line("2", "b")
+    items = read_all(tmp_path, (data + "\n" + line("1", "x")).encode(), "conllu")
+    assert (texts(items), reasons(items)) == (["x"], ["not-conllu"])

@@ -1,9 +1,14 @@
 """HTML, EPUB and DOCX: paragraphs out of pages, books and documents, sound, broken or hostile."""
 
+import io
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from polyseme.text import encodings
+from polyseme.text import records as limited
+from polyseme.text.encodings import codec_of
 from polyseme.text.formats import markup, paragraphs
 from polyseme.text.records import ReadItem, Rejected
 from text.documents import make_docx, make_epub, make_zip, word_paragraph
@@ -64,6 +69,8 @@ def test_a_page_describes_itself(tmp_path: Path) -> None:
         ('<meta charset="utf-16"><p>中文</p>'.encode(), "utf-8"),
         ('<meta charset="nonsense"><p>中文</p>'.encode(), "utf-8"),
         ('<meta charset="base64"><p>中文</p>'.encode(), "utf-8"),
+        ('<meta charset="punycode"><p>中文</p>'.encode(), "utf-8"),
+        ('<?xml version="1.0" encoding="utf-7"?><p>中文</p>'.encode(), "utf-8"),
     ],
 )
 def test_the_encoding_is_the_marks_the_pages_or_the_stated_one(
@@ -86,7 +93,7 @@ def test_records_have_different_places(tmp_path: Path) -> None:
 def test_an_overlong_paragraph_is_rejected_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 100)
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
     items = html(tmp_path, f"<p>One<p>{'x ' * 100}<p>Two")
     assert (texts(items), reasons(items)) == (["One", "Two"], ["line-too-long"])
 
@@ -223,3 +230,31 @@ def test_a_word_document_that_cannot_be_read_is_told(
     tmp_path: Path, data: bytes, reason: str
 ) -> None:
     assert reasons(read_all(tmp_path, data, "docx")) == [reason]
+
+
+def test_a_page_may_name_any_encoding_of_the_web_in_any_case(tmp_path: Path) -> None:
+    page = '<meta charset="Windows-1251"><p>Да</p>'.encode("cp1251")
+    assert texts(html(tmp_path, page)) == ["Да"]
+    for label in ("punycode", "idna", "utf-7", "unicode_escape", "rot13"):
+        assert codec_of(label) is None
+    for codec in set(encodings._CODECS.values()):
+        assert "a".encode(codec)
+
+
+def test_a_chapter_outside_the_order_of_reading_is_left_out(tmp_path: Path) -> None:
+    page = "<html><body><p>{}</p></body></html>"
+    data = make_epub({"b.xhtml": page.format("Two."), "a.xhtml": page.format("One.")})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    package = members["OEBPS/book.opf"]
+    members["OEBPS/book.opf"] = package.replace(b'idref="i0"', b'idref="i0" linear="no"')
+    assert texts(read_all(tmp_path, make_zip({**members}), "epub")) == ["One."]
+
+
+def test_an_element_without_text_takes_no_room(tmp_path: Path) -> None:
+    pieces = paragraphs.Paragraphs("d", ())
+    for _ in range(limited.MAX_PARTS + 1):
+        pieces.add("")
+    pieces.add("One.")
+    pieces.finish()
+    assert texts(list(pieces.take())) == ["One."]

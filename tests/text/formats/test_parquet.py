@@ -155,3 +155,8 @@ def test_pages_that_lie_are_not_unpacked(tmp_path: Path) -> None:
     data[6:8] = b"\x15\xfe"
     path.write_bytes(bytes(data[:8]) + b"\xff\xff\xff\x0f" + bytes(data[12:]))
     assert reasons(read(path)) == ["broken-row-group"]
+
+
+def test_rows_without_text_are_counted_as_blank(tmp_path: Path) -> None:
+    items = read(write(tmp_path, {"text": ["a", "", " \n", "b"]}))
+    assert (texts(items), num_blank(items)) == (["a", "b"], 2)

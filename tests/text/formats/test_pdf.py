@@ -1,10 +1,12 @@
 """PDF: pages become paragraphs, in a process that a hostile file cannot escape."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from polyseme.text.formats import pdf
+from polyseme.text import records as limited
+from polyseme.text.formats import pdf, pdf_child
 from polyseme.text.formats.pdf import normalize_letters
 from polyseme.text.records import Rejected
 from text.documents import lock_pdf, make_pdf
@@ -114,3 +116,23 @@ def test_a_reader_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
     answers = pdf._answers(tmp_path / "a.pdf")
     assert next(answers)[0] == "info"
     answers.close()  # type: ignore[attr-defined]  # waits for the process; a ResourceWarning would fail the test
+
+
+def test_a_paragraph_over_many_pages_is_held_to_the_limit_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limited, "LONGEST_LINE", 200)
+    joiner = pdf._PageJoiner()
+    for _ in range(100):
+        assert joiner.add_page("so it goes on and on and on\n" * 3) == []
+    [text] = joiner.finish()
+    assert 200 < len(text) < 300
+
+
+def test_the_text_of_a_page_is_cut_where_it_is_too_long_for_a_paragraph(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pdf_child, "LONGEST_LINE", 10)
+    page = SimpleNamespace(extract_text=lambda: "x" * 1_000)
+    pdf_child._tell_pages(SimpleNamespace(is_encrypted=False, metadata={}, pages=[page]))
+    assert '{"page": "xxxxxxxxxxx"}\n' in capsys.readouterr().out

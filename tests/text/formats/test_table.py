@@ -168,3 +168,12 @@ def test_what_pythons_writer_wrote_is_read_back(values: list[str]) -> None:
     csv.writer(out).writerows([["n", "text"], *enumerate(values)])
     with tempfile.TemporaryDirectory() as folder:
         assert texts(read_all(Path(folder), out.getvalue().encode(), "csv")) == values
+
+
+def test_space_around_the_names_of_columns_is_not_theirs(tmp_path: Path) -> None:
+    config = make_config(meta=("year", " author"))
+    assert config.meta == ("year", "author")
+    (record,) = records(read_all(tmp_path, b"text, year , author\nx,1,Y\n", "csv", config))
+    assert record.meta == ("1", "Y")
+    with pytest.raises(ValueError, match="a name is empty"):
+        make_config(meta=("year", " "))

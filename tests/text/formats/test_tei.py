@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from polyseme.text import records as limited
 from polyseme.text.formats import paragraphs
 from polyseme.text.records import Rejected
 from text.making import make_config, num_blank, read_all, reasons, records, texts
@@ -107,7 +108,7 @@ def test_the_encoding_is_the_one_the_file_declares(tmp_path: Path, encoding: str
 def test_an_overlong_paragraph_is_rejected_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 100)
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
     body = f"<p>One.</p><p>{'x ' * 100}</p><p>Two.</p>"
     items = read_all(tmp_path, document(body, header=""), "tei")
     assert texts(items) == ["One.", "Two."]
@@ -123,3 +124,34 @@ def test_nesting_beyond_all_bounds_is_cut_there(tmp_path: Path) -> None:
 def test_xml_that_is_not_tei_gives_its_paragraphs(tmp_path: Path) -> None:
     items = read_all(tmp_path, b"<html><body><p>One.</p><div>no</div></body></html>", "tei")
     assert texts(items) == ["One."]
+
+
+def test_of_elements_in_one_another_the_outer_one_is_the_value(tmp_path: Path) -> None:
+    header = "<date>1815 <date>or 1816</date> or so</date>"
+    data = f"<TEI><teiHeader>{header}</teiHeader><text><p>x</p></text></TEI>".encode()
+    (record,) = records(read_all(tmp_path, data, "tei", make_config(meta=("date",))))
+    assert record.meta == ("1815 or 1816 or so",)
+
+
+@pytest.mark.parametrize(
+    ("limit", "middle"),
+    [
+        ("MAX_NAMES", "".join(f"<a{n}/>" for n in range(20))),
+        ("MAX_NAMES", "".join(f'<a b{n}="c"/>' for n in range(20))),
+        ("LONGEST_NAME", f"<{'long-name' * 10}/>"),
+    ],
+)
+def test_more_or_longer_names_than_a_parser_should_remember_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, middle: str
+) -> None:
+    monkeypatch.setattr(paragraphs, limit, 15 if limit == "MAX_NAMES" else 80)
+    data = document(f"<p>One.</p>{middle}<p>Two.</p>")
+    items = read_all(tmp_path, data, "tei")
+    assert (texts(items), reasons(items)) == (["One."], ["broken-file"])
+
+
+def test_a_tag_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 1 << 18)
+    data = document('<p>One.</p><p a="' + "x" * (1 << 20) + '">Two.</p>')
+    items = read_all(tmp_path, data, "tei")
+    assert (texts(items), reasons(items)) == (["One."], ["broken-file"])

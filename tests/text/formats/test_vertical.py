@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.text.formats import vertical
+from polyseme.text import records as limited
+from polyseme.text.formats import marked, vertical
 from text.making import make_config, read_all, reasons, records, texts
 
 
@@ -68,9 +69,19 @@ def test_without_closing_tags_the_opening_ones_part_sentences(tmp_path: Path) ->
 def test_a_text_without_sentences_is_cut_in_bounded_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vertical, "_LONGEST_RUN", 10)
+    monkeypatch.setattr(marked, "LONGEST_SENTENCE", 10)
+    monkeypatch.setattr(vertical, "LONGEST_SENTENCE", 10)
     found = records(read_all(tmp_path, b"w\n" * 25, "vertical"))
     assert [len(record.words or ()) for record in found] == [10, 10, 5]
+
+
+def test_a_run_of_words_that_is_too_long_is_rejected_and_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limited, "LONGEST_LINE", 100)
+    data = b"<s>\n" + b"0123456789\n" * 50 + b"</s>\n<s>\nb\n</s>\n"
+    items = read_all(tmp_path, data, "vertical")
+    assert (texts(items), reasons(items)) == (["b"], ["sentence-too-long"])
 
 
 def test_a_line_that_cannot_be_decoded_is_rejected(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ an apostrophe first, as spreadsheets themselves do; control characters are shown
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 Cell = str | float | None
 _OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)
-# What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"); a tab or a line
-# end before it is gone when this is asked, as they are shown as escapes.
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+# What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"): in a cell, and
+# behind a semicolon, for in many countries that is what divides a CSV file, whatever quotes say. A
+# tab or a line end is gone when this is asked, as they are shown as escapes.
+_FORMULA = re.compile(r"(?:^|(?<=;))(?=[\s\"]*[=+\-@＝＋－＠])")
 _MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
 _MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
 
@@ -103,8 +105,7 @@ def guarded(value: Cell) -> Cell:
     """A cell that no spreadsheet takes for a formula."""
     if not isinstance(value, str):
         return value
-    shown = printable(value)
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+    return _FORMULA.sub("'", printable(value))
 
 
 def check_format(path: Path) -> str:
@@ -130,7 +131,10 @@ def write_uses(table: ExportTable, path: Path, kind: str | None = None) -> None:
 def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Path], None]:
     def write(table: ExportTable, path: Path) -> None:
         with path.open("w", encoding=encoding, newline="") as file:
-            writer = csv.writer(file, delimiter=delimiter)
+            if delimiter == ",":
+                writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+            else:
+                writer = csv.writer(file, delimiter=delimiter)
             writer.writerow(map(guarded, table.columns))
             writer.writerows(map(guarded, row) for row in table.rows())
 

@@ -24,7 +24,7 @@ from polyseme.tasks.readers.columns import Column, column_of
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, blocks, cut, numbered_lines
 from polyseme.tasks.texts import WordTuple
 from polyseme.text.delimited import NumberedLine
-from polyseme.text.records import Rejected, quote
+from polyseme.text.records import RecordSize, Rejected, quote
 
 _BEGIN = re.compile(r"#begin document \(?([^);]*)")
 _END = "#end document"
@@ -53,6 +53,7 @@ class _Draft:
     sentences: list[WordTuple] = field(default_factory=list)
     cluster_of: dict[Mention, str] = field(default_factory=dict)
     num_words: int = 0
+    size: RecordSize = field(default_factory=RecordSize)
     fault: Rejected | None = None
 
     def finished(self) -> ReaderItem:
@@ -127,8 +128,10 @@ def _add(draft: _Draft, lines: list[NumberedLine], config: CoreferenceColumnsCon
         line = lines[found]
         draft.fault = Rejected(line.number, "brackets-do-not-match", quote(line.text))
         return
-    if draft.num_words + len(words) > LONGEST_DOCUMENT:
-        detail = f"over {LONGEST_DOCUMENT:,} words; cut it into parts"
+    is_small = draft.size.add(sum(len(line.text) for line in lines))
+    if draft.num_words + len(words) > LONGEST_DOCUMENT or not is_small:
+        excess = f"over {LONGEST_DOCUMENT:,} words" if is_small else draft.size.excess
+        detail = f"{excess}; cut it into parts"
         draft.fault = Rejected(draft.line, "too-long", quote(draft.name), detail)
         return
     _keep(draft, found, lines[0])

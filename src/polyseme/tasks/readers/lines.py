@@ -14,7 +14,7 @@ from polyseme.tasks.families.family import Example
 from polyseme.text.delimited import NumberedLine
 from polyseme.text.formats.lines import read_lines
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Rejected
+from polyseme.text.records import RecordSize, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import find_sources
 
@@ -54,19 +54,21 @@ def numbered_lines(path: Path, encoding: str) -> Lines:
 def blocks(lines: Iterable[NumberedLine | Rejected]) -> Iterator[list[NumberedLine] | Rejected]:
     """Runs of lines up to a blank one, without it. A line that cannot be read spoils its run."""
     block: list[NumberedLine] = []
+    size = RecordSize(LONGEST_BLOCK)
     fault: Rejected | None = None
     for line in lines:
         if isinstance(line, Rejected):
             fault = fault or line
         elif line.text.strip():
-            if len(block) < LONGEST_BLOCK:
+            if size.add(len(line.text)):
                 block.append(line)
             else:
-                detail = f"over {LONGEST_BLOCK:,} lines without a blank one"
+                detail = f"{size.excess} without a blank line"
                 fault = fault or Rejected(block[0].number, "too-long", "", detail)
         elif block or fault:
             yield fault or block
             block, fault = [], None
+            size.clear()
     if block or fault:
         yield fault or block
 

@@ -1,7 +1,7 @@
 """One reader per format of input, and the choice among them."""
 
 from polyseme.text.pieces import Piece
-from polyseme.text.records import ReadItems
+from polyseme.text.records import ReadItems, check_record
 from polyseme.text.settings import CorpusConfig
 
 
@@ -30,4 +30,4 @@ def read_piece(piece: Piece, config: CorpusConfig) -> ReadItems:
             from polyseme.text.formats.markup import read_docx as read
         case "pdf":
             from polyseme.text.formats.pdf import read
-    return read(piece, config)
+    return map(check_record, read(piece, config))

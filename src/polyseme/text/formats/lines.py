@@ -8,7 +8,7 @@ from polyseme.text.records import Rejected, quote
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import encoding_of, newline_in
-from polyseme.text.streams import BrokenStreamError, read_blocks, split_lines
+from polyseme.text.streams import BrokenStreamError, not_text, read_blocks, split_lines
 
 
 class TextLine(NamedTuple):
@@ -26,7 +26,8 @@ class TextLine(NamedTuple):
 def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Rejected]:
     """Lines in order; one that is too long or wrongly encoded comes as `Rejected`.
 
-    A broken or bursting compressed file ends with one `Rejected` that stands for its rest.
+    A broken or bursting compressed file ends with one `Rejected` that stands for its rest, and
+    what is no text at all is one `Rejected`.
     """
     blocks = read_blocks(piece.source, piece.start, piece.stop)
     first = b""
@@ -40,6 +41,9 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
     start = piece.start
     if start == 0:
         first, start = first[mark:], mark
+    if fault := not_text(first, encoding):
+        yield Rejected(piece.start, "not-text", "", fault)
+        return
 
     def all_blocks() -> Iterator[bytes]:
         yield first

@@ -18,18 +18,19 @@ from urllib.parse import unquote
 from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular
 from polyseme.storage.archives import Archive, ArchiveError, MissingMemberError
+from polyseme.text.encodings import codec_of
 from polyseme.text.formats.paragraphs import (
     XML_FAULTS,
     Paragraphs,
+    Structure,
     XmlParser,
-    check_depth,
     local_name,
 )
 from polyseme.text.pieces import Piece
 from polyseme.text.records import ReadItem, ReadItems, Record, Rejected, quote
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import encoding_of
-from polyseme.text.streams import BrokenStreamError, read_blocks
+from polyseme.text.streams import BrokenStreamError, NotTextError, not_text, read_blocks
 
 LARGEST_PART = 512 << 20
 """Bytes of a chapter or of Word's text, unpacked; they are read in pieces."""
@@ -51,8 +52,6 @@ _NO_TEXT = frozenset((
 _ALIASES = {"creator": "author", "published_time": "date", "created": "date"}
 _SNIFFED = 4096
 _CHARSET = re.compile(rb"(?:charset|encoding)[ ]?=[ ]?[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-# What the labels mean to browsers (Encoding Standard), where Python takes them at their word.
-_LABELS = {"gb2312": "gb18030", "gbk": "gb18030", "iso8859-1": "cp1252", "ascii": "cp1252"}
 _OLE = b"\xd0\xcf\x11\xe0"
 
 
@@ -63,13 +62,12 @@ class _HtmlText:
         self.num_events = 0
         self._paragraphs = paragraphs
         self._silent = 0  # elements around us that have no text
-        self._level = 0
+        self._structure = Structure()
         self._is_title = False
 
     def start(self, tag: str, attributes: Any) -> None:
         self.num_events += 1
-        self._level += 1
-        check_depth(self._level)
+        self._structure.enter(tag, attributes)
         self._silent += tag in _NO_TEXT
         if tag in _BLOCKS:
             self._paragraphs.finish(keeps_blank=False)
@@ -84,7 +82,7 @@ class _HtmlText:
 
     def end(self, tag: str) -> None:
         self.num_events += 1
-        self._level -= 1
+        self._structure.leave()
         self._silent -= tag in _NO_TEXT
         if tag == "title" and self._is_title:
             self._is_title = False
@@ -126,6 +124,8 @@ def read_html(piece: Piece, config: CorpusConfig) -> ReadItems:
             parser.close()
         text.close()
         yield from _readable(paragraphs.take(), encoding)
+    except NotTextError as error:
+        yield Rejected(0, "not-text", "", str(error))
     except (BrokenStreamError, etree.LxmlError, ValueError) as error:
         yield from _readable(paragraphs.take(), encoding)
         yield Rejected(paragraphs.num_finished, "broken-file", "", f"the rest of the file: {error}")
@@ -139,6 +139,8 @@ def _decoded(piece: Piece, config: CorpusConfig) -> Iterator[tuple[str, str]]:
         if decoder is None:
             encoding, mark = encoding_of(block[:4], "")
             encoding = encoding or _named_encoding(block[:_SNIFFED]) or config.encoding
+            if fault := not_text(block[mark:], encoding):
+                raise NotTextError(fault)
             decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             yield encoding, decoder.decode(block[mark:])
         else:
@@ -151,13 +153,9 @@ def _named_encoding(head: bytes) -> str | None:
     found = _CHARSET.search(head)
     if found is None:
         return None
-    try:
-        "\n".encode(label := found.group(1).decode("ascii"))
-        name = codecs.lookup(label).name
-    except (LookupError, UnicodeError):
-        return None
+    name = codec_of(found.group(1).decode("ascii", errors="replace"))
     # A page whose label can be read is not UTF-16, whatever the label says.
-    return "utf-8" if name.startswith(("utf-16", "utf-32")) else _LABELS.get(name, name)
+    return "utf-8" if name in ("utf-16-le", "utf-16-be") else name
 
 
 def _readable(items: Iterator[ReadItem], encoding: str) -> Iterator[ReadItem]:

@@ -22,7 +22,15 @@ from typing import Any
 from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular, parse_json
 from polyseme.text.pieces import Piece
-from polyseme.text.records import Blank, ReadItem, ReadItems, Record, Rejected, quote
+from polyseme.text.records import (
+    Blank,
+    ReadItem,
+    ReadItems,
+    Record,
+    RecordSize,
+    Rejected,
+    quote,
+)
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
@@ -111,6 +119,7 @@ class _PageJoiner:
 
     def __init__(self) -> None:
         self._held: list[str] = []  # fragments of the paragraph that is not finished
+        self._size = RecordSize()
 
     def add_page(self, page: str) -> list[str]:
         """The paragraphs that are finished with this page."""
@@ -134,6 +143,7 @@ class _PageJoiner:
         """The paragraph that was held, if there is one."""
         text = "".join(self._held)
         self._held.clear()
+        self._size.clear()
         return [text] if text else []
 
     def _goes_on(self, first: str) -> bool:
@@ -141,6 +151,9 @@ class _PageJoiner:
         return first[:1].islower() or bool(SPACELESS.match(first[:1]))
 
     def _add(self, line: str) -> None:
+        if self._size.is_exceeded:  # it is rejected at its end, however far that is
+            return
+        self._size.add(len(line))
         if self._held:
             last = self._held[-1]
             if _DIVIDED.search(last) and line[0].islower():

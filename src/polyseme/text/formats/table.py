@@ -24,8 +24,8 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             continue
         fields = row.fields
         if header is None:
-            check_columns(fields, piece.source, config)
-            header = fields
+            header = [field.strip() for field in fields]
+            check_columns(header, piece.source, config)
         elif not fields:
             yield BLANK
         elif len(fields) != len(header):

@@ -7,8 +7,8 @@ sentence; `<g/>` says that no space stands between two words.
 import html
 import re
 
-from polyseme.text.formats.lines import read_lines
-from polyseme.text.formats.marked import by_attribute, sentence
+from polyseme.text.formats.lines import TextLine, read_lines
+from polyseme.text.formats.marked import LONGEST_SENTENCE, SentenceBuilder
 from polyseme.text.pieces import Piece
 from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
@@ -16,8 +16,6 @@ from polyseme.text.settings import CorpusConfig
 # `++`: what was taken is not given back, so a line that is no tag is found out in one pass.
 _TAG = re.compile(r'<(/?)([A-Za-z_][\w.-]*)((?:[^<>"]++|"[^"]*+")*+)>')
 _ATTRIBUTE = re.compile(r'([A-Za-z_][\w:.-]*)="([^"]*)"')
-# Without sentence tags a text is one run of words; memory is bounded by cutting it here.
-_LONGEST_RUN = 10_000
 
 
 def read(piece: Piece, config: CorpusConfig) -> ReadItems:
@@ -29,49 +27,39 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
             continue
         tag = _TAG.fullmatch(line.text.strip())
         if tag is None:
-            run.add([html.unescape(part).strip() for part in run.split(line.text)], line.start)
-            if len(run.words) >= _LONGEST_RUN:
-                yield from run.finish()
+            run.add_line(line)
+            # Without sentence tags a text is one run of words, which is cut here.
+            if run.num_words >= LONGEST_SENTENCE:
+                yield from run.finished()
             continue
         closing, name, attributes = tag.groups()
         if name == "g":
             run.is_glued = True
         elif name in ("s", "p", "text", "doc"):
-            yield from run.finish()
+            yield from run.finished()
             if name in ("text", "doc") and not closing:
                 run.open_document(attributes, line.start)
-    yield from run.finish()
+    yield from run.finished()
 
 
-class _WordRun:
+class _WordRun(SentenceBuilder):
     """The words of one sentence as they come, and the document they stand in."""
 
     def __init__(self, piece: Piece, config: CorpusConfig) -> None:
-        self.words: list[str] = []
-        self.is_glued = False
-        self._glued: list[bool] = []
-        self._place = piece.start
+        super().__init__(len(config.word_attributes))
         self._name = piece.source.name
         self._document = f"{self._name}@{piece.start}"
         self._opened = piece.start
         self._columns = config.meta
-        self._num_attributes = len(config.word_attributes)
-        self._attributes: list[list[str]] = []
+        self._num_columns = 1 + len(config.word_attributes)
         self._meta: tuple[str | None, ...] = (None,) * len(config.meta)
 
-    def split(self, line: str) -> list[str]:
-        """The word and its attributes, as far as they are kept."""
-        return line.split("\t", 1 + self._num_attributes)[: 1 + self._num_attributes]
-
-    def add(self, columns: list[str], start: int) -> None:
-        word, *attributes = columns
-        if not word:
-            return
-        self._place = self._place if self.words else start
-        self.words.append(word)
-        self._attributes.append(attributes)
-        self._glued.append(self.is_glued)
-        self.is_glued = False
+    def add_line(self, line: TextLine) -> None:
+        """Take a word and its attributes, as far as they are kept."""
+        columns = line.text.split("\t", self._num_columns)[: self._num_columns]
+        word, *attributes = [html.unescape(column).strip() for column in columns]
+        if word:
+            self.add(word, attributes, line.start)
 
     def open_document(self, attributes: str, start: int) -> None:
         values = {key: html.unescape(value) for key, value in _ATTRIBUTE.findall(attributes)}
@@ -79,16 +67,8 @@ class _WordRun:
         self._opened = start
         self._meta = tuple(values.get(key) for key in self._columns)
 
-    def finish(self) -> ReadItems:
+    def finished(self) -> ReadItems:
+        """The sentence, if there is one."""
+        if self.is_begun:
+            yield self.finish(self._document, self._opened, self._meta)
         self.is_glued = False
-        if self.words:
-            yield sentence(
-                self.words,
-                self._glued,
-                document=self._document,
-                place=self._place,
-                meta=self._meta,
-                opened=self._opened,
-                attributes=by_attribute(self._attributes, self._num_attributes),
-            )
-            self.words, self._glued, self._attributes = [], [], []
