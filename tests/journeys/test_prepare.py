@@ -292,12 +292,12 @@ def test_more_shards_than_a_manifest_holds_are_refused_before_the_work(
     out, few = tmp_path / "out", ("--shard-bytes", "4096", "--workers", "1")
     polyseme(*command, *few, "--out", out)
     manifest = json.loads((out / "manifest.json").read_text())
-    assert len(manifest["shard_inputs"]) == 10
+    assert len(manifest["shard_inputs"]) == 11
     per_shard = {name: manifest[name] for name in ("files", "shard_inputs")}
-    assert len(canonical_json(per_shard)) < 10 * prepare._BYTES_PER_SHARD
-    monkeypatch.setattr(prepare, "_MOST_SHARDS", 9)
+    assert len(canonical_json(per_shard)) < 11 * prepare._BYTES_PER_SHARD
+    monkeypatch.setattr(prepare, "_MOST_SHARDS", 10)
     refused = polyseme(*command, *few, "--out", tmp_path / "more", code=66)
-    assert "would have 10 shards, and a corpus can have 9" in " ".join(refused.stderr.split())
+    assert "would have 11 shards, and a corpus can have 10" in " ".join(refused.stderr.split())
     assert not (tmp_path / "more").exists()
     advised = re.search(r"--shard-bytes (\d+)", refused.stderr)
     assert advised

@@ -7,6 +7,7 @@ import gzip
 import random
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,29 +20,28 @@ from polyseme.text.corpus import Corpus
 from reliability.traced import why_not
 
 pytestmark = needs(why_not() is None, why_not() or "", only_on="linux")
-SHARDS = 20
 _READ = re.compile(r"(?:read|readv|pread64|preadv)\(.* = (\d+)$")
 
 
-def make_packed(folder: Path, size: int) -> None:
+def make_packed(folder: Path, size: int, shards: int) -> None:
     """Lines of JSON in .gz files; noise, so that they hardly get smaller, most in a field that
     nobody asks for, so that there is little work."""
     noise = random.Random(1)
-    for number in range(SHARDS):
+    for number in range(shards):
         with gzip.open(folder / f"{number:02d}.jsonl.gz", "wt", compresslevel=1) as file:
-            for _ in range(max(1, size // SHARDS // 50_000)):
+            for _ in range(max(1, size // shards // 50_000)):
                 letters = noise.randbytes(44_000).hex()
                 file.write(f'{{"text": "a few words {number}", "noise": "{letters}"}}\n')
 
 
-def make_parquet(folder: Path, size: int) -> None:
+def make_parquet(folder: Path, size: int, shards: int) -> None:
     """A row group a shard; most words are noise of a thousand letters."""
     noise = random.Random(1)
     schema = pa.schema([("text", pa.string()), ("noise", pa.binary())])
-    each = size // SHARDS
+    each = size // shards
     with pq.ParquetWriter(folder / "texts.parquet", schema, compression="none") as file:
-        for _ in range(SHARDS):
-            text = min(each, 500_000)
+        for _ in range(shards):
+            text = min(each, 2_000_000)
             rows = [
                 f"a few words {noise.randbytes(500).hex()} and a few more"
                 for _ in range(text // 1_000)
@@ -57,31 +57,35 @@ def bytes_read(folder: Path, out: Path, shard_bytes: int) -> int:
     log = out.with_suffix(".strace")
     command = [
         *("strace", "-f", "-e", "trace=read,readv,pread64,preadv,mmap", "-o", str(log), *paths),
-        *("polyseme", "prepare", str(folder), "--language", "en", "--workers", "2"),
+        *(sys.executable, "-m", "polyseme", "prepare", str(folder)),
+        *("--language", "en", "--workers", "2"),
         *("--shard-bytes", str(shard_bytes), "--out", str(out)),
     ]
-    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     calls = log.read_text().splitlines()
     assert not any("mmap(" in call for call in calls), "what is mapped is not counted"
     return sum(int(found[1]) for call in calls if (found := _READ.search(call)))
 
 
 @pytest.mark.parametrize("make", [make_packed, make_parquet])
-@pytest.mark.parametrize("size", [12 << 20, pytest.param(500 << 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("size", "shards"), [(12 << 20, 4), pytest.param(500 << 20, 20, marks=pytest.mark.slow)]
+)
 def test_a_byte_of_input_is_read_once(
-    tmp_path: Path, make: Callable[[Path, int], None], size: int
+    tmp_path: Path, make: Callable[[Path, int, int], None], size: int, shards: int
 ) -> None:
     texts, out = tmp_path / "texts", tmp_path / "corpus"
     texts.mkdir()
-    make(texts, size)
+    make(texts, size, shards)
     total = sum(path.stat().st_size for path in texts.iterdir())
-    read = {"fresh": bytes_read(texts, out, size // SHARDS)}
-    assert len(Corpus.open(out).shards) >= SHARDS - 2
+    read = {"fresh": bytes_read(texts, out, size // shards)}
+    assert len(Corpus.open(out).shards) >= shards - 1
     before = {path.name: path.read_bytes() for path in Corpus.open(out).shards}
-    read["nothing to do"] = bytes_read(texts, out, size // SHARDS)
+    read["nothing to do"] = bytes_read(texts, out, size // shards)
     for path in sorted((out / "receipts").iterdir())[::2]:
         path.unlink()
-    read["half to do"] = bytes_read(texts, out, size // SHARDS)
+    read["half to do"] = bytes_read(texts, out, size // shards)
     print(f"{total:,} bytes of input; read: {read}")
     assert all(number <= 1.1 * total for number in read.values()), (total, read)
     assert {path.name: path.read_bytes() for path in Corpus.open(out).shards} == before
