@@ -30,7 +30,7 @@ def threads(args: argparse.Namespace) -> None:
     wishes = {f"{most} threads": most, "1 thread": 1, "adaptive": None}
     rows = []
     for company in (False, True):
-        with _company(company):
+        with company(company):
             found = take_turns(
                 {name: partial(_speed, work, args, wish, most) for name, wish in wishes.items()},
                 args.repeats,
@@ -48,7 +48,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _company(is_there: bool) -> Iterator[None]:
+def company(is_there: bool) -> Iterator[None]:
     """A program that never waits."""
     if not is_there:
         yield
