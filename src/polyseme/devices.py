@@ -174,7 +174,7 @@ def _multiplies_bfloat16(device: str) -> bool:
     """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
     import torch
 
-    if device in ("auto", "cuda") and torch.cuda.is_available():
+    if device.partition(":")[0] in ("auto", "cuda") and torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported())
     if device == "mps":
         return False

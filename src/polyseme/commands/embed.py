@@ -30,6 +30,7 @@ from rich.console import Group, RenderableType
 from polyseme.commands import prepare
 from polyseme.commands.vectors.info import facts, summary
 from polyseme.config import Settings, build, to_toml
+from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
 from polyseme.embedding.settings import VectorsConfig
@@ -110,8 +111,8 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
 
     progress = progress or NullProgress()
     began = time.monotonic()
-    chosen = _with_words_file(config)
     device = choose_device(config.executor.device)
+    chosen = _with_words_file(config, device)
     with disk_faults_explained(config.out), num_threads(chosen.threads):
         make_output(config.out)
         with hold_folder(config.out):
@@ -157,7 +158,7 @@ def show(result: EmbedResult) -> RenderableType:
     return Group(summary(result.vectors), *lines)
 
 
-def _with_words_file(config: EmbedConfig) -> VectorsConfig:
+def _with_words_file(config: EmbedConfig, device: str) -> VectorsConfig:
     """The settings with all words that are to be kept, each once, in order."""
     words = set(config.vectors.words)
     if config.words_file is not None:
@@ -170,7 +171,8 @@ def _with_words_file(config: EmbedConfig) -> VectorsConfig:
             raise InputError(f"{config.words_file} holds no word: write one on each line.")
     vectors = config.vectors
     # What `auto` comes to here, for all workers, for the key of each file and for the manifest.
-    told = {"words": sorted(words), "precision": vectors.resolved_precision}
+    precision = resolve_precision(vectors.precision, device)
+    told = {"words": sorted(words), "precision": precision}
     changed = {**vectors.model_dump(), **told}
     return build(VectorsConfig, changed)
 
