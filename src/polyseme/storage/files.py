@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import PolysemeError, StorageError
+from polyseme.limits import open_regular
 from polyseme.storage.scratchnames import is_abandoned, new_name
 
 WORK = ".work"
@@ -69,7 +70,7 @@ class ReadingHash:
         """Of a single range, what `sha256_of` gives; of several, a hash of theirs."""
         unread = [each for each in self._ranges if each.place < each.stop]
         if unread:
-            with self._path.open("rb", buffering=0) as stream:
+            with open_regular(self._path) as stream:
                 for each in unread:
                     stream.seek(each.place)
                     while chunk := stream.read(min(_CHUNK, each.stop - each.place)):
