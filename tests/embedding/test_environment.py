@@ -24,7 +24,7 @@ from pretraining.making import tiny_model, tiny_values
 from embedding.bulk_cases import Case, make_case
 from polyseme.commands.embed import run
 from polyseme.config import build
-from polyseme.embedding.bulk import embed_part, embedding_job
+from polyseme.embedding.bulk import EmbedPart, embed_part, embedding_job
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.encoders.kernels import loader
@@ -32,6 +32,7 @@ from polyseme.encoders.kernels.build import SOURCES
 from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import ExecutorError
+from polyseme.executors import ShardJob
 from polyseme.executors.commit import read_receipt
 
 Use = Callable[[Kernel | None], None]
@@ -235,11 +236,13 @@ def test_auto_is_what_the_processor_multiplies_and_the_manifest_tells_it(
 def test_each_worker_embeds_on_a_card_of_its_own(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def devices(job: ShardJob) -> list[str]:
+        return [work.device for work in job.per_worker if isinstance(work, EmbedPart)]
+
     work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None, "cpu")
-    assert [each.device for each in embedding_job(work).per_worker] == ["cpu"]
+    assert devices(embedding_job(work)) == ["cpu"]
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     job = embedding_job(replace(work, device="cuda"))
-    assert [each.device for each in job.per_worker] == ["cuda:0", "cuda:1"]
+    assert devices(job) == ["cuda:0", "cuda:1"]
     assert job.num_gpus == 1
-    job = embedding_job(replace(work, device="cuda:1"))
-    assert [each.device for each in job.per_worker] == ["cuda:1"]
+    assert devices(embedding_job(replace(work, device="cuda:1"))) == ["cuda:1"]
