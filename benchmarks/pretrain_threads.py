@@ -29,8 +29,8 @@ def threads(args: argparse.Namespace) -> None:
     work = Workload(args)
     wishes = {f"{most} threads": most, "1 thread": 1, "adaptive": None}
     rows = []
-    for company in (False, True):
-        with _company(company):
+    for is_busy in (False, True):
+        with company(is_busy):
             found = take_turns(
                 {name: partial(_speed, work, args, wish, most) for name, wish in wishes.items()},
                 args.repeats,
@@ -39,7 +39,7 @@ def threads(args: argparse.Namespace) -> None:
             told = " ".join(f"{speed:,.0f}" for speed in speeds)
             rows.append(
                 (
-                    f"{name}, {'in company' if company else 'alone'}",
+                    f"{name}, {'in company' if is_busy else 'alone'}",
                     f"{statistics.median(speeds):,.0f}",
                     told,
                 )
@@ -48,7 +48,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _company(is_there: bool) -> Iterator[None]:
+def company(is_there: bool) -> Iterator[None]:
     """A program that never waits."""
     if not is_there:
         yield

@@ -97,3 +97,22 @@ def test_keyword_values_reach_nested_settings_by_their_own_names() -> None:
 def test_a_wrong_keyword_value_is_named_as_it_was_given(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         build_flat(Outer, given)
+
+
+class _Places(Settings):
+    out: Path
+
+
+@pytest.mark.parametrize(
+    "given", ["s3://bucket/x", "gs://bucket/x", "file:///tmp/x", "HTTPS://host/x", "abfs:/x"]
+)
+def test_an_address_is_no_path(given: str) -> None:
+    with pytest.raises(ConfigError, match="remote store, which is not supported yet"):
+        build(_Places, {"out": given})
+
+
+@pytest.mark.parametrize(
+    "given", ["s3/x", "/a/b:c/d", "hf:models/x", "hf:/models/x", "C:/x", "a:b/c"]
+)
+def test_a_path_may_hold_a_colon(given: str) -> None:
+    assert build(_Places, {"out": given}).out == Path(given)

@@ -1,11 +1,28 @@
 import contextlib
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 import torch
+from required import need
 from threadpoolctl import threadpool_info
 
-from polyseme.devices import in_parallel, num_threads, one_thread, set_threads
+from polyseme.devices import (
+    choose_device,
+    in_parallel,
+    num_threads,
+    one_thread,
+    set_threads,
+    usable_cpus,
+)
+from polyseme.errors import ConfigError
+from polyseme.executors import ExecutorConfig, ModelExecutorConfig
+
+_WAITING = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}
 
 
 def test_threads_are_as_before_when_a_call_ends_even_by_an_error() -> None:
@@ -67,3 +84,55 @@ def _threads_of_pools() -> list[int]:
 
     assert np is not None
     return [pool["num_threads"] for pool in threadpool_info()]
+
+
+def test_a_process_uses_the_processors_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    assert usable_cpus() == 3
+    assert ExecutorConfig().workers == 3
+    monkeypatch.delattr("os.sched_getaffinity")
+    assert usable_cpus() == 64
+
+
+def test_threads_of_a_command_wait_asleep(tmp_path: Path) -> None:
+    """What OpenMP itself says it was told, when a command has imported torch."""
+    need(sys.platform == "linux", "an OpenMP that can be asked")
+    plain = {name: value for name, value in os.environ.items() if name not in _WAITING}
+    command = [sys.executable, "-m", "polyseme", "doctor"]
+    for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        told = subprocess.run(
+            command,
+            env={**plain, "OMP_DISPLAY_ENV": "TRUE", **given},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert f"OMP_WAIT_POLICY = '{expected}'" in told.stderr
+
+
+def three_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+
+
+def test_a_card_is_named_by_a_number_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    three_cards(monkeypatch)
+    assert [choose_device(wish) for wish in (None, "auto", "cuda", "cuda:2", "cpu")] == [
+        "cuda",
+        "cuda",
+        "cuda",
+        "cuda:2",
+        "cpu",
+    ]
+    with pytest.raises(ConfigError, match="'cuda:3' is not available here"):
+        choose_device("cuda:3")
+
+
+def test_by_default_there_is_a_worker_for_each_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    three_cards(monkeypatch)
+    monkeypatch.setattr("polyseme.executors.settings.usable_cpus", lambda: 16)
+    default = ModelExecutorConfig()
+    assert [default.on(each).workers for each in ("cuda", "cuda:1", "mps")] == [3, 1, 1]
+    assert default.on("cpu").workers == default.workers
+    assert ModelExecutorConfig(workers=7).on("cuda").workers == 7

@@ -6,6 +6,7 @@ from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from polyseme.config import AnySettings, build_flat
+from polyseme.devices import wait_asleep
 from polyseme.errors import extra_needed_for
 
 Result = TypeVar("Result")
@@ -26,6 +27,7 @@ def call(
     plain = {n: fspath(v) if isinstance(v, PathLike) else v for n, v in given.items()}
     with extra_needed_for(purpose) if purpose else contextlib.nullcontext():
         config = build_flat(kind, plain)
+        wait_asleep()
         if not progress:
             return run(config)
         from polyseme.cli.notebook import NotebookProgress, is_notebook

@@ -5,6 +5,7 @@ silently train the wrong model.
 """
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
@@ -19,6 +20,8 @@ from polyseme.limits import TOML_BYTES, TOML_PARTS, LimitError, check_size, pars
 
 LARGEST_NUMBER = 2**53
 """Of any setting, either way: whole numbers are exact up to it in JSON, and far from overflow."""
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]+")  # two letters: not a drive of Windows
 
 
 class Settings(BaseModel):
@@ -36,7 +39,22 @@ class Settings(BaseModel):
                 raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be used")
             if isinstance(each, Path) and not _is_utf8(each):
                 raise ValueError(f"{str(each)!a} is not UTF-8. Rename it, or name another place")
+            if isinstance(each, Path):
+                check_local(each)
         return value
+
+
+def check_local(path: Path | str) -> None:
+    """Refuse the address of a store: as a path it is a folder `s3:` here, and nobody looks there.
+
+    `hf:` is how the name of an encoder of Hugging Face begins, with whatever path after it.
+    """
+    found = _ADDRESS.match(str(path))  # a Path keeps one slash of two
+    if found is not None and found[1] != "hf":
+        raise ValueError(
+            f"{found[1]}://{str(path)[found.end() :]} is on a remote store, which is not supported "
+            "yet. Name a local folder or file, or the path where the store is mounted"
+        )
 
 
 def _is_utf8(path: Path) -> bool:

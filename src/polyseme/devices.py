@@ -107,9 +107,24 @@ def _usable_threads() -> int:
     wished = os.environ.get("OMP_NUM_THREADS", "")
     if wished.isdecimal() and int(wished) > 0:
         return int(wished)
-    # Not all a machine has, where a container or a scheduler gives a process fewer of them.
+    return usable_cpus()
+
+
+def usable_cpus() -> int:
+    """Processor cores this process may use: a scheduler may give it fewer than there are."""
     affinity = getattr(os, "sched_getaffinity", None)  # of Linux
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def wait_asleep() -> None:
+    """Let threads that wait for each other sleep, from when torch is imported; no bit changes.
+
+    OpenMP's threads otherwise spin, on a core that another program, or the very thread that they
+    wait for, could have used: beside a busy program, two threads were a hundred times slower than
+    one. A choice made in the environment stands.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} & os.environ.keys():
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
@@ -123,16 +138,29 @@ def in_parallel(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[R
 
 
 def choose_device(wish: str | None) -> str:
-    """The device asked for, or the first there is of cuda, mps and cpu."""
+    """The device asked for, or the first there is of cuda, mps and cpu; `auto` is the same."""
     import torch
 
     has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if wish is None:
+    if wish is None or wish == "auto":
         return next(kind for kind, is_there in has.items() if is_there)
-    if not has.get(wish.partition(":")[0], False):
+    kind, _, number = wish.partition(":")
+    is_there = has.get(kind, False)
+    if is_there and kind == "cuda" and number.isdecimal():
+        is_there = int(number) < torch.cuda.device_count()
+    if not is_there:
         there = ", ".join(kind for kind, is_there in has.items() if is_there)
         raise ConfigError(f"device = {wish!r} is not available here. Available: {there}.")
     return wish
+
+
+def devices_of(device: str) -> list[str]:
+    """Each card, if the device is cuda without a number; else just the device."""
+    if device != "cuda":
+        return [device]
+    import torch
+
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
 
 
 def resolve_precision(wish: str, device: str = "auto") -> Literal["float32", "bfloat16"]:
@@ -146,7 +174,7 @@ def _multiplies_bfloat16(device: str) -> bool:
     """Whether bfloat16 is faster than float32 here, as far as the hardware tells."""
     import torch
 
-    if device in ("auto", "cuda") and torch.cuda.is_available():
+    if device.partition(":")[0] in ("auto", "cuda") and torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported())
     if device == "mps":
         return False

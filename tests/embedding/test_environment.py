@@ -24,7 +24,7 @@ from pretraining.making import tiny_model, tiny_values
 from embedding.bulk_cases import Case, make_case
 from polyseme.commands.embed import run
 from polyseme.config import build
-from polyseme.embedding.bulk import embed_part
+from polyseme.embedding.bulk import EmbedPart, embed_part, embedding_job
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.encoders.kernels import loader
@@ -32,6 +32,7 @@ from polyseme.encoders.kernels.build import SOURCES
 from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import ExecutorError
+from polyseme.executors import ShardJob
 from polyseme.executors.commit import read_receipt
 
 Use = Callable[[Kernel | None], None]
@@ -154,12 +155,12 @@ def test_a_worker_where_last_bits_would_differ_refuses_and_names_both_values(
     tmp_path: Path,
 ) -> None:
     use(library)
-    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None)
+    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None, "cpu")
     sent = pickle.dumps(work)
     part = parts_of(case.corpus)[0]
     pickle.loads(sent)(part, tmp_path / "here", lambda _: None)  # the control
     monkeypatch.setattr(place, value)
-    there = embed_part(case.model, work.config, None).environment
+    there = embed_part(case.model, work.config, None, "cpu").environment
     with pytest.raises(ExecutorError) as caught:
         pickle.loads(sent)(part, tmp_path / "there", lambda _: None)
     assert f"{name} {work.environment[name]}, now {there[name]}" in str(caught.value)
@@ -172,7 +173,7 @@ def test_workers_do_not_mix_instruction_sets(
     """Of one kernel built twice, for this processor and for a lesser one."""
     best, *_, least = instruction_sets()
     use(kernels(best))
-    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None)
+    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None, "cpu")
     use(kernels(least))
     with pytest.raises(ExecutorError, match=rf"kernel {best} steps, \w+, now {least} gates, \w+"):
         work(parts_of(case.corpus)[0], tmp_path / "there", lambda _: None)
@@ -184,7 +185,7 @@ def test_a_worker_process_without_the_kernel_does_not_join_in(
 ) -> None:
     """Workers are new processes: they load what lies on the disk, not what this test has loaded."""
     use(library)
-    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None)
+    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None, "cpu")
     (tmp_path / "sent").write_bytes(pickle.dumps((work, parts_of(case.corpus)[0])))
     program = (
         "import pickle, sys\n"
@@ -230,3 +231,18 @@ def test_auto_is_what_the_processor_multiplies_and_the_manifest_tells_it(
     vectors = case.embed(tmp_path / "v", layers="top", precision="auto").vectors
     assert vectors.manifest["environment"]["precision"] == precision
     assert f'precision = "{precision}"' in (tmp_path / "v" / "config.toml").read_text()
+
+
+def test_each_worker_embeds_on_a_card_of_its_own(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def devices(job: ShardJob) -> list[str]:
+        return [work.device for work in job.per_worker if isinstance(work, EmbedPart)]
+
+    work = embed_part(case.model, build(VectorsConfig, {"layers": "top"}), None, "cpu")
+    assert devices(embedding_job(work)) == ["cpu"]
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    job = embedding_job(replace(work, device="cuda"))
+    assert devices(job) == ["cuda:0", "cuda:1"]
+    assert job.num_gpus == 1
+    assert devices(embedding_job(replace(work, device="cuda:1"))) == ["cuda:1"]

@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from polyseme.executors import Receipt, Report, ShardJob
+from polyseme.executors import Done, Receipt, Report, ShardJob
 from polyseme.executors.commit import _sealed
-from polyseme.storage.files import sha256_of
+from polyseme.storage.files import sha256_of, stamp_of
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,9 @@ class FileShard:
 
     def digest(self) -> str:
         return sha256_of(self.path)
+
+    def stamp(self) -> tuple[int, int, int]:
+        return stamp_of(self.path)
 
 
 class AwkwardError(Exception):
@@ -48,7 +50,7 @@ def make_inputs(folder: Path, number: int) -> list[FileShard]:
     return shards
 
 
-def capitals(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def capitals(shard: FileShard, folder: Path, report: Report) -> Done:
     """Two files of each shard, the second only if there is a reason for it."""
     text = shard.path.read_text()
     (folder / "upper").mkdir()
@@ -56,54 +58,50 @@ def capitals(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
     if "odd" in text:
         (folder / "odd").mkdir()
         (folder / "odd" / f"{shard.name}.txt").write_text("odd")
-    return {"letters": len(text), "by_length": {10: 1, 9: 2}}
+    return {"letters": len(text), "by_length": {10: 1, 9: 2}}, shard.digest()
 
 
-def capitals_noting_calls(
-    calls: Path, shard: FileShard, folder: Path, report: Report
-) -> dict[str, Any]:
+def capitals_noting_calls(calls: Path, shard: FileShard, folder: Path, report: Report) -> Done:
     """`capitals`, leaving a trace of each call beside the corpus."""
     with (calls / shard.name).open("a") as trace:
         trace.write("x")
     return capitals(shard, folder, report)
 
 
-def fail(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def fail(shard: FileShard, folder: Path, report: Report) -> Done:
     if shard.name == "part-00001":
         raise ValueError(f"{shard.name} is not to my taste")
     return capitals(shard, folder, report)
 
 
-def fail_awkwardly(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def fail_awkwardly(shard: FileShard, folder: Path, report: Report) -> Done:
     raise AwkwardError(f"{shard.name} is awkward", place=3)
 
 
-def die(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def die(shard: FileShard, folder: Path, report: Report) -> Done:
     if shard.name == "part-00001":
         os.kill(os.getpid(), signal.SIGKILL)
     return capitals(shard, folder, report)
 
 
-def die_once(traces: Path, shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def die_once(traces: Path, shard: FileShard, folder: Path, report: Report) -> Done:
     with contextlib.suppress(FileExistsError):
         (traces / shard.name).touch(exist_ok=False)
         os.kill(os.getpid(), signal.SIGKILL)
     return capitals(shard, folder, report)
 
 
-def fill_disk(number: int, shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def fill_disk(number: int, shard: FileShard, folder: Path, report: Report) -> Done:
     raise OSError(number, os.strerror(number))
 
 
-def grow_input(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def grow_input(shard: FileShard, folder: Path, report: Report) -> Done:
     with shard.path.open("a") as stream:
         stream.write("one line more\n")
     return capitals(shard, folder, report)
 
 
-def capitals_slowly(
-    seconds: float, shard: FileShard, folder: Path, report: Report
-) -> dict[str, Any]:
+def capitals_slowly(seconds: float, shard: FileShard, folder: Path, report: Report) -> Done:
     time.sleep(seconds)
     return capitals(shard, folder, report)
 
@@ -128,7 +126,7 @@ def hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
 
 
-def report_half_and_wait(shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def report_half_and_wait(shard: FileShard, folder: Path, report: Report) -> Done:
     """Half the work, then long enough for someone to look."""
     report(0)
     time.sleep(0.6)
@@ -141,3 +139,9 @@ def forge_receipt(name: str, files: Iterable[str], sha256: str = "0" * 64) -> st
     """A receipt with a right seal that names any files: there is no secret in a seal."""
     told = {each: {"bytes": 1, "sha256": sha256} for each in files}
     return _sealed(Receipt(name, "0" * 64, "0" * 64, told, {}))
+
+
+def name_card(card: str, shard: FileShard, folder: Path, report: Report) -> Done:
+    (folder / "cards").mkdir()
+    (folder / "cards" / shard.name).write_text(card)
+    return {}, shard.digest()

@@ -18,7 +18,7 @@ from executors.jobs import (
 )
 
 from polyseme.errors import ExecutorError
-from polyseme.executors import Receipt, Report, ShardJob, commit_shard
+from polyseme.executors import Done, Receipt, Report, ShardJob, commit_shard
 from polyseme.executors.commit import read_receipt
 
 RUN = "a-run"
@@ -141,7 +141,7 @@ def test_a_worker_whose_run_is_over_cannot_begin(out: Path, shard: FileShard) ->
     assert hashes(out) == {}
 
 
-def end_run_then_work(out: Path, shard: FileShard, folder: Path, report: Report) -> dict[str, Any]:
+def end_run_then_work(out: Path, shard: FileShard, folder: Path, report: Report) -> Done:
     counts = capitals(shard, folder, report)
     shutil.rmtree(out / ".work")
     return counts
@@ -149,7 +149,7 @@ def end_run_then_work(out: Path, shard: FileShard, folder: Path, report: Report)
 
 def end_run_and_make_folders_again(
     out: Path, shard: FileShard, folder: Path, report: Report
-) -> dict[str, Any]:
+) -> Done:
     shutil.rmtree(out / ".work")
     folder.mkdir(parents=True)
     return capitals(shard, folder, report)
@@ -182,7 +182,7 @@ def test_a_worker_whose_run_ends_between_two_files_publishes_no_more(
 def test_a_missing_file_of_the_work_itself_is_not_blamed_on_another_run(
     out: Path, shard: FileShard
 ) -> None:
-    def open_what_is_not_there(_: FileShard, folder: Path, __: Report) -> dict[str, Any]:
+    def open_what_is_not_there(_: FileShard, folder: Path, __: Report) -> Done:
         return json.loads((folder / "nothing").read_text())  # type: ignore[no-any-return]
 
     with pytest.raises(FileNotFoundError, match="nothing"):
@@ -191,5 +191,5 @@ def test_a_missing_file_of_the_work_itself_is_not_blamed_on_another_run(
 
 
 def test_work_that_writes_nothing_still_gets_its_receipt(out: Path, shard: FileShard) -> None:
-    receipt = commit_shard(ShardJob(lambda *_: {"letters": 0}, ""), shard, out, RUN)
-    assert receipt == Receipt(shard.name, receipt.key, shard.digest(), {}, {"letters": 0})
+    receipt = commit_shard(ShardJob(lambda *_: ({"letters": 0}, "read"), ""), shard, out, RUN)
+    assert receipt == Receipt(shard.name, receipt.key, "read", {}, {"letters": 0})

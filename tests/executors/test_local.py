@@ -15,6 +15,7 @@ from executors.jobs import (
     fail_awkwardly,
     hashes,
     make_inputs,
+    name_card,
 )
 
 from polyseme.errors import ExecutorError
@@ -100,3 +101,12 @@ def test_workers_of_a_killed_driver_end_with_the_shard_in_hand(tmp_path: Path) -
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert alive == []
     assert len(hashes(tmp_path / "out" / "receipts")) < 10
+
+
+def test_each_worker_does_the_work_of_its_own_card(tmp_path: Path) -> None:
+    job = ShardJob(fail, "", per_worker=(partial(name_card, "0"), partial(name_card, "1")))
+    inputs = make_inputs(tmp_path / "in", 6)
+    run_job(job, inputs, tmp_path / "out", executor=ExecutorConfig(workers=3))
+    cards = [path.read_text() for path in sorted((tmp_path / "out/cards").iterdir())]
+    assert len(cards) == 6
+    assert set(cards) == {"0", "1"}

@@ -231,3 +231,16 @@ def test_a_file_may_be_held_again_when_it_was_let_go(tmp_path: Path) -> None:
         with hold_file(tmp_path / "new" / "labels"):
             assert list((tmp_path / "new" / ".work").iterdir())
         assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_lock_that_is_an_empty_file_of_someone_is_refused(tmp_path: Path) -> None:
+    """An empty one looks like a lock of ours, but for its other name."""
+    (tmp_path / "precious").touch()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/.lock").hardlink_to(tmp_path / "precious")
+    with (
+        pytest.raises(ExecutorError, match="is a link, or holds something"),
+        hold_folder(tmp_path / "out"),
+    ):
+        pass
+    assert (tmp_path / "out/.lock").exists()

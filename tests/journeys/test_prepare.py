@@ -4,6 +4,7 @@ import gzip
 import importlib.util
 import json
 import random
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,6 +12,9 @@ import pytest
 from command_line import polyseme
 from required import needs
 from text.documents import make_docx, make_epub, make_pdf, word_paragraph
+
+from polyseme.commands import prepare
+from polyseme.storage.files import canonical_json
 
 TEXT = """\
 The bank raised its rates. The river had left its bank!
@@ -321,3 +325,37 @@ def test_a_refused_bomb_says_why(tmp_path: Path) -> None:
     options = ("--language", "en", "--out", tmp_path / "c")
     result = polyseme("prepare", tmp_path / "a.txt.gz", *options, code=66)
     assert "a.txt.gz: broken-file: it unpacks to over 16 MB" in plain(result.stderr)
+
+
+def test_an_address_of_a_store_is_refused_as_input_and_as_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("A few words.")
+    command = ("prepare", "a.txt", "--language", "en", "--out", "s3://bucket/x")
+    assert "s3://bucket/x is on a remote store" in " ".join(
+        polyseme(*command, code=2).stderr.split()
+    )
+    command = ("prepare", "s3://bucket/a.txt", "--language", "en", "--out", "x")
+    assert "remote store" in " ".join(polyseme(*command, code=66).stderr.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_more_shards_than_a_manifest_holds_are_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("A few words.\n\n" * 3_000)
+    command = ("prepare", tmp_path / "a.txt", "--language", "en", "--layout", "articles")
+    out, few = tmp_path / "out", ("--shard-bytes", "4096", "--workers", "1")
+    polyseme(*command, *few, "--out", out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert len(manifest["shard_inputs"]) == 11
+    per_shard = {name: manifest[name] for name in ("files", "shard_inputs")}
+    assert len(canonical_json(per_shard)) < 11 * prepare._BYTES_PER_SHARD
+    monkeypatch.setattr(prepare, "_MOST_SHARDS", 10)
+    refused = polyseme(*command, *few, "--out", tmp_path / "more", code=66)
+    assert "would have 11 shards, and a corpus can have 10" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "more").exists()
+    advised = re.search(r"--shard-bytes (\d+)", refused.stderr)
+    assert advised
+    polyseme(*command, "--shard-bytes", advised[1], "--workers", "1", "--out", tmp_path / "more")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,7 +201,7 @@ def test_texts_are_read_only_when_they_are_looked_at(
     plain = ParquetReader.__init__
 
     def note(
-        self: ParquetReader, path: Path, columns: Sequence[str] | None = None, **options: bool
+        self: ParquetReader, path: Path, columns: Sequence[str] | None = None, **options: Any
     ) -> None:
         read.append(columns)
         plain(self, path, columns, **options)

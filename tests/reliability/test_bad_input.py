@@ -50,7 +50,7 @@ def prepare_here(kind: Kind, folder: Path) -> Outcome:
     (batch,) = plan_shards(looked_into([source], config), config)
     load_segmenter(config.chosen_segmenter, config.language)  # start-up is not the input's fault
     began = time.process_time()
-    counts = prepare_shard(config, batch, folder)
+    counts, _ = prepare_shard(config, batch, folder)
     seconds = time.process_time() - began
     aside = folder / "quarantine" / f"{batch.name}.jsonl"
     lines = aside.read_text(encoding="utf-8").split("\n")[:-1] if aside.is_file() else []

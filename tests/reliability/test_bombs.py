@@ -63,7 +63,7 @@ def main(path: str, compression: Compression, out: str) -> None:
     load_segmenter("whitespace", "en")
     (batch,) = plan_shards([source], config)
     began = time.process_time()
-    counts = prepare_shard(config, batch, Path(out))
+    counts, _ = prepare_shard(config, batch, Path(out))
     seconds = time.process_time() - began
     # Not `ru_maxrss`: a new process begins with that of the one that started it.
     status = Path("/proc/self/status").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from reliability.victims import harm, make_victims, snapshot
 from polyseme.errors import StorageError
 from polyseme.storage.files import (
     WORK,
+    ReadingHash,
     clear_work,
     disk_faults_explained,
     is_linked,
@@ -19,6 +20,7 @@ from polyseme.storage.files import (
     publish,
     scratch_folder,
     scratch_for,
+    sha256_of,
     write_text,
 )
 from polyseme.storage.scratchnames import is_abandoned, new_name
@@ -178,3 +180,42 @@ def test_a_folder_where_a_file_belongs_is_told_in_words(tmp_path: Path) -> None:
         disk_faults_explained(tmp_path),
     ):
         write_text(tmp_path / "final", "ours")
+
+
+@pytest.mark.parametrize("order", ["in order", "backwards", "with gaps", "twice", "never"])
+def test_a_hash_of_what_is_read_is_that_of_the_file_however_it_is_read(
+    tmp_path: Path, order: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content := bytes(range(256)) * 40)
+    blocks = [(place, content[place : place + 1_000]) for place in range(0, len(content), 1_000)]
+    read = {
+        "in order": blocks,
+        "backwards": blocks[::-1],
+        "with gaps": blocks[::2],
+        "twice": [each for block in blocks for each in (block, block)],
+        "never": [],
+    }[order]
+    one = ReadingHash(path, [(500, 9_500)])
+    several = ReadingHash(path, [(0, 3_500), (3_500, 6_000), (8_000, len(content))])
+    for place, data in read:
+        several.take(place, data)
+        one.take(max(place, 500), data[max(0, 500 - place) :])
+    assert one.hexdigest() == sha256_of(path, 500, 9_500)
+    assert several.hexdigest() == ReadingHash(path, several_ranges(several)).hexdigest()
+    path.write_bytes(content[:-1] + b"x")
+    assert several.hexdigest() != ReadingHash(path, several_ranges(several)).hexdigest()
+
+
+def several_ranges(found: ReadingHash) -> list[tuple[int, int]]:
+    return [(0, 3_500), (3_500, 6_000), (8_000, found._path.stat().st_size)]
+
+
+def test_what_was_read_in_order_is_not_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc" * 1_000)
+    found = ReadingHash(path, [(0, 1_500), (1_500, 3_000)])
+    found.take(0, b"abc" * 700)  # over the border
+    found.take(2_100, b"abc" * 300)
+    path.unlink()
+    assert len(found.hexdigest()) == 64

@@ -222,3 +222,30 @@ def test_what_is_neither_model_nor_corpus_is_refused(hub: Hub, tmp_path: Path) -
     del hub
     with pytest.raises(HubError, match="holds no finished model or corpus"):
         push(tmp_path, "someone/tiny")
+
+
+def test_a_file_that_no_model_has_is_refused(
+    hub: Hub, folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    push(folders[0], "someone/tiny")
+    manifest = json.loads(hub.files(NAME)["manifest.json"])
+    manifest["files"]["sitecustomize.py"] = describe_file(folders[0] / "config.toml")
+    hub.files(NAME)["manifest.json"] = canonical_json(manifest).encode()
+    hub.files(NAME)["sitecustomize.py"] = hub.files(NAME)["config.toml"]
+    with pytest.raises(HubError, match=r"names sitecustomize\.py, and no model has such a file"):
+        pull("someone/tiny", tmp_path / "back")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_that_is_too_large_is_not_fetched(
+    hub: Hub, folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(folders[0], "someone/tiny")
+    size = len(hub.files(NAME)["manifest.json"])
+    monkeypatch.setattr("polyseme.storage.hub.JSON_BYTES", size)
+    pull("someone/tiny", tmp_path / "fits")
+    monkeypatch.setattr("polyseme.storage.hub.JSON_BYTES", size - 1)
+    hub.asked.clear()
+    with pytest.raises(HubError, match=rf"no manifest\.json of at most {size - 1:,} bytes"):
+        pull("someone/tiny", tmp_path / "back")
+    assert not any("resolve" in each for each in hub.asked)

@@ -142,7 +142,7 @@ def prepare_all(sources: Sequence[Source], config: CorpusConfig, folder: Path) -
     for batch in batches:
         out = folder / batch.name
         out.mkdir(parents=True)
-        parts.append(prepare_shard(config, batch, out))
+        parts.append(prepare_shard(config, batch, out)[0])
         rows += pq.read_table(out / "shards" / f"{batch.name}.parquet").to_pylist()
         rejected = out / "quarantine" / f"{batch.name}.jsonl"
         if rejected.is_file():

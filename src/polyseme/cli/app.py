@@ -17,6 +17,7 @@ import typer
 
 from polyseme import __version__
 from polyseme.cli.verbs import Verb, all_verbs, find_verb
+from polyseme.devices import wait_asleep
 from polyseme.errors import ConfigError, extra_needed_for
 
 _STOPPED = 130
@@ -36,6 +37,7 @@ _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
 def main() -> None:
     """Run the command line and exit with the error's own code. No traceback reaches a user."""
     _make_streams_print_anything()
+    wait_asleep()
     warnings.showwarning = _show_warning
     words = sys.argv[1:] or ["--help"]
     chosen = find_verb(_words_to_complete() or words)

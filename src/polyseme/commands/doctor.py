@@ -9,7 +9,6 @@ Examples:
   polyseme doctor
 """
 
-import os
 import platform
 import re
 from collections.abc import Iterable, Iterator
@@ -155,17 +154,16 @@ def _look_at(what: str, names: list[str], *, is_needed: bool) -> Finding:
 
 def _machine() -> Iterator[Finding]:
     """The device, the threads and the compiled kernel."""
-    cores = os.cpu_count() or 1
     try:
         import torch
     except ModuleNotFoundError:
         yield Finding("device", "missing", _NO_TORCH)
         return
-    from polyseme.devices import choose_device
+    from polyseme.devices import choose_device, usable_cpus
     from polyseme.encoders.kernels import build, loader
     from polyseme.encoders.kernels.instructions import instruction_sets
 
-    device = choose_device(None)
+    device, cores = choose_device(None), usable_cpus()
     threads = torch.get_num_threads()
     yield Finding("device", "ok", f"{device}, {threads} of {cores} processor threads")
     best = instruction_sets()[0]

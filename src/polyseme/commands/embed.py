@@ -30,11 +30,12 @@ from rich.console import Group, RenderableType
 from polyseme.commands import prepare
 from polyseme.commands.vectors.info import facts, summary
 from polyseme.config import Settings, build, to_toml
+from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
-from polyseme.executors import ExecutorConfig, Receipt, run_job
+from polyseme.executors import ModelExecutorConfig, Receipt, run_job
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
@@ -77,7 +78,7 @@ class EmbedConfig(Settings):
     tokenizer_from: str | None = None
     """Tokenization of texts, if the model does not define it: that of a language (en, zh), or of
     the model or the corpus in a folder."""
-    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
+    executor: ModelExecutorConfig = Field(default_factory=ModelExecutorConfig)
     """Where the work is done."""
     replace: bool = False
     """Recompute the vectors if the folder holds some made with other settings."""
@@ -104,33 +105,37 @@ class EmbedResult:
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
-    from polyseme.devices import num_threads
+    from polyseme.devices import choose_device, num_threads
     from polyseme.embedding.bulk import embed_part, embedding_job, note_environment
     from polyseme.embedding.loading import load_embedder
 
     progress = progress or NullProgress()
     began = time.monotonic()
-    chosen = _with_words_file(config)
+    device = choose_device(config.executor.device)
+    chosen = _with_words_file(config, device)
     with disk_faults_explained(config.out), num_threads(chosen.threads):
         make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config, chosen)
             embedder = load_embedder(
-                config.model, tokenizer_from=config.tokenizer_from, pooling=chosen.pooling
+                config.model,
+                device="cpu",  # to be asked about itself; GPUs are for the workers
+                tokenizer_from=config.tokenizer_from,
+                pooling=chosen.pooling,
             )
             corpus = _corpus(config, embedder, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
-            note_environment(config.out, config.model, chosen, progress)
-            pca = _fit_pca(config, chosen, corpus, progress)
+            note_environment(config.out, config.model, chosen, device, progress)
+            pca = _fit_pca(config, chosen, corpus, device, progress)
             parts = parts_of(corpus)
             progress.start("Embedding", sum(part.size for part in parts))
-            work = embed_part(config.model, chosen, pca)
+            work = embed_part(config.model, chosen, pca, device)
             receipts = run_job(
                 embedding_job(work),
                 parts,
                 config.out,
-                executor=config.executor,
+                executor=config.executor.on(device),
                 on_progress=progress.update,
             )
             _finish(config, work, receipts, embedder=embedder, corpus=corpus)
@@ -153,7 +158,7 @@ def show(result: EmbedResult) -> RenderableType:
     return Group(summary(result.vectors), *lines)
 
 
-def _with_words_file(config: EmbedConfig) -> VectorsConfig:
+def _with_words_file(config: EmbedConfig, device: str) -> VectorsConfig:
     """The settings with all words that are to be kept, each once, in order."""
     words = set(config.vectors.words)
     if config.words_file is not None:
@@ -166,7 +171,8 @@ def _with_words_file(config: EmbedConfig) -> VectorsConfig:
             raise InputError(f"{config.words_file} holds no word: write one on each line.")
     vectors = config.vectors
     # What `auto` comes to here, for all workers, for the key of each file and for the manifest.
-    told = {"words": sorted(words), "precision": vectors.resolved_precision}
+    precision = resolve_precision(vectors.precision, device)
+    told = {"words": sorted(words), "precision": precision}
     changed = {**vectors.model_dump(), **told}
     return build(VectorsConfig, changed)
 
@@ -210,7 +216,7 @@ def _prepared(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress)
         inputs=_named(config),
         out=own_folder(config.out / PREPARED),
         corpus=embedder.preparation.settings.model_copy(update={"held_out": 0.0}),
-        executor=config.executor,
+        executor=config.executor.on("cpu"),
         replace=config.replace,
     )
     return prepare.run(texts, progress).corpus
@@ -226,13 +232,13 @@ def _named(config: EmbedConfig) -> tuple[str, ...]:
 
 
 def _fit_pca(
-    config: EmbedConfig, chosen: VectorsConfig, corpus: Corpus, progress: Progress
+    config: EmbedConfig, chosen: VectorsConfig, corpus: Corpus, device: str, progress: Progress
 ) -> Path | None:
     from polyseme.embedding.bulk import fit_once
 
     if chosen.pca is not None:
         progress.log("Fitting a PCA on a sample of the corpus.")
-    return fit_once(config.model, chosen, corpus, config.out)
+    return fit_once(config.model, chosen, corpus, config.out, device)
 
 
 def _finish(

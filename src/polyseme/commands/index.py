@@ -27,7 +27,7 @@ from rich.table import Table
 
 from polyseme.config import Settings, to_toml
 from polyseme.errors import UseIndexError
-from polyseme.executors import ExecutorConfig
+from polyseme.executors import ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
@@ -48,7 +48,7 @@ class IndexConfig(Settings):
     """Folder to write the index to."""
     index: UseIndexConfig = UseIndexConfig()
     """Which uses."""
-    executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
+    executor: ModelExecutorConfig = Field(default_factory=ModelExecutorConfig)
     """Where the work is done."""
     replace: bool = False
     """Rebuild the index if the folder holds one of another model, corpus or choice of words.
@@ -98,6 +98,7 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
 
 
 def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
+    from polyseme.devices import choose_device
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.loading import load_for_corpus
     from polyseme.executors import run_job
@@ -119,11 +120,12 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     words = choose_words(corpus, config.index)
     write_text(config.out / CONFIG, to_toml(index=config.index))
     write_words(words, config.out / WORDS)
-    work = index_part(model, config.index, config.out / WORDS, corpus)
+    device = choose_device(config.executor.device)
+    work = index_part(model, config.index, config.out / WORDS, corpus, device)
     parts = parts_of(corpus)
     progress.start("Describing uses", sum(part.size for part in parts))
     receipts = run_job(
-        indexing_job(work), parts, config.out, executor=config.executor,
+        indexing_job(work), parts, config.out, executor=config.executor.on(device),
         on_progress=progress.update,
     )  # fmt: skip
     progress.log("Sorting uses by word.")

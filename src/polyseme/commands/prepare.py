@@ -30,6 +30,7 @@ from polyseme.config import Settings, build, to_toml
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
+from polyseme.limits import JSON_BYTES
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
@@ -54,6 +55,10 @@ from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import FoundSources, find_sources
 from polyseme.text.word_counts import count_words
+
+_MOST_SHARDS = 100_000  # their numbers have five digits: with more, names would not be in order
+_BYTES_PER_SHARD = 680  # in the manifest: four files with their hashes, and the hash of the input
+_BYTES_PER_INPUT = 24  # beside its name
 
 
 class PrepareConfig(Settings):
@@ -120,6 +125,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     found = replace(found, sources=sources)
     _log_sources(found, [*notices, *missing], progress)
     shards = plan_shards(found.sources, config.corpus)
+    _check_manifest_fits(found, shards)
     with disk_faults_explained(config.out):
         make_output(config.out)
         with hold_folder(config.out):
@@ -132,6 +138,27 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     shards_found = sum(receipt.was_there for receipt in receipts)
     advice = [*advise(corpus), *missing]
     return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
+
+
+def _check_manifest_fits(found: FoundSources, shards: list[ShardPieces]) -> None:
+    """Refuse, before the work begins, what no manifest could hold when it is done."""
+    named = [source.name for source in found.sources]
+    named += [name + why for name, why in found.passed_over]
+    size = sum(len(text.encode()) + _BYTES_PER_INPUT for text in named)
+    most = min(_MOST_SHARDS, (JSON_BYTES - size) // _BYTES_PER_SHARD)
+    if len(shards) <= most:
+        return
+    if most < _MOST_SHARDS // 10:
+        raise InputError(
+            f"{len(found.sources):,} files are too many for one corpus: their names fill its "
+            "manifest. Put several texts into a file, as JSON lines say, or make several corpora."
+        )
+    # Room for shards that are cut where a document ends, later than asked for.
+    needed = -(-2 * sum(shard.size for shard in shards) // most)
+    raise InputError(
+        f"The corpus would have {len(shards):,} shards, and a corpus can have {most:,}. Make them "
+        f"larger: --shard-bytes {1 << (needed - 1).bit_length()}."
+    )
 
 
 def _outside(config: PrepareConfig) -> FileMetadata:

@@ -9,12 +9,12 @@ import hashlib
 import platform
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from polyseme.devices import devices_of
 from polyseme.embedding.allennlp_hdf5 import Hdf5Writer
 from polyseme.embedding.corpus_parts import CorpusPart, CorpusSentence, parts_of
 from polyseme.embedding.folder import COUNTS, VECTORS
@@ -31,7 +31,7 @@ from polyseme.embedding.store import ParquetWriter, VectorArray
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, differences
 from polyseme.errors import ExecutorError
-from polyseme.executors import Report, ShardJob
+from polyseme.executors import Done, Report, ShardJob
 from polyseme.limits import read_json
 from polyseme.progress import Progress
 from polyseme.storage.files import canonical_json, sha256_of, write_text
@@ -47,25 +47,35 @@ _SAMPLED_PARTS = 20
 def embedding_job(work: "EmbedPart") -> ShardJob:
     """The job of embedding all parts."""
     return ShardJob(
-        work=work, fingerprint=work.fingerprint, folders=(VECTORS,), linkable=(VECTORS,)
+        work=work,
+        fingerprint=work.fingerprint,
+        folders=(VECTORS,),
+        linkable=(VECTORS,),
+        per_worker=tuple(replace(work, device=each) for each in devices_of(work.device)),
+        num_gpus=int(work.device.startswith("cuda")),
     )
 
 
-def embed_part(model: Path, config: VectorsConfig, pca: Path | None) -> "EmbedPart":
+def embed_part(model: Path, config: VectorsConfig, pca: Path | None, device: str) -> "EmbedPart":
     """The work on one part; `pca` is the folder that holds the PCA to use."""
     name, folder = absolute(model), pca and pca.resolve()
-    fingerprint = _fingerprint(name, config, folder)
-    return EmbedPart(name, config, folder, fingerprint, environment_of(name, config))
+    environment = environment_of(name, config, device)
+    fingerprint = _fingerprint(name, config, folder, device)
+    return EmbedPart(name, config, folder, fingerprint, environment, device)
 
 
-def environment_of(model: Name, config: VectorsConfig) -> Environment:
+def environment_of(model: Name, config: VectorsConfig, device: str) -> Environment:
     """What decides last bits here, besides model and settings."""
-    return environment_for(model, precision=config.resolved_precision, threads=config.threads)
+    return environment_for(
+        model, device=device, precision=config.resolved_precision, threads=config.threads
+    )
 
 
-def note_environment(out: Path, model: Name, config: VectorsConfig, progress: Progress) -> None:
+def note_environment(
+    out: Path, model: Name, config: VectorsConfig, device: str, progress: Progress
+) -> None:
     """Say so if an earlier run was made in another environment: its files are made again."""
-    path, now = out / ENVIRONMENT, environment_of(model, config)
+    path, now = out / ENVIRONMENT, environment_of(model, config, device)
     try:
         before = read_json(path)
     except (OSError, ValueError):  # no run before, or one that did not get so far
@@ -87,11 +97,12 @@ class EmbedPart:
     fingerprint: str
     environment: Environment
     """That of the process that starts the run; the fingerprint has it, too."""
+    device: str
 
-    def __call__(self, part: CorpusPart, folder: Path, report: Report) -> dict[str, Any]:
+    def __call__(self, part: CorpusPart, folder: Path, report: Report) -> Done:
         """Write `vectors/NAME.parquet`, or .hdf5; `report` is called for each sentence read."""
         self._check_same_everywhere()
-        embedder = held_embedder(self.model, self.config, self.fingerprint)
+        embedder = held_embedder(self.model, self.config, self.device, self.fingerprint)
         pca = Pca.load(self.pca) if self.pca else None
         counts = dict.fromkeys(COUNTS, 0)
         with self._writer(embedder, folder / VECTORS / part.name, pca) as writer:
@@ -100,12 +111,14 @@ class EmbedPart:
                 vectors = found[:, chosen] if self.config.words else found
                 writer.add(sentence, number, chosen, vectors if pca is None else pca(vectors))
                 counts["vectors"] += len(chosen)
-        return counts
+        return counts, part.digest()
 
     def _check_same_everywhere(self) -> None:
         """Refuse to embed where another file would come out than at the start of the run."""
-        check_same_bits(self.environment, environment_of(self.model, self.config))
-        check_same_code(self.fingerprint, _fingerprint(self.model, self.config, self.pca))
+        here = environment_of(self.model, self.config, self.device)
+        check_same_bits(self.environment, here)
+        fingerprint = _fingerprint(self.model, self.config, self.pca, self.device)
+        check_same_code(self.fingerprint, fingerprint)
 
     def _embedded(
         self, embedder: WordEmbedder, part: CorpusPart, counts: dict[str, int], report: Report
@@ -162,14 +175,17 @@ def check_same_code(started: str, here: str) -> None:
         )
 
 
-def fit_once(model: Path, config: VectorsConfig, corpus: Corpus, out: Path) -> Path | None:
+def fit_once(
+    model: Path, config: VectorsConfig, corpus: Corpus, out: Path, device: str
+) -> Path | None:
     """Fit a PCA, if fewer dimensions are wanted; once for a folder of vectors."""
     if config.pca is None:
         return None
     name = absolute(model)
-    made_from = f"{_fingerprint(name, config, None)} {sha256_of(corpus.folder / MANIFEST)}"
+    fingerprint = _fingerprint(name, config, None, device)
+    made_from = f"{fingerprint} {sha256_of(corpus.folder / MANIFEST)}"
     if Pca.load(out, made_from) is None:
-        embedder = held_embedder(name, config, made_from)
+        embedder = held_embedder(name, config, device, made_from)
         words = (sentence.words for sentence in _sample(corpus))
         found = embedder.stream(words, layers=config.chosen_layers)
         fit_pca(found, config.pca).save(out, made_from)
@@ -188,11 +204,15 @@ def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:
 
 
 @lru_cache(maxsize=1)
-def held_embedder(model: str, config: VectorsConfig, key: str) -> WordEmbedder:
+def held_embedder(model: str, config: VectorsConfig, device: str, key: str) -> WordEmbedder:
     """The model, held by a worker from part to part; another `key` is another model."""
     del key
     return load_embedder(
-        model, precision=config.resolved_precision, threads=config.threads, pooling=config.pooling
+        model,
+        device=device,
+        precision=config.resolved_precision,
+        threads=config.threads,
+        pooling=config.pooling,
     )
 
 
@@ -204,13 +224,13 @@ def _chosen(sentence: CorpusSentence, config: VectorsConfig) -> list[int]:
     return [index for index, word in enumerate(sentence.words) if word in wanted]
 
 
-def _fingerprint(model: str, config: VectorsConfig, pca: Path | None) -> str:
+def _fingerprint(model: str, config: VectorsConfig, pca: Path | None, device: str) -> str:
     """Hash of model, settings, code and environment: other vectors need another one."""
     parts = [
         config.model_dump(mode="json"),
         fingerprint_of(model, config.pooling),
         pca and sha256_of(pca / PCA_FILE),
-        environment_of(model, config),
+        environment_of(model, config, device),
         code_hashes("data", "embedding", "encoders"),
     ]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()

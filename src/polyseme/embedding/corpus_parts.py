@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from polyseme.storage.files import sha256_of
+from polyseme.storage.files import stamp_of
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import Corpus, damage_explained
+from polyseme.text.corpus import SHARDS, Corpus, damage_explained
 
 _COLUMNS = ["sentence_id", "document", "position", "text", "words"]
 _ROWS = 1_000  # sentences in memory at a time
@@ -39,11 +39,17 @@ class CorpusPart:
     """How many sentences of the corpus come before it."""
     size: int
     """Sentences in it."""
+    sha256: str
+    """Of the shard, from the manifest: a corpus is not hashed once for each of its parts."""
 
     def digest(self) -> str:
         """Hash of the shard it lies in, and which row group it is."""
-        content = f"{self.shard.name} {self.group} {sha256_of(self.shard)}"
+        content = f"{self.shard.name} {self.group} {self.sha256}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def stamp(self) -> tuple[int, int, int]:
+        """What changes when the shard is written to."""
+        return stamp_of(self.shard)
 
     def sentences(self) -> Iterator[CorpusSentence]:
         """All of them, in order."""
@@ -59,11 +65,16 @@ def parts_of(corpus: Corpus) -> list[CorpusPart]:
     parts = []
     first = 0
     for shard in corpus.shards:
+        described = corpus.manifest["files"][f"{SHARDS}/{shard.name}"]
         with damage_explained(shard), ParquetReader(shard) as reader:
             metadata = reader.metadata
+            size = shard.stat().st_size
+            if size != described["bytes"]:
+                raise ValueError(f"{size:,} bytes, its manifest has {described['bytes']:,}")
+        sha256 = described["sha256"]
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             name = f"{shard.stem}-{group:04d}"
-            parts.append(CorpusPart(name, shard.resolve(), group, first, size))
+            parts.append(CorpusPart(name, shard.resolve(), group, first, size, sha256))
             first += size
     return parts

@@ -107,9 +107,11 @@ def model_files(name: Name) -> list[Path]:
     return [folder / file for file in (*read_manifest(folder, ARTIFACT)["files"], MANIFEST)]
 
 
-def environment_for(name: Name, *, precision: Precision, threads: int | None) -> Environment:
+def environment_for(
+    name: Name, *, device: str | None = None, precision: Precision, threads: int | None
+) -> Environment:
     """That of the model's embedder on this machine, without loading it."""
-    told = {"device": choose_device(None), "precision": precision}
+    told = {"device": choose_device(device), "precision": precision}
     if hf_name(name) is not None:
         return hf_environment(**told, threads=threads)
     return describe(**told, threads=threads)

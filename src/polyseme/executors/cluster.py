@@ -45,6 +45,7 @@ def run_on_ray(
         # Retries are for deaths of workers and nodes; an exception from the work itself is the
         # user's to see at once.
         options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
+        options |= {"num_gpus": job.num_gpus} if job.num_gpus else {}
         commit = ray.remote(**options)(_commit)
         shared_job = ray.put(job)
         waiting = iter(inputs)

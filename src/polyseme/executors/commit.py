@@ -56,21 +56,32 @@ class ShardInput(Protocol):
         """How much work it is, in any one unit; progress is counted in it."""
 
     def digest(self) -> str:
-        """Hash of everything that will be read. Called where the work is done."""
+        """Hash of everything it is made from, as that is now. Called where the work is done."""
+
+    def stamp(self) -> object:
+        """What changes when someone writes to its files; reads nothing of them."""
+
+
+Done = tuple[dict[str, Any], str]
+"""What the work on a shard returns: counts, and the digest of what it has read."""
 
 
 @dataclass(frozen=True)
 class ShardJob:
     """The function to run over all inputs, and what its results depend on besides the input."""
 
-    work: Callable[[Any, Path, Report], dict[str, Any]]
-    """Writes files below the given folder, under their final relative names; returns counts."""
+    work: Callable[[Any, Path, Report], Done]
+    """Writes files below the given folder, under their final relative names."""
     fingerprint: str
     """Settings and code: changes whenever the same input could give another output."""
     folders: tuple[str, ...] = ()
     """Folders in the output that are this job's alone: shards that no receipt names are removed."""
     linkable: tuple[str, ...] = ()
     """Those of them that may be links to another disk."""
+    per_worker: tuple[Callable[[Any, Path, Report], Done], ...] = ()
+    """The same work on one GPU each, for workers on this machine to share out."""
+    num_gpus: int = 0
+    """GPUs that a task on a cluster needs."""
     publish: Callable[[Path, Path], None] = publish
     """Moves a finished file to its final name, atomically."""
 
@@ -89,18 +100,33 @@ class Receipt:
     """Whether an earlier run had done it; not written down."""
 
 
+def for_worker(job: ShardJob, number: int) -> ShardJob:
+    """The job of the so-manieth worker on this machine."""
+    if not job.per_worker:
+        return job
+    return replace(job, work=job.per_worker[number % len(job.per_worker)], per_worker=())
+
+
 def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
-    """Make sure this shard is in `folder`, doing its work only if it is not there already."""
-    digest = shard.digest()
-    key = hashlib.sha256(f"{job.fingerprint}\n{digest}".encode()).hexdigest()
+    """Make sure this shard is in `folder`, doing its work only if it is not there already.
+
+    Its input may be large, and far away: it is read once, to be compared with that of the receipt,
+    or else by the work, which hashes what it reads.
+    """
     found = read_receipt(folder, shard.name)
-    if found is not None and found.key == key and _is_intact(found, folder):
+    if (
+        found is not None
+        and found.key == _key(job, found.input)
+        and _is_intact(found, folder)
+        and shard.digest() == found.input
+    ):
         return replace(found, was_there=True)
     scratch = _open_scratch(folder, run, shard.name)
     unfinished = scratch / "files"
     try:
-        counts = job.work(shard, unfinished, ProgressFile(scratch))
-        if shard.digest() != digest:
+        before = shard.stamp()
+        counts, digest = job.work(shard, unfinished, ProgressFile(scratch))
+        if shard.stamp() != before:
             raise ExecutorError(
                 f"The input of {shard.name} changed while it was being read. "
                 "Let nothing write to it, then run the same command again."
@@ -114,7 +140,7 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
         for name in files:
             _check_free(folder, name, [files, found.files if found else {}])
             job.publish(unfinished / name, folder / name)
-        receipt = Receipt(shard.name, key, digest, files, counts)
+        receipt = Receipt(shard.name, _key(job, digest), digest, files, counts)
         final = folder / RECEIPTS / f"{shard.name}.json"
         write_text(final, _sealed(receipt), work=scratch)
     except FileNotFoundError as error:
@@ -124,6 +150,10 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return receipt
+
+
+def _key(job: ShardJob, digest: str) -> str:
+    return hashlib.sha256(f"{job.fingerprint}\n{digest}".encode()).hexdigest()
 
 
 def read_receipt(folder: Path, name: str) -> Receipt | None:

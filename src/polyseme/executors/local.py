@@ -22,6 +22,7 @@ from polyseme.executors.commit import (
     ShardInput,
     ShardJob,
     commit_shard,
+    for_worker,
     portable,
 )
 
@@ -53,7 +54,8 @@ def run_locally(
     """Yield each shard with its receipt as it is committed."""
     waiting = deque(inputs)
     deaths: Counter[str] = Counter()
-    crew = [_Worker(job, folder, run) for _ in range(min(workers, len(inputs)))]
+    jobs = [for_worker(job, number) for number in range(min(workers, len(inputs)))]
+    crew = [_Worker(each, folder, run) for each in jobs]
     try:
         for worker in crew:
             worker.give(waiting.popleft())
@@ -69,7 +71,8 @@ def run_locally(
                     deaths[shard.name] += 1
                     _check_deaths(shard, deaths[shard.name], worker)
                     waiting.appendleft(shard)
-                    crew[crew.index(worker)] = worker = _Worker(job, folder, run)  # noqa: PLW2901
+                    place = crew.index(worker)
+                    crew[place] = worker = _Worker(jobs[place], folder, run)  # noqa: PLW2901
                 else:
                     if isinstance(answer, Exception):
                         raise answer

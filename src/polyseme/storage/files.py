@@ -17,11 +17,12 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import PolysemeError, StorageError
+from polyseme.limits import open_regular
 from polyseme.storage.scratchnames import is_abandoned, new_name
 
 WORK = ".work"
@@ -42,6 +43,60 @@ def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
             digest.update(chunk)
             left -= len(chunk)
     return digest.hexdigest()
+
+
+class ReadingHash:
+    """SHA-256 of ranges of a file, from its bytes as they are being read for another purpose.
+
+    What was not read, or not in order, is read at the end: the hash is right whatever the reader
+    does, and a file that is read from beginning to end is read once.
+    """
+
+    def __init__(self, path: Path, ranges: Sequence[tuple[int, int]]) -> None:
+        self._path = path
+        self._ranges = [_HashedRange(start, stop) for start, stop in ranges]
+        self._awaited = {each.place: each for each in self._ranges if each.place < each.stop}
+
+    def take(self, offset: int, data: bytes) -> None:
+        """Note that these bytes stand at `offset`."""
+        while data and (found := self._awaited.pop(offset, None)):
+            found.add(data[: found.stop - offset])
+            data = data[found.place - offset :]
+            offset = found.place
+            if offset < found.stop:
+                self._awaited[offset] = found
+
+    def hexdigest(self) -> str:
+        """Of a single range, what `sha256_of` gives; of several, a hash of theirs."""
+        unread = [each for each in self._ranges if each.place < each.stop]
+        if unread:
+            with open_regular(self._path) as stream:
+                for each in unread:
+                    stream.seek(each.place)
+                    while chunk := stream.read(min(_CHUNK, each.stop - each.place)):
+                        each.add(chunk)
+        digests = [each.hash.hexdigest() for each in self._ranges]
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+class _HashedRange:
+    """A range of a file, hashed up to `place`."""
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.place, self.stop = start, stop
+        self.hash = hashlib.sha256()
+
+    def add(self, data: bytes) -> None:
+        self.hash.update(data)
+        self.place += len(data)
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """What changes when a file is written to or replaced; nothing of it is read."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def describe_file(path: Path) -> dict[str, Any]:

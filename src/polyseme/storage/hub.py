@@ -29,6 +29,15 @@ from polyseme.storage.hub_card import corpus_card, model_card
 _NAME = re.compile(r"(datasets/)?((?!datasets/)\w[\w.-]{0,95}/\w[\w.-]{0,95})", re.ASCII)
 _TYPES = {"model": "model", "corpus": "dataset"}
 """What each of our folders is called on the Hub."""
+_FILES = {
+    "model": re.compile(
+        r"model\.safetensors|config\.toml|README\.md|(vocabulary|characters)\.parquet"
+    ),
+    "corpus": re.compile(
+        r"config\.toml|vocabulary\.parquet|(shards|words|quarantine)/part-\d+[\w.-]*"
+    ),
+}
+"""What files each of them has: nothing else is fetched, whatever a manifest says."""
 _CARD = "README.md"
 _OWN_CARD = "polyseme/README.md"
 """A model's card, byte for byte."""
@@ -176,8 +185,11 @@ def _listed_on_hub(fetch: _Fetch, target: Repository) -> dict[str, dict[str, Any
     try:
         manifest = read_json(fetch(MANIFEST))
         files = listed_files(manifest)
-        if _TYPES.get(manifest["artifact"]) != target.repo_type:
-            raise ValueError(f"it is of a {manifest['artifact']!r:.40}")
+        kind = manifest["artifact"]
+        if _TYPES.get(kind) != target.repo_type:
+            raise ValueError(f"it is of a {kind!r:.40}")
+        if strange := [name for name in files if not _FILES[kind].fullmatch(name)]:
+            raise ValueError(f"it names {strange[0]}, and no {kind} has such a file")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise HubError(f"{not_ours}: its {MANIFEST} cannot be trusted ({error}).") from error
     sizes = fetch.sizes(list(files))

@@ -9,6 +9,7 @@ rows whose size is known and small are ever expanded. Whoever expands anyhow say
 without such pointers are then read as they are, five times as fast.
 """
 
+import io
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size, open_regular
+from polyseme.storage.files import ReadingHash
 from polyseme.storage.parquet_pages import Page, scan_pages
 
 FOOTER_BYTES = 16 << 20
@@ -46,7 +48,12 @@ class ParquetReader:
     """An open file. Faults of the file are LimitError (a ValueError), OSError or ArrowException."""
 
     def __init__(
-        self, path: Path, columns: Sequence[str] | None = None, *, will_expand: bool = False
+        self,
+        path: Path,
+        columns: Sequence[str] | None = None,
+        *,
+        will_expand: bool = False,
+        content: ReadingHash | None = None,
     ) -> None:
         self.path, self._columns = path, columns
         self._stream = open_regular(path)
@@ -57,7 +64,7 @@ class ParquetReader:
             texts = _text_columns(found)
             self._plain = {name for name in texts if will_expand and _is_plain(found, name)}
             self._file = pq.ParquetFile(
-                path,
+                path if content is None else _HashedFile(path, content),
                 metadata=found,
                 read_dictionary=[name for name in texts if name not in self._plain],
                 buffer_size=1 << 20,
@@ -79,7 +86,7 @@ class ParquetReader:
         trace: TracebackType | None,
     ) -> None:
         self._stream.close()
-        self._file.close()
+        self._file.close(force=True)
 
     @property
     def num_row_groups(self) -> int:
@@ -125,30 +132,62 @@ class ParquetReader:
             column = metadata.column(number)
             if self._columns and column.path_in_schema.split(".")[0] not in self._columns:
                 continue
-            begin, packed = column.data_page_offset, column.total_compressed_size
-            if column.has_dictionary_page and column.dictionary_page_offset:
-                begin = min(begin, column.dictionary_page_offset)
-            pages = list(scan_pages(self._stream, begin, begin + packed))
+            begin, end = _range_of(column)
+            pages = list(scan_pages(self._stream, begin, end))
             if column.path_in_schema in self._plain and any(page.is_dictionary for page in pages):
                 raise LimitError(f"the column {column.path_in_schema} is not as its footer says")
             if self.metadata.schema.column(number).max_repetition_level:
-                _check_lists(column, pages, packed)
+                _check_lists(column, pages, end - begin)
             largest += max((page.size / max(1, page.values) for page in pages
                             if not page.is_dictionary), default=0.0)  # fmt: skip
         return largest
+
+    def byte_ranges(self, first: int, stop: int) -> list[tuple[int, int]]:
+        """Where the columns of some row groups lie in the file, and its footer."""
+        groups = [self.metadata.row_group(n) for n in range(first, min(stop, self.num_row_groups))]
+        ranges = [_range_of(group.column(n)) for group in groups for n in range(group.num_columns)]
+        ranges.append((self._bytes - _TAIL - self._footer_bytes, self._bytes))
+        is_honest = all(0 <= begin <= end <= self._bytes for begin, end in ranges)
+        # A footer may say that every column is the whole file, which would be read as often.
+        if is_honest and sum(end - begin for begin, end in ranges) <= self._bytes:
+            return ranges
+        return [(0, self._bytes)]
 
     def _check_footer(self) -> None:
         self._stream.seek(max(0, self._bytes - _TAIL))
         tail = self._stream.read(_TAIL)
         if len(tail) < _TAIL or tail[4:] != b"PAR1":
             raise LimitError("it does not end as a Parquet file does")
-        check_size("its footer", struct.unpack("<I", tail[:4])[0], FOOTER_BYTES)
+        self._footer_bytes: int = struct.unpack("<I", tail[:4])[0]
+        check_size("its footer", self._footer_bytes, FOOTER_BYTES)
 
     def _count(self, sizes: Sizes) -> None:
         """A row is at least a byte: there may be no rows without end, either."""
         self._given += int(sizes[sizes <= LONGEST_LINE].sum()) + len(sizes)
         if self._given > max(FREE_BYTES, LARGEST_RATIO * self._bytes):
             raise LimitError(f"it unpacks to over {LARGEST_RATIO} times its size")
+
+
+class _HashedFile(io.FileIO):
+    """A file that tells a hash of all that is read from it."""
+
+    def __init__(self, path: Path, content: ReadingHash) -> None:
+        super().__init__(path)
+        self._content = content
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        offset = self.tell()
+        data = super().read(-1 if size is None else size) or b""
+        self._content.take(offset, data)
+        return data
+
+
+def _range_of(column: Any) -> tuple[int, int]:
+    """Where a column of a row group lies in the file, by the footer."""
+    begin: int = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset:
+        begin = min(begin, column.dictionary_page_offset)
+    return begin, begin + column.total_compressed_size
 
 
 def expand(batch: Any) -> Any:

@@ -29,6 +29,9 @@ from polyseme.text.settings import CorpusConfig
 from polyseme.text.shard_words import ShardWordsWriter
 from polyseme.text.shards import ShardWriter
 
+Done = tuple[dict[str, Any], str]
+"""Counts of a shard, and the hash of what it was made from."""
+
 
 @lru_cache(maxsize=4)
 def fingerprint(config: CorpusConfig) -> str:
@@ -39,7 +42,7 @@ def fingerprint(config: CorpusConfig) -> str:
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
-def shard_function(config: CorpusConfig) -> "partial[dict[str, Any]]":
+def shard_function(config: CorpusConfig) -> "partial[Done]":
     """The work on one shard with these settings, for wherever it will be done."""
     return partial(_prepare_elsewhere, config, fingerprint(config))
 
@@ -50,7 +53,7 @@ def _prepare_elsewhere(
     shard: ShardPieces,
     folder: Path,
     report: Callable[[int], None],
-) -> dict[str, Any]:
+) -> Done:
     """`prepare_shard`, if this worker would do it just as the process that sent it here."""
     if fingerprint(config) != expected:
         raise ExecutorError(
@@ -70,15 +73,17 @@ def prepare_shard(
     shard: ShardPieces,
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
-) -> dict[str, Any]:
+) -> Done:
     """Write `shards/NAME.parquet`, and its words once more, to be searched, into `words/`.
 
     And `quarantine/NAME.jsonl`, if anything was rejected.
 
-    `report` is called with the number of bytes of input, as they are read.
+    `report` is called with the number of bytes of input, as they are read. They are hashed as
+    they are read, too: once, and just those that the shard is made from.
     """
     preprocessor = TextPreprocessor(config)
     stats = ReadStats()
+    contents: list[str] = []
     quarantine = folder / "quarantine" / f"{shard.name}.jsonl"
     quarantine.parent.mkdir()
     with (
@@ -90,13 +95,15 @@ def prepare_shard(
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
         for piece in shard.pieces:
+            content = piece.content_hash()
             work = _PieceWork(preprocessor, stats, writer, rejected)
-            work.run(replace(piece, source=replace(piece.source, on_read=report)))
+            work.run(replace(piece, source=replace(piece.source, on_read=report, content=content)))
+            contents.append(content.hexdigest())
     if not quarantine.stat().st_size:
         quarantine.unlink()
         quarantine.parent.rmdir()
     stats.check()
-    return stats.as_json()
+    return stats.as_json(), shard.digest(contents)
 
 
 @dataclass

@@ -86,7 +86,7 @@ def _head(source: Source) -> bytes:
     """The first bytes, unpacked; nothing of what cannot be read: its reader counts and says so."""
     head = b""
     with contextlib.suppress(BrokenStreamError, OSError):
-        for block in read_blocks(source, 0, min(source.bytes, _SAMPLE)):
+        for block in read_blocks(source, 0, min(source.bytes, _SAMPLE), num_probed=0):
             head += block
             if len(head) >= _SAMPLE:
                 break

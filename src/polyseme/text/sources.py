@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from polyseme.config import check_local
 from polyseme.errors import InputError
 from polyseme.limits import open_regular
 from polyseme.storage.archives import Archive, ArchiveError
+from polyseme.storage.files import ReadingHash
 from polyseme.text.settings import CorpusConfig, InputFormat, TextLayout
 
 Compression = Literal["gz", "bz2", "xz", "zst"]
@@ -77,6 +79,8 @@ class Source:
     """Metadata that do not stand in it (`file_metadata.py`): columns and values."""
     on_read: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
     """Called with how many more of its bytes have been read, again and again."""
+    content: ReadingHash | None = field(default=None, compare=False, repr=False)
+    """Told of its bytes as they are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,10 @@ def newline_in(encoding: str) -> bytes:
 
 def _files_of(given: str) -> list[tuple[Path, str, Path | None]]:
     """The files an input stands for, each with its name, and the folder that it must lie in."""
+    try:
+        check_local(given)
+    except ValueError as error:
+        raise InputError(f"{error}.") from error
     path = Path(given)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())

@@ -8,19 +8,19 @@ the reason; the lines before stay.
 """
 
 import bz2
-import contextlib
 import gzip
 import io
 import itertools
 import lzma
 import re
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 from polyseme.limits import LARGEST_RATIO, LONGEST_LINE
 from polyseme.text.records import QUOTE
-from polyseme.text.sources import Source, ignore
+from polyseme.text.sources import Source
 
 _BLOCK = 1 << 18
 # Raw bytes are fed in small bites, so that the ratio is known before much has come out.
@@ -57,7 +57,7 @@ class RawLine(NamedTuple):
 class _Bites(io.RawIOBase):
     """A file handed out a little at a time, counting what was taken."""
 
-    def __init__(self, file: IO[bytes], on_read: Callable[[int], None]) -> None:
+    def __init__(self, file: IO[bytes], on_read: Callable[[int, bytes], None]) -> None:
         super().__init__()
         self._file = file
         self._on_read = on_read
@@ -68,29 +68,47 @@ class _Bites(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(min(len(buffer), _BITE))
+        self._on_read(self.taken, data)
         self.taken += len(data)
-        self._on_read(len(data))
         buffer[: len(data)] = data
         return len(data)
 
 
-def read_blocks(source: Source, start: int, stop: int) -> Iterator[bytes]:
-    """The file's bytes from `start` to `stop`, or all of it unpacked, a block at a time."""
+def read_blocks(
+    source: Source, start: int, stop: int, *, num_probed: int = _PROBED
+) -> Iterator[bytes]:
+    """The file's bytes from `start` to `stop`, or all of it unpacked, a block at a time.
+
+    Of a packed file some megabytes come out before a bomb shows. None of them should be worked on
+    first, so `num_probed` blocks are unpacked before the first is given out.
+    """
+
+    def note(offset: int, data: bytes) -> None:
+        source.on_read(len(data))
+        if source.content is not None:
+            source.content.take(offset, data)
+
     with source.path.open("rb", buffering=0) as file:
         if source.compression is None:
             file.seek(start)
             while start < stop and (block := file.read(min(_BLOCK, stop - start))):
+                note(start, block)
                 start += len(block)
-                source.on_read(len(block))
                 yield block
             return
-        # Some megabytes come out before a bomb shows. None of them should be worked on first.
-        with contextlib.suppress(*_FAULTS):
-            for _ in itertools.islice(_measured(_Bites(file, ignore), source), _PROBED):
-                pass
-        file.seek(0)
+        blocks = _measured(_Bites(file, note), source)
+        probed: deque[bytes] = deque()
+        fault: Exception | None = None
         try:
-            yield from _measured(_Bites(file, source.on_read), source)
+            probed.extend(itertools.islice(blocks, num_probed))
+        except _FAULTS as error:
+            fault = error  # what came out before it counts
+        while probed:
+            yield probed.popleft()
+        try:
+            if fault is not None:
+                raise fault
+            yield from blocks
         except _FAULTS as error:
             raise BrokenStreamError(f"{source.compression} data broken: {error}") from error
 

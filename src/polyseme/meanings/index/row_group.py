@@ -12,7 +12,7 @@ What is written depends on the part, the model, the settings and the environment
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polyseme.devices import devices_of
 from polyseme.embedding.bulk import (
     check_same_bits,
     check_same_code,
@@ -34,7 +35,7 @@ from polyseme.embedding.loading import absolute, fingerprint_of
 from polyseme.embedding.output import is_finite
 from polyseme.encoders.environment import Environment
 from polyseme.errors import CorpusError, ModelError
-from polyseme.executors import Report, ShardJob
+from polyseme.executors import Done, Report, ShardJob
 from polyseme.meanings.concordance.search import read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
 from polyseme.meanings.features.use_describer import UseDescriber
@@ -54,16 +55,27 @@ COUNT = np.dtype([("word", "<i4"), ("uses", "<i4")])
 
 def indexing_job(work: "IndexPart") -> ShardJob:
     """The job of describing the uses in all parts."""
-    return ShardJob(work=work, fingerprint=work.fingerprint, folders=(PARTS,), linkable=(PARTS,))
+    return ShardJob(
+        work=work,
+        fingerprint=work.fingerprint,
+        folders=(PARTS,),
+        linkable=(PARTS,),
+        per_worker=tuple(replace(work, device=each) for each in devices_of(work.device)),
+        num_gpus=int(work.device.startswith("cuda")),
+    )
 
 
-def index_part(model: str, config: UseIndexConfig, words: Path, corpus: Corpus) -> "IndexPart":
+def index_part(
+    model: str, config: UseIndexConfig, words: Path, corpus: Corpus, device: str
+) -> "IndexPart":
     """The work on one part; `words` is the table of `chosen_words`."""
-    name, environment = absolute(model), environment_of(absolute(model), config.vectors)
+    name, environment = absolute(model), environment_of(absolute(model), config.vectors, device)
     columns = (DOCUMENT, *corpus.config.meta)
     vocabulary = corpus.vocabulary.resolve()
-    fingerprint = _fingerprint(name, config, words, vocabulary)
-    return IndexPart(name, config, words.resolve(), vocabulary, columns, fingerprint, environment)
+    fingerprint = _fingerprint(name, config, words, vocabulary, device)
+    return IndexPart(
+        name, config, words.resolve(), vocabulary, columns, fingerprint, environment, device
+    )
 
 
 @dataclass(frozen=True)
@@ -77,16 +89,17 @@ class IndexPart:
     columns: tuple[str, ...]
     fingerprint: str
     environment: Environment
+    device: str
 
-    def __call__(self, part: CorpusPart, folder: Path, report: Report) -> dict[str, Any]:
+    def __call__(self, part: CorpusPart, folder: Path, report: Report) -> Done:
         """Write the files of a part; `report` is called with sentences that are done."""
         vectors = self.config.vectors
-        check_same_bits(self.environment, environment_of(self.model, vectors))
+        check_same_bits(self.environment, environment_of(self.model, vectors, self.device))
         check_same_code(
             self.fingerprint,
-            _fingerprint(self.model, self.config, self.words, self.vocabulary),
+            _fingerprint(self.model, self.config, self.words, self.vocabulary, self.device),
         )
-        describer = _held_describer(self.model, self.config, self.fingerprint)
+        describer = _held_describer(self.model, self.config, self.device, self.fingerprint)
         found = _find(self, part)
         out = folder / PARTS / part.name
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -94,9 +107,8 @@ class IndexPart:
         report(part.size - len(found.kept))
         _write_uses(rows, out)
         _write_sentences(found, out)
-        return dict(
-            zip(COUNTS, (part.size, len(found.kept), found.num_words, len(rows)), strict=True)
-        )
+        counts = part.size, len(found.kept), found.num_words, len(rows)
+        return dict(zip(COUNTS, counts, strict=True)), part.digest()
 
 
 @dataclass(frozen=True)
@@ -277,9 +289,9 @@ def _write_sentences(found: _PartUses, out: Path) -> None:
 
 
 @lru_cache(maxsize=1)
-def _held_describer(model: str, config: UseIndexConfig, key: str) -> UseDescriber:
+def _held_describer(model: str, config: UseIndexConfig, device: str, key: str) -> UseDescriber:
     """The model, held by a worker from part to part; another `key` is another model."""
-    return UseDescriber(held_embedder(model, config.vectors, key))
+    return UseDescriber(held_embedder(model, config.vectors, device, key))
 
 
 @lru_cache(maxsize=1)
@@ -298,14 +310,16 @@ def _held_vocabulary(path: Path, key: str) -> Any:
     return read_table(path, ["word"])["word"].combine_chunks().cast(pa.string())
 
 
-def _fingerprint(model: str, config: UseIndexConfig, words: Path, vocabulary: Path) -> str:
+def _fingerprint(
+    model: str, config: UseIndexConfig, words: Path, vocabulary: Path, device: str
+) -> str:
     """Hash of model, settings, words, code and environment."""
     parts = [
         config.model_dump(mode="json"),
         fingerprint_of(model, config.pooling),
         sha256_of(words),
         sha256_of(vocabulary),
-        environment_of(model, config.vectors),
+        environment_of(model, config.vectors, device),
         code_hashes("data", "embedding", "encoders", "meanings"),
     ]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()

@@ -38,11 +38,20 @@ def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int
         yield first, metadata.num_row_groups, size
 
 
+def byte_ranges(piece: Piece) -> list[tuple[int, int]]:
+    """Where a piece lies in its file; all of it, if nobody can tell."""
+    try:
+        with ParquetReader(piece.source.path) as file:
+            return file.byte_ranges(piece.start, piece.stop)
+    except _FAULTS:
+        return [(0, piece.source.bytes)]
+
+
 def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per row. A damaged row group is rejected by itself."""
     try:
         asked = sorted(set(columns_asked_for(piece.source, config)))
-        file = ParquetReader(piece.source.path, asked)
+        file = ParquetReader(piece.source.path, asked, content=piece.source.content)
     except _FAULTS as error:
         yield Rejected(0, "broken-file", "", f"not readable as Parquet: {error}")
         return
