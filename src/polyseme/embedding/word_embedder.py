@@ -182,7 +182,7 @@ class WordEmbedder(Protocol):
         normalize_embeddings: bool = ...,
     ) -> Vectors | Tensor | list[Tensor]: ...
 
-    def encode(
+    def encode(  # noqa: PLR0913  # as many as sentence-transformers has
         self,
         sentences: str | Sequence[Any],
         *,
