@@ -223,7 +223,10 @@ def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> Non
         "executor": {"workers": 1},
     }
     prepare.run(build(prepare.PrepareConfig, values))
-    with pytest.raises(ModelError, match="text was prepared with"):
+    with pytest.raises(
+        ModelError,
+        match=r"reads words by spaCy.*'en'.* has words by white space.*prepare TEXTS --language en --segmenter spacy",
+    ):
         case.embed(tmp_path / "v", inputs=[str(tmp_path / "c")])
 
 

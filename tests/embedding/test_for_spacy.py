@@ -73,11 +73,11 @@ def test_words_are_normalized_as_the_models_were(tmp_path: Path) -> None:
 
 
 def test_words_found_in_another_way_are_refused_unless_wanted(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"'language': 'en'.*pipeline has spaCy's for 'de'"):
+    with pytest.raises(ConfigError, match=r"rules for 'en' .*pipeline has spaCy's for 'de'"):
         pipeline(folder, "de")
     assert pipeline(folder, "de", any_words=True)("Die Katze")[0]._.polyseme.shape == (3, 32)
     tiny("elmo").model.save(tmp_path, card="A test.")
-    with pytest.raises(ConfigError, match="words found by unknown means"):
+    with pytest.raises(ConfigError, match="words found by unknown rules"):
         pipeline(tmp_path)
     assert pipeline(tmp_path, any_words=True)("ban")[0]._.polyseme.shape == (3, 16)
 

@@ -138,8 +138,10 @@ def _similarity(one: Any, other: Any) -> float:
 def _check_words(embedder: "WordEmbedder", language: str, name: str) -> None:
     found = embedder.segmenter
     if found.get("name") != "spacy" or found.get("language") != language:
+        from polyseme.text.segmenters import in_words
+
         raise ConfigError(
-            f"The model of {name!r} was trained on words found by {found or 'unknown means'}; this "
+            f"The model of {name!r} was trained on words found by {in_words(found)}; this "
             f"pipeline has spaCy's for {language!r}. Take a pipeline of that kind, or set "
             "'any_words' to true in the component's config if its words are the same."
         )
