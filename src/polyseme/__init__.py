@@ -8,7 +8,14 @@ Importing this package loads nothing but this file. Its functions do what the co
 names do, with the same settings, and import what they need when they are called.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any, Literal
+
+if sys.version_info < (3, 11):  # noqa: UP036  # so this file has to be readable for older Pythons
+    _told = "Polyseme needs Python 3.11 or later; this is %d.%d." % sys.version_info[:2]  # noqa: UP031
+    _name = (sys.argv or [""])[0].replace("\\", "/").split("/")[-1]
+    # The command ends with a sentence; a program that imports the package may want to go on.
+    raise SystemExit(_told) if _name == "-m" or _name.startswith("polyseme") else ImportError(_told)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

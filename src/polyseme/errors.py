@@ -78,7 +78,7 @@ class MissingExtraError(PolysemeError):
 
 def pip_command(extra: str) -> str:
     """What installs an extra of this very installation."""
-    return f"pip install {shlex.quote(f'{_installed_from()}[{extra}]')}"
+    return f"pip install {shlex.quote(f'{installed_from()}[{extra}]')}"
 
 
 _EXTRAS = {
@@ -108,7 +108,7 @@ def extra_needed_for(purpose: str) -> Iterator[None]:
         raise MissingExtraError.of(package, extra=_EXTRAS[package], purpose=purpose) from error
 
 
-def _installed_from() -> str:
+def installed_from() -> str:
     """What pip was given when Polyseme was installed: its name, or the folder of its sources."""
     from importlib.metadata import PackageNotFoundError, distribution
     from urllib.parse import unquote, urlsplit

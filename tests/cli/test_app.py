@@ -1,4 +1,7 @@
+import ast
 import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -24,6 +27,42 @@ def test_the_version_is_shown() -> None:
 def test_a_mistyped_option_is_answered_with_the_near_one() -> None:
     result = polyseme("prepare", "x", "--languge", "en", code=2)
     assert "--language" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("senses", "bank", "--corpus", "c"), "Did you mean --in?"),
+        (("senses", "bank", "--in", "c", "--model-path", "m"), "Did you mean --model?"),
+        (("senses", "bank", "--in", "c", "--clusters=3"), "Did you mean --groups?"),
+        (("uses", "bank", "--filter", "year<3"), "Did you mean --where?"),
+        (("prepare", "x", "-o", "y"), "Did you mean --out?"),
+        (("embed", "--model", "m"), "MODEL is named without one, as in polyseme embed MODEL"),
+        (("explore", "--corpus", "c"), "CORPUS is named without one, as in polyseme explore"),
+        (("inspect", "--in", "c"), "FOLDER is named without one, as in polyseme inspect FOLDER"),
+    ],
+)
+def test_an_option_by_the_name_it_has_elsewhere_is_answered_with_its_own(
+    words: tuple[str, ...], told: str
+) -> None:
+    assert told in " ".join(polyseme(*words, code=2).stderr.split())
+
+
+def test_a_page_is_asked_of_report_and_not_of_out() -> None:
+    common = ("bank", "--in", "c", "--model", "m", "--out", "x.html")
+    for command in ("senses", "change"):
+        sides = ("--before", "a=1", "--after", "a=2") if command == "change" else ()
+        assert "--report" in polyseme(command, *common, *sides, code=2).stderr
+
+
+def test_change_without_a_word_asks_for_one() -> None:
+    words = ("--in", "c", "--index", "i", "--before", "a=1", "--after", "a=2")
+    told = " ".join(polyseme("change", *words, code=2).stderr.split())
+    assert "Name the word to compare: polyseme change WORD" in told
+
+
+def test_words_of_change_are_a_file_in_its_help() -> None:
+    assert "--words PATH" in polyseme("change", "--help").stdout
 
 
 def test_a_mistyped_setting_is_answered_with_the_near_one() -> None:
@@ -55,3 +94,32 @@ def test_the_name_of_a_language_is_answered_with_its_code(
 
 def test_brackets_in_help_are_shown_as_they_are() -> None:
     assert "[zh]" in polyseme("prepare", "--help").stdout
+
+
+_ON_PYTHON_3_10 = """
+import sys
+sys.version_info, sys.argv = (3, 10, 14, "final", 0), [{name!r}]
+try:
+    import polyseme.cli.app
+except ImportError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("name", ["/usr/bin/polyseme", "C:\\bin\\polyseme.exe", "-m"])
+def test_on_an_older_python_the_command_ends_with_one_sentence(name: str) -> None:
+    command = [sys.executable, "-c", _ON_PYTHON_3_10.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "Polyseme needs Python 3.11 or later; this is 3.10.\n"
+
+
+def test_on_an_older_python_an_import_fails_as_an_import() -> None:
+    command = [sys.executable, "-c", _ON_PYTHON_3_10.format(name="mine.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "refused: Polyseme needs Python 3.11 or later; this is 3.10.\n"
+
+
+def test_the_file_that_says_so_can_be_read_by_older_pythons() -> None:
+    file = Path(__file__).parents[2] / "src" / "polyseme" / "__init__.py"
+    ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))

@@ -70,6 +70,7 @@ LONG, SHORT = "> epochs = 15\n", "> epochs = 2\n"
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FOR_A_SHELL = re.compile(r"[^\w\s\"'.,:=/-]")
 """What may mean something else to a shell than to us: a pipe, a variable, a glob."""
+OF_A_WORD = re.compile(r"polyseme (?:uses|senses|change|label|edit) [^-`…\n][^`…\n]*")
 SCREEN = {"COLUMNS": "80"}  # a table is then laid out alike everywhere
 # What differs between machines and versions: seconds, speeds, versions of other packages.
 VOLATILE = re.compile(r"[\d,.]+ s\b|[\d,]+ words/s|\d+\.\d+\.\d+|\s+")
@@ -177,6 +178,13 @@ def test_every_page_with_console_blocks_is_run() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     found = {p.relative_to(ROOT).as_posix() for p in pages if FENCE.search(p.read_text("utf-8"))}
     assert found == set(PAGES)
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_commands_of_the_first_page_say_in_which_corpus_they_look(name: str) -> None:
+    """Also those that are not run: in a sentence, or because they take long."""
+    commands = OF_A_WORD.findall((ROOT / name).read_text(encoding="utf-8"))
+    assert [command for command in commands if " --in" not in command] == []
 
 
 def test_a_wrong_line_on_a_page_is_noticed() -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from pretraining.making import tiny_values
 
 from embedding.making import reading
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.tasks.embeddings.vector_files import read_vectors
 
 WORDS = "the The A river bank flooded king queen man woman cat purrs It sleeps dog barks . !"
@@ -96,6 +97,46 @@ def test_a_text_has_one_vector_the_mean_over_its_words(embedder: WordEmbedder) -
     assert np.allclose(embedder.encode(str(texts[0])), found[0], atol=1e-6)
     assert embedder.encode(texts, layers="all").shape == (3, embedder.num_layers * embedder.dim)
     assert embedder.encode([]).shape == (0, embedder.dim)
+
+
+def test_encode_takes_what_sentence_transformers_does(embedder: WordEmbedder) -> None:
+    texts = ["The cat purrs. It sleeps!", ["The", "dog"], "", "A hen clucks."]
+    plain = embedder.encode(texts)
+    for size in (1, 3, 32):
+        assert np.allclose(embedder.encode(texts, batch_size=size, device="cpu"), plain, atol=1e-6)
+    tensor = embedder.encode(texts, convert_to_tensor=True)
+    assert isinstance(tensor, torch.Tensor)
+    assert np.allclose(tensor.numpy(), plain, atol=1e-6)
+    assert embedder.encode("A hen clucks.", convert_to_tensor=True).shape == (embedder.dim,)
+    rows = embedder.encode(texts, convert_to_numpy=False)
+    assert isinstance(rows, list)
+    assert torch.equal(torch.stack(rows), tensor)
+    lengths = np.linalg.norm(embedder.encode(texts, normalize_embeddings=True), axis=1)
+    assert np.allclose(lengths, [1, 1, 0, 1], atol=1e-5)
+
+
+def test_encode_shows_progress_on_standard_error_if_asked(
+    embedder: WordEmbedder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    embedder.encode(["The cat."], show_progress_bar=False)
+    assert capsys.readouterr().err == ""
+    embedder.encode(["The cat."] * 4, batch_size=2, show_progress_bar=True)
+    shown = capsys.readouterr()
+    assert "Encoding" in shown.err
+    assert "100%" in shown.err
+    assert shown.out == ""
+
+
+def test_encode_refuses_a_device_or_a_size_that_cannot_be(embedder: WordEmbedder) -> None:
+    with pytest.raises(ConfigError, match="device = 'tpu' is not available here"):
+        embedder.encode("The cat.", device="tpu")
+    with pytest.raises(ConfigError, match="batch_size=0"):
+        embedder.encode("The cat.", batch_size=0)
+
+
+def test_a_text_that_cannot_be_encoded_is_named_by_its_own_number(embedder: WordEmbedder) -> None:
+    with pytest.raises(InputError, match="Text 3 is None"):
+        embedder.encode(["a", "b", "c", None], batch_size=2)
 
 
 def test_similarity_is_the_cosine_of_two_texts_or_of_each_with_each(embedder: WordEmbedder) -> None:

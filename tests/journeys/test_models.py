@@ -44,7 +44,8 @@ def test_models_are_listed_with_what_their_cards_say() -> None:
 def test_what_is_not_installed_is_listed_with_its_command() -> None:
     printed = polyseme("models").stdout
     for name in ("en-mini", "zh-mini", "en-base", "zh-base", "demo-en", "demo-zh"):
-        assert f"pip install polyseme-{name}" in printed
+        assert f"packages/{name}" in printed
+    assert "not on PyPI yet" in printed
 
 
 def test_a_damaged_model_is_listed_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +66,8 @@ def test_a_name_works_where_a_folder_does(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nothing_installed")
 def test_a_missing_model_is_told_with_the_command_that_brings_it(tmp_path: Path) -> None:
     result = polyseme("score", "en-mini", "A word.", cwd=tmp_path, code=65)
-    assert "pip install polyseme-en-mini" in result.stderr
+    assert "packages/en-mini" in result.stderr
+    assert "not on PyPI yet" in flat(result.stderr)
 
 
 @pytest.mark.usefixtures("right_vectors")
@@ -96,6 +98,20 @@ def test_models_come_as_json() -> None:
     assert [row["name"] for row in rows][:2] == ["en-mini", "zh-mini"]
     assert rows[0]["language"] == "en"
     assert rows[0]["num_bytes"] == sum(p.stat().st_size for p in Path(rows[0]["folder"]).iterdir())
+
+
+@pytest.mark.usefixtures("right_vectors")
+def test_doctor_tells_of_a_torch_for_cuda_where_there_is_no_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    for build_of, is_told in (("12.8", True), (None, False)):
+        monkeypatch.setattr("torch.version.cuda", build_of)
+        printed = flat(polyseme("doctor").stdout)
+        assert ("--index-url https://download.pytorch.org/whl/cpu" in printed) == is_told
+        assert ("gigabytes larger" in printed) == is_told
+        assert "Nothing is wrong." in printed
 
 
 @pytest.mark.usefixtures("right_vectors")

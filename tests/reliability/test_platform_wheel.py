@@ -85,7 +85,7 @@ def test_an_installed_wheel_uses_its_kernel_and_finds_its_model(installed: Path)
     assert result.returncode == 0, result.stderr
     assert "kernel ok" in printed
     assert "model en-mini ok" in printed
-    assert "model zh-mini: pip install polyseme-zh-mini" in printed
+    assert "model zh-mini: pip install ./packages/zh-mini" in printed
     assert "Nothing is wrong." in printed
 
 

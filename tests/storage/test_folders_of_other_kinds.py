@@ -56,6 +56,43 @@ def test_a_stopped_run_is_called_one(tmp_path: Path, name: str, what: str) -> No
     assert "the same command resumes it" in told(tmp_path, "model")
 
 
+def test_a_folder_of_texts_is_what_a_corpus_is_made_from_and_never_where_to(tmp_path: Path) -> None:
+    texts = tmp_path / "my novels"
+    texts.mkdir()
+    (texts / "emma.txt").write_text("Emma Woodhouse.")
+    made_by = "polyseme prepare TEXTS --language CODE"
+    for given in (texts, texts / "emma.txt"):
+        with pytest.raises(CorpusError) as caught:
+            check_holds(given, "corpus", made_by, CorpusError)
+        assert str(caught.value).endswith(
+            f"Make a corpus with: polyseme prepare '{given}' --language CODE --out corpus/NEW"
+        )
+
+
+def test_a_name_that_is_nearly_that_of_a_folder_beside_it_is_answered_with_it(
+    case: TaskCase,
+) -> None:
+    model = case.model
+    wrong = model.with_name(model.name + "x")
+    assert told(wrong, "model").endswith(f"Did you mean {model}?")
+    assert "Did you mean" not in told(wrong, "corpus")
+    assert "Did you mean" not in told(model.with_name("quite-different"), "model")
+
+
+def test_exchanged_arguments_are_called_so(case: TaskCase) -> None:
+    corpus = case.folder / "made" / "corpus"
+    with pytest.raises(ModelError) as caught:
+        check_holds(corpus, "model", "polyseme pretrain CORPUS", ModelError)
+    assert str(caught.value) == (
+        f"{corpus} holds a corpus, not a model. Perhaps corpus and model are in the wrong order. "
+        f"Make a model with: polyseme pretrain {corpus} --out models/NEW"
+    )
+    with pytest.raises(CorpusError) as caught_too:
+        check_holds(case.model, "corpus", "polyseme prepare TEXTS --language CODE", CorpusError)
+    assert "Perhaps model and corpus are in the wrong order" in str(caught_too.value)
+    assert str(case.model) not in str(caught_too.value).partition("with:")[2]
+
+
 def test_each_kind_is_told_from_the_others(case: TaskCase, tmp_path: Path) -> None:
     corpus = case.folder / "made" / "corpus"
     assert "holds a corpus, not a model" in told(corpus, "model")

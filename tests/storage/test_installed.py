@@ -17,6 +17,7 @@ from polyseme.storage.installed import (
     locate,
     model_folder,
     only_model,
+    pip_command,
     require_texts,
 )
 
@@ -61,7 +62,7 @@ def test_what_is_not_installed_is_not_found(packages: Path) -> None:
 
 
 def test_the_only_installed_model_of_a_language_is_taken(packages: Path) -> None:
-    with pytest.raises(ModelError, match=r"No model for 'en'.*pip install polyseme-en-mini"):
+    with pytest.raises(ModelError, match=r"No model for 'en'.*pip install \S*packages/en-mini"):
         only_model("en")
     with pytest.raises(ModelError, match=r"No model for 'la' is installed. Name .* --model\.$"):
         only_model("la")
@@ -99,10 +100,30 @@ def test_a_folder_comes_before_a_package(
 
 
 def test_a_published_model_that_is_missing_is_told_with_its_command(packages: Path) -> None:
-    with pytest.raises(ModelError, match="pip install polyseme-en-mini"):
+    with pytest.raises(ModelError, match=r"pip install \S*packages/en-mini.*not on PyPI yet"):
         model_folder("en-mini")
-    with pytest.raises(InputError, match="pip install polyseme-demo-en"):
+    with pytest.raises(InputError, match=r"pip install \S*packages/demo-en"):
         require_texts("demo-en")
+
+
+@pytest.mark.parametrize("name", ["en_mini", "EN-Mini", "enmini", "en-mni"])
+def test_a_name_that_is_nearly_that_of_a_model_is_answered_with_it(name: str) -> None:
+    with pytest.raises(ModelError, match="Did you mean en-mini, which is installed"):
+        model_folder(name)
+
+
+@pytest.mark.parametrize("name", ["en", "my-model", "models/en_mini", "mini", "zh"])
+def test_other_names_are_left_to_whoever_opens_them(name: str) -> None:
+    assert model_folder(name) == Path(name)
+
+
+def test_a_command_that_installs_a_model_names_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(installed, "installed_from", lambda: str(ROOT))
+    assert pip_command("en-mini") == f"pip install {ROOT}/packages/en-mini"
+    monkeypatch.setattr(installed, "installed_from", lambda: "polyseme")
+    assert pip_command("en-mini") == "pip install ./packages/en-mini"
 
 
 def test_in_a_checkout_all_that_is_published_is_there() -> None:

@@ -78,6 +78,8 @@ def test_probabilities_come_with_what_is_found_and_change_nothing_else(case: Cas
         assert all(0.5 <= share <= 1 for share in found.probabilities)
         assert replace(found, probabilities=None) == plain
         assert found.as_json() == {**plain.as_json(), "probabilities": list(found.probabilities)}
+        for label, share in zip(found.labels[:2], found.probabilities[:2], strict=True):
+            assert f"/{label} {share:.2f}" in repr(found)
     for examples, kind, names in ((TEXTS, "classification", "ab"), (PAIRS, "pairs", "os")):
         task = make_task(case, examples, {"kind": kind})
         [found] = task.predict([" ".join(texts)] if kind != "pairs" else texts, probabilities=True)

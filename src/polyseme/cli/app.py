@@ -89,7 +89,9 @@ def _show(error: Exception, chosen: list[Verb]) -> int:
     from polyseme.cli.terminal import show_error
 
     if isinstance(error, _ClickError):
-        message: str = error.format_message()  # type: ignore[attr-defined]
+        from polyseme.cli.synonyms import meant_by
+
+        message: str = meant_by(error) or error.format_message()  # type: ignore[attr-defined]
         help_ = " ".join(("polyseme", *(verb.name for verb in chosen), "--help"))
         error = ConfigError(message, f"For all options: {help_}")
     explained = explain(error)

@@ -16,6 +16,7 @@ from polyseme.errors import (
     PolysemeError,
     StorageError,
 )
+from polyseme.storage.files import WORK
 
 # Torch, Arrow, DuckDB and C++ say so in words only.
 _OUT_OF_MEMORY = (
@@ -26,7 +27,7 @@ _OUT_OF_MEMORY = (
     "bad_alloc",
     "bad allocation",
 )
-_NOT_ALLOWED = {errno.EACCES, errno.EPERM}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 
@@ -55,7 +56,8 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 def _explain_system(error: OSError) -> PolysemeError:
     """What the operating system refused, by its number."""
-    names = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_name(name)]
+    given = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_name(name)]
+    names = list(dict.fromkeys(map(_as_named, given)))
     where = " and ".join(names) or "A file"
     reason = os.strerror(error.errno or 0)
     if error.errno in _NOT_ALLOWED:
@@ -71,6 +73,12 @@ def _explain_system(error: OSError) -> PolysemeError:
         f"{where} could not be read or written: {reason}. Finished work is kept: fix that "
         "and run the same command again."
     )
+
+
+def _as_named(path: str) -> str:
+    """A path as its user knows it: without what only we put into a folder while we work."""
+    folder, found, _ = path.partition(f"{os.sep}{WORK}")
+    return folder if found else path.removesuffix(f"{os.sep}.lock")
 
 
 def _is_name(value: object) -> bool:

@@ -133,7 +133,8 @@ def _metavar(field: FieldInfo, choices: list[str]) -> str:
     told = "|".join(choices)
     if choices:
         return told if len(told) <= _LONGEST_METAVAR else "NAME"
-    shown = {"tuple": "A,B", "Path": "PATH", "int": "N", "float": "X"}
+    # A path first: what may be that or a list is a file on the command line.
+    shown = {"Path": "PATH", "tuple": "A,B", "int": "N", "float": "X"}
     return next((value for word, value in shown.items() if word in str(field.annotation)), "TEXT")
 
 

@@ -153,13 +153,20 @@ def _check(config: ChangeConfig) -> None:
     is_one = bool(config.find.word or config.find.forms or config.find.regex)
     if is_one and (config.all_ or config.words):
         raise ConfigError("Name a word, or ask for --all or --words, not both.")
+    if not (is_one or config.all_ or config.words):
+        raise ConfigError(
+            "Name the word to compare: polyseme change WORD. To compare many, add --all, or "
+            "--words with a file of them."
+        )
     if not is_one and config.index is not None:
         raise ConfigError("--index is for one word. Leave it out, and name --model.")
     if not is_one:
         named_model(config.model, instead="")
     if config.out is not None:
         if is_one:
-            raise ConfigError("--out is for --all and --words.")
+            is_page = config.out.suffix.lower() in (".html", ".htm")
+            page = f" For a page of one word: --report {config.out}" if is_page else ""
+            raise ConfigError(f"--out is for --all and --words.{page}")
         check_format(config.out)
     if config.report is not None:
         if not is_one:

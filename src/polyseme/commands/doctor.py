@@ -24,7 +24,7 @@ from polyseme.config import Settings
 from polyseme.errors import PolysemeError, pip_command
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.installed import MODELS, list_data
+from polyseme.storage.installed import MODELS, NOT_ON_PYPI, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
 from polyseme.tables import JsonLines
 
@@ -33,6 +33,7 @@ _STYLES = {"ok": "green", "missing": "yellow", "wrong": "bold red"}
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[(?P<extras>[^]]*)\])?")
 _EXTRA = re.compile(r"extra\s*==\s*[\"'](?P<extra>[A-Za-z0-9._-]+)[\"']")
 _NO_TORCH = "not checked: PyTorch is missing"
+_CPU_TORCH = "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cpu"
 
 
 class DoctorConfig(Settings):
@@ -98,6 +99,9 @@ def show(result: DoctorResult) -> RenderableType:
         for finding in result.findings
         if finding.remedy
     ]
+    names = {_what(data.name) for data in list_data()}
+    if any(finding.remedy for finding in result.findings if finding.what in names):
+        remedies.append(PrintableText(NOT_ON_PYPI))
     last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "Nothing is wrong."
     return Group(table, *(["If you need what is missing:"] if remedies else []), *remedies, last)
 
@@ -165,7 +169,12 @@ def _machine() -> Iterator[Finding]:
 
     device, cores = choose_device(None), usable_cpus()
     threads = torch.get_num_threads()
-    yield Finding("device", "ok", f"{device}, {threads} of {cores} processor threads")
+    found = f"{device}, {threads} of {cores} processor threads"
+    if device == "cpu" and torch.version.cuda:
+        told = f"{found}; this PyTorch is the one for CUDA, gigabytes larger, and there is no GPU"
+        yield Finding("device", "ok", told, _CPU_TORCH)
+    else:
+        yield Finding("device", "ok", found)
     best = instruction_sets()[0]
     kernel = loader.load()
     if kernel is not None:
@@ -180,13 +189,17 @@ def _machine() -> Iterator[Finding]:
 
 def _models() -> Iterator[Finding]:
     for data in list_data():
-        what = f"model {data.name}" if data.name in MODELS else f"texts {data.name}"
+        what = _what(data.name)
         if data.folder is None:
             yield Finding(what, "missing", data.about, pip_command_for_data(data.name))
         elif data.name in MODELS:
             yield _golden(what, data.name)
         else:
             yield Finding(what, "ok", data.about)
+
+
+def _what(name: str) -> str:
+    return f"model {name}" if name in MODELS else f"texts {name}"
 
 
 def _golden(what: str, name: str) -> Finding:
@@ -202,5 +215,5 @@ def _golden(what: str, name: str) -> Finding:
     found = f"its vectors differ from the golden ones by {difference:.1e} at most"
     if difference <= TOLERANCE:
         return Finding(what, "ok", found)
-    remedy = f"pip install --force-reinstall polyseme polyseme-{name}"
+    remedy = pip_command_for_data(name).replace("install", "install --force-reinstall", 1)
     return Finding(what, "wrong", f"{found}; at most {TOLERANCE} is allowed", remedy)

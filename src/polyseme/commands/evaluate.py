@@ -17,8 +17,11 @@ Examples:
   polyseme evaluate tasks/ner data/other-newspaper.conll
 """
 
+import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -104,17 +107,22 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     parts = [part for part in ("forward", "backward") if config.order and part in evaluation.parts]
     ngrams: dict[str, NgramResult] = {}
     for part in parts:
-        with scratch_folder(folder) as scratch:
+        with _scratch(folder) as scratch:
             ngrams[part] = held_out_perplexity(
                 corpus,
                 model.vocabulary.words,
                 NgramConfig(order=config.order, memory=config.memory),
-                scratch=scratch,
+                scratch=Path(scratch),
                 threads=torch.get_num_threads(),
                 backward=part == "backward",
                 progress=progress,
             )
     return Evaluated(config, evaluation, ngrams)
+
+
+def _scratch(folder: Path) -> AbstractContextManager[Path | str]:
+    """In the corpus, whose disk is likely to have room; elsewhere if that is read-only."""
+    return scratch_folder(folder) if os.access(folder, os.W_OK) else TemporaryDirectory()
 
 
 def show(result: EvaluateResult) -> RenderableType:

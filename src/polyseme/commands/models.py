@@ -18,7 +18,13 @@ from polyseme.config import Settings
 from polyseme.limits import read_json
 from polyseme.progress import Progress
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.installed import MODELS, InstalledData, list_data, pip_command
+from polyseme.storage.installed import (
+    MODELS,
+    NOT_ON_PYPI,
+    InstalledData,
+    list_data,
+    pip_command,
+)
 from polyseme.tables import JsonLines, on_one_line
 
 
@@ -81,6 +87,7 @@ def show(result: ModelsResult) -> RenderableType:
     lines: list[RenderableType] = [
         on_one_line(f"Get {name}: {pip_command(name)}") for name in missing
     ]
+    lines += [NOT_ON_PYPI] if missing else []
     here = [row.data.name for row in rows if row.data.folder and row.data.name in MODELS]
     if here:
         lines.append(on_one_line(f'Next: polyseme score {here[0]} "She plays the piano."'))

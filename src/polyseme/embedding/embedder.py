@@ -90,6 +90,14 @@ class Embedder(WordEmbedder):
         """How the text of the model's corpus became words."""
         return self.model.preparation
 
+    def to(self, device: str) -> "Embedder":
+        """The same embedder, working on another device from now on."""
+        if (chosen := choose_device(device)) != self.device:
+            self.device = chosen
+            self._encode = SentenceEncoder(self.model, device=chosen, precision=self.precision)
+            self.__dict__.pop("wv", None)  # it was made of the encoder before
+        return self
+
     def __repr__(self) -> str:
         config = self.model.config
         return summary(

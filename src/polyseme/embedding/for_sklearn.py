@@ -8,7 +8,6 @@ import numpy as np
 
 from polyseme.embedding.loading import load_embedder
 from polyseme.embedding.output import LayerChoice, Vectors
-from polyseme.embedding.sentence_vectors import mean_vectors
 from polyseme.embedding.settings import Layers, Precision
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import InputError, MissingExtraError
@@ -55,7 +54,7 @@ class TextVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """(number of texts, D); with all layers, they stand one after the other. No word: zeros."""
         if isinstance(texts, str):
             raise InputError("One row is made for each text: give a list of texts, not a text.")
-        return mean_vectors(self._load(), list(texts), self.layers)
+        return self._load().encode(list(texts), layers=self.layers)
 
     def get_feature_names_out(self, names: Any = None) -> Any:  # noqa: ARG002
         """Names for the columns, for tools that want some."""

@@ -24,10 +24,13 @@ class InputSentence:
 
 
 def read_sentences(
-    items: Iterable[Any], preprocess: Callable[[str], PreprocessedText]
+    items: Iterable[Any], preprocess: Callable[[str], PreprocessedText], first: int = 0
 ) -> Iterator[InputSentence]:
-    """The sentences of each text; a list of words is one sentence, even if it is empty."""
-    for index, item in enumerate(items):
+    """The sentences of each text; a list of words is one sentence, even if it is empty.
+
+    `first`: the number of the first text.
+    """
+    for index, item in enumerate(items, first):
         if not isinstance(item, str):
             yield InputSentence(index, check_words(item, index))
             continue

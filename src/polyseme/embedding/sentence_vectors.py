@@ -1,31 +1,9 @@
-"""One vector for a whole text: the mean over all its words. And how alike two texts are by it."""
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+"""How alike vectors of whole texts are."""
 
 import numpy as np
 
-from polyseme.embedding.output import LayerChoice, Vectors
-from polyseme.embedding.settings import Layers
+from polyseme.embedding.output import Vectors
 from polyseme.errors import InputError
-
-if TYPE_CHECKING:
-    from polyseme.embedding.word_embedder import WordEmbedder
-
-
-def mean_vectors(embedder: "WordEmbedder", texts: Sequence[Any], layers: Layers) -> Vectors:
-    """(number of texts, D), also of lists of words; all layers stand one after the other.
-
-    A text without a word is a row of zeros.
-    """
-    dim = embedder.dim * LayerChoice(layers, embedder.num_layers).num_layers
-    rows = np.zeros((len(texts), dim))
-    counts = np.zeros((len(texts), 1))
-    for sentence in embedder.embed(iter(texts), layers=layers):
-        rows[sentence.index] += sentence.vectors.sum(axis=-2, dtype=np.float64).ravel()
-        counts[sentence.index] += len(sentence.words)
-    means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
-    return means
 
 
 def cosines(one: Vectors, other: Vectors) -> Vectors:

@@ -12,16 +12,19 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from functools import cached_property
-from typing import Any, Protocol, overload
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, from_numpy
 
 from polyseme.embedding.input_sentences import InputSentence, read_sentences, refuse_flat
 from polyseme.embedding.output import EmbeddedSentence, LayerChoice, Truncation, Vectors
-from polyseme.embedding.sentence_vectors import cosines, mean_vectors
+from polyseme.embedding.sentence_vectors import cosines, normalized
 from polyseme.embedding.settings import Layers
 from polyseme.encoders.environment import Environment
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor
 
 _NO_TEXTS = (bytes, bytearray, Mapping, Set)
@@ -133,14 +136,105 @@ class WordEmbedder(Protocol):
             return list(self._embed(refuse_flat(given), layers, batch_invariant=batch_invariant))
         return self._embed(given, layers, batch_invariant=batch_invariant)
 
-    def encode(self, sentences: str | Sequence[Any], *, layers: Layers = "average") -> Vectors:
+    def to(self, device: str) -> "WordEmbedder":
+        """The same embedder, working on another device from now on."""
+        raise ConfigError(f"{type(self).__name__} cannot move to device = {device!r}.")
+
+    @overload
+    def encode(
+        self,
+        sentences: str | Sequence[Any],
+        *,
+        layers: Layers = ...,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        convert_to_numpy: Literal[True] = ...,
+        convert_to_tensor: Literal[False] = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+    ) -> Vectors: ...
+
+    @overload
+    def encode(
+        self,
+        sentences: str | Sequence[Any],
+        *,
+        layers: Layers = ...,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: Literal[True],
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+    ) -> Tensor: ...
+
+    @overload
+    def encode(
+        self,
+        sentences: str | Sequence[Any],
+        *,
+        layers: Layers = ...,
+        batch_size: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        convert_to_numpy: bool = ...,
+        convert_to_tensor: bool = ...,
+        device: str | None = ...,
+        normalize_embeddings: bool = ...,
+    ) -> Vectors | Tensor | list[Tensor]: ...
+
+    def encode(  # noqa: PLR0913  # as many as sentence-transformers has
+        self,
+        sentences: str | Sequence[Any],
+        *,
+        layers: Layers = "average",
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        normalize_embeddings: bool = False,
+    ) -> Vectors | Tensor | list[Tensor]:
         """One vector for each text, or list of words: the mean over its words. (N, D)
 
-        (D,) for a single text. Zeros for a text without a word.
+        (D,) for a single text. Zeros for a text without a word. All layers stand one after the
+        other. The options are those of sentence-transformers: `batch_size` texts are read at once
+        (by default as many as fit); `convert_to_tensor` gives one tensor on the embedder's device,
+        `convert_to_numpy=False` a list of them; `device` moves the embedder there first;
+        `normalize_embeddings` gives vectors of length 1.
         """
+        if batch_size is not None and batch_size < 1:
+            raise ConfigError(f"batch_size={batch_size}: at least one text is read at a time.")
+        if device is not None:
+            self.to(device)
         given = [sentences] if isinstance(sentences, str) else list(sentences)
-        found = mean_vectors(self, given, layers)
-        return found[0] if isinstance(sentences, str) else found
+        size = batch_size or max(1, len(given))
+        starts = track(
+            range(0, len(given), size),
+            "Encoding",
+            console=Console(stderr=True, force_jupyter=False),  # there it needs ipywidgets
+            disable=not show_progress_bar,
+        )
+        parts = [self._means(given[at : at + size], layers, first=at) for at in starts]
+        found = np.concatenate(parts) if parts else self._means([], layers, first=0)
+        if normalize_embeddings:
+            found = normalized(found)
+        each = found[0] if isinstance(sentences, str) else found
+        if not (convert_to_tensor or not convert_to_numpy):
+            return each
+        tensor = from_numpy(each).to(getattr(self, "device", "cpu"))
+        return tensor if convert_to_tensor or isinstance(sentences, str) else list(tensor)
+
+    def _means(self, texts: Sequence[Any], layers: Layers, *, first: int) -> Vectors:
+        """(N, D): the mean over the words of each text; `first`: the number of the first."""
+        dim = self.dim * LayerChoice(layers, self.num_layers).num_layers
+        rows = np.zeros((len(texts), dim))
+        counts = np.zeros((len(texts), 1))
+        for sentence in self._embed(self._read(texts, first), layers, batch_invariant=False):
+            row = sentence.index - first
+            rows[row] += sentence.vectors.sum(axis=-2, dtype=np.float64).ravel()
+            counts[row] += len(sentence.words)
+        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
+        return means
 
     def similarity(
         self,
@@ -160,8 +254,8 @@ class WordEmbedder(Protocol):
         found = cosines(np.atleast_2d(sides[0]), np.atleast_2d(sides[1]))
         return float(found[0, 0]) if sides[0].ndim == sides[1].ndim == 1 else found
 
-    def _read(self, texts: Iterable[Any]) -> Iterator[InputSentence]:
-        return read_sentences(texts, self._preprocess)
+    def _read(self, texts: Iterable[Any], first: int = 0) -> Iterator[InputSentence]:
+        return read_sentences(texts, self._preprocess, first)
 
     def _preprocess(self, text: str) -> PreprocessedText:
         return self.preprocessor(text)

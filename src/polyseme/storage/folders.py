@@ -10,7 +10,10 @@ nothing in one is believed before its hash fits. A name in any manifest or recei
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -60,7 +63,35 @@ def check_holds(folder: Path, wanted: str, made_by: str, error: type[PolysemeErr
     found = _what_holds(folder, wanted)
     if found is None:
         return
-    raise error(f"{found} Make {_ARTICLES[wanted]} with: {made_by} --out {quote(str(folder))}")
+    if near := _nearest_beside(folder, wanted):
+        raise error(f"{found} Did you mean {quote(str(near))}?")
+    raise error(f"{found} {_how_to_make(folder, wanted, made_by)}")
+
+
+def _nearest_beside(folder: Path, wanted: str) -> Path | None:
+    """What a folder that is not there was meant to be: one beside it with a name much like it."""
+    if folder.exists() or not folder.parent.is_dir():
+        return None
+    with suppress(OSError):  # not ours to read
+        beside = [path.name for path in islice(folder.parent.iterdir(), _MOST_BESIDE)]
+        for name in get_close_matches(folder.name, beside, n=3, cutoff=0.75):
+            if holds(folder.parent / name, wanted):
+                return folder.parent / name
+    return None
+
+
+def _how_to_make(folder: Path, wanted: str, made_by: str) -> str:
+    """The next command. It never writes into a folder, or over a file, that holds something else:
+    what is there may be what the command is made from."""
+    name, make = quote(str(folder)), f"Make {_ARTICLES[wanted]} with:"
+    kind = _kind_of(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
+    is_hf = str(folder).startswith(HF_PREFIX)
+    if not (kind or is_hf or folder.is_file() or _holds_other_things(folder)):
+        return f"{make} {made_by} --out {name}"
+    given = "" if is_hf else _PLACEHOLDERS.get(kind or "text", "")
+    command = made_by.replace(given, name, 1) if given else made_by
+    order = f"Perhaps {kind} and {wanted} are in the wrong order. " if kind and given else ""
+    return f"{order}{make} {command} --out {_PLACES[wanted]}/NEW"
 
 
 def holds(folder: Path, wanted: str) -> bool:
@@ -85,6 +116,17 @@ _ARTICLES = {
     "task": "a task",
     "index": "an index",
 }
+_PLACES = {
+    "corpus": "corpus",
+    "vectors": "vectors",
+    "model": "models",
+    "task": "tasks",
+    "index": "index",
+}
+"""Where the documents keep each kind."""
+_PLACEHOLDERS = {"text": "TEXTS", "corpus": "CORPUS", "model": "MODEL"}
+"""What a command is made from, as it is written in `made_by`."""
+_MOST_BESIDE = 1_000
 
 
 def _what_holds(folder: Path, wanted: str) -> str | None:
@@ -115,6 +157,10 @@ def _unfinished(folder: Path) -> str:
         return f"a run of prepare, embed or index {stopped}"
     there = sorted(path.name for path in folder.iterdir())[:3]
     return f"other things ({', '.join(there)})" if there else "nothing"
+
+
+def _holds_other_things(folder: Path) -> bool:
+    return folder.is_dir() and _unfinished(folder).startswith("other things")
 
 
 def _kind_of(manifest: Path) -> str | None:

@@ -8,14 +8,16 @@ written about it says where it lies. In a checkout of the repository the same na
 folders there, so that nothing need be installed to work on the program.
 """
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from os import PathLike, fspath
 from pathlib import Path
+from shlex import quote
 
-from polyseme.errors import InputError, ModelError
+from polyseme.errors import InputError, ModelError, installed_from
 from polyseme.storage.folders import HF_PREFIX
 
 TEXTS = "texts.jsonl.xz"
@@ -31,6 +33,11 @@ DEMOS = {
     "demo-zh": "9 Chinese books, before 600 and after 1300",
 }
 """What is published, each with what it is."""
+NOT_ON_PYPI = (
+    "The models and demo texts are not on PyPI yet: ./packages is in a clone of Polyseme's "
+    "repository. Their wheel files can be installed, too (pip install FILE.whl)."
+)
+"""What makes sense of `pip_command`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,30}(?:-[a-z0-9]{1,30}){1,3}")
 _DATA = "polyseme_data"
@@ -82,6 +89,9 @@ def model_folder(name: str | PathLike[str]) -> Path:
     found = locate(text)
     if found is None and text in MODELS:
         raise ModelError(f"{_not_installed(text)} Or name the folder of a model.")
+    if found is None and "/" not in text and (near := _nearest_model(text)):
+        here = "is installed" if locate(near) else "could be installed"
+        raise ModelError(f"There is no folder {text} here. Did you mean {near}, which {here}?")
     return found or folder
 
 
@@ -98,8 +108,7 @@ def only_model(language: str) -> str:
         )
     raise ModelError(
         f"No model for {language!r} is installed. Name the folder of a model with --model"
-        + (f", or install one: {pip_command(names[0])}" if names else "")
-        + "."
+        + (f", or install one: {pip_command(names[0])}. {NOT_ON_PYPI}" if names else ".")
     )
 
 
@@ -110,15 +119,25 @@ def list_data() -> list[InstalledData]:
 
 
 def pip_command(name: str) -> str:
-    """What installs it."""
-    return f"pip install polyseme-{name}"
+    """What installs it, from the sources that Polyseme itself was installed from if they are here.
+
+    See `NOT_ON_PYPI`.
+    """
+    folder = Path(installed_from(), "packages", name)
+    return f"pip install {quote(str(folder)) if folder.is_dir() else f'./packages/{name}'}"
 
 
 def _not_installed(name: str) -> str:
     return (
         f"There is no folder {name} here, and the package polyseme-{name} is not installed. "
-        f"Install it with: {pip_command(name)}"
+        f"Install it with: {pip_command(name)}. {NOT_ON_PYPI}"
     )
+
+
+def _nearest_model(text: str) -> str | None:
+    """The published model that a name was meant to be: en_mini, EN-mini, enmini."""
+    plain = text.lower().replace("_", "-").replace(" ", "-")
+    return next(iter(difflib.get_close_matches(plain, MODELS, n=1, cutoff=0.8)), None)
 
 
 def _places(name: str) -> Iterator[Path | None]:

@@ -98,10 +98,11 @@ class Corpus:
         if preparation is None:  # it does not say: whoever prepared the corpus has chosen
             return
         if differs := preparation.difference(self.preparation):
-            tool, then, now = differs
+            own, here = differs
             raise ModelError(
-                f"The model's text was prepared with {then}, {self.folder} with {now}. "
-                f"Prepare the texts with the model's {tool}."
+                f"The model reads {own}; {self.folder} has {here}. Name a model that was trained "
+                "on such words, or prepare the texts again as the model's were: polyseme prepare "
+                f"TEXTS {preparation.options} --out NEW_CORPUS"
             )
 
     @property

@@ -7,7 +7,7 @@
 carries, and is refused where the tools installed here would find other words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from polyseme.text.segmenters import (
     SegmenterInfo,
     WordSpans,
     describe_segmenter,
+    in_words,
     load_segmenter,
 )
 from polyseme.text.sentences import split_long, split_sentences
@@ -68,11 +69,25 @@ class Preparation(Settings):
         """Plain values for JSON."""
         return self.model_dump(mode="json")
 
-    def difference(self, other: "Preparation") -> tuple[str, Any, Any] | None:
-        """Which tool differs, this one's and the other's; None if both find the same words."""
+    def difference(self, other: "Preparation") -> tuple[str, str] | None:
+        """What differs, in words, of this one and the other; None if both find the same words."""
         if self.segmenter != other.segmenter:
-            return "segmenter", self.segmenter, other.segmenter
-        return None if self.script == other.script else ("script", self.script, other.script)
+            return f"words by {in_words(self.segmenter)}", f"words by {in_words(other.segmenter)}"
+        if self.script != other.script:
+            return _script_in_words(self.script), _script_in_words(other.script)
+        return None
+
+    @property
+    def options(self) -> str:
+        """Those of `polyseme prepare` that find words in the same way, with the same tools."""
+        script = f" --script {self.settings.script}" if self.settings.script else ""
+        return f"--language {self.settings.language} --segmenter {self.segmenter['name']}{script}"
+
+
+def _script_in_words(script: Mapping[str, str]) -> str:
+    if not script:
+        return "text in the script it came in"
+    return f"text in {script['script']} script by {script['name']} {script['version']}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +131,16 @@ class TextPreprocessor:
         """That of a model's corpus, or an error if text cannot be prepared so here."""
         if preparation is None:
             raise ModelError(
-                "This model does not say how its text was split into words, so it cannot read raw "
-                "text. Give lists of words: [['She', 'plays'], ['It', 'rains']]."
+                "This model does not say how text is split into words. Load it with the rules of "
+                "a language, tokenizer_from='en' (--tokenizer-from en), or with those of a model "
+                "or a corpus in a folder. Or give lists of words: [['She', 'plays'], ['It', "
+                "'rains']]."
             )
         if differs := preparation.difference(Preparation.of(preparation.settings)):
-            _, before, now = differs
+            before, now = differs
             raise CorpusError(
-                f"The model's text was prepared with {before}; installed is {now}. "
-                "Install those versions, or train a model with these."
+                f"The model reads {before}; what is installed here gives {now}. "
+                "Install that version, or train a model with this one."
             )
         return cls(preparation.settings)
 

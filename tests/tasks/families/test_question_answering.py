@@ -200,7 +200,7 @@ def test_an_answer_is_shown_in_its_surroundings_and_written_with_its_places() ->
     }
     assert "<i>" not in found._repr_html_()
     assert "William  0.50  characters 4-11" in str(found.__rich__())
-    assert "William" in repr(found)
+    assert f"William {found.probability:.2f}" in repr(found)
 
 
 def test_windows_that_do_not_go_on_are_refused() -> None:

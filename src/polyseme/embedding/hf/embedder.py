@@ -67,6 +67,12 @@ class HfEmbedder(WordEmbedder):
         self._network = load_network(folder, device=self.device)
         self._tokenize = load_tokenizer(folder, self._network)
 
+    def to(self, device: str) -> "HfEmbedder":
+        """The same embedder, working on another device from now on."""
+        self.device = choose_device(device)
+        self._network.to(self.device)
+        return self
+
     def __repr__(self) -> str:
         size = describe_layers(self.num_layers, self.dim)
         return summary("HfEmbedder", size, f"{self.precision} on {self.device}")

@@ -47,6 +47,10 @@ class HfNetwork:
         self.num_layers, self.dim = len(layers), widths.pop()
         """Layers, the input counted; and dimensions of their vectors."""
 
+    def to(self, device: str) -> None:
+        """Move it to another device."""
+        self._network, self._device = self._network.to(device), device
+
     @torch.no_grad()
     def __call__(self, ids: Tensor) -> tuple[Tensor, ...]:
         """Token ids (B, S), without padding, to L layers (B, S, D)."""

@@ -108,6 +108,9 @@ def guarded(value: Cell) -> Cell:
     return _FORMULA.sub("'", printable(value))
 
 
+_PAGES = (".html", ".htm")
+
+
 def check_format(path: Path) -> str:
     """The kind of table that a file is to be, by the end of its name."""
     kind = path.suffix.lower()
@@ -115,6 +118,7 @@ def check_format(path: Path) -> str:
         raise ConfigError(
             f"{path.name!r} does not end in a kind of table that can be written: "
             f"{', '.join(_WRITERS)}."
+            + (" For a page of `senses` or `change`, use --report." if kind in _PAGES else "")
         )
     if kind == ".xlsx":
         _openpyxl()

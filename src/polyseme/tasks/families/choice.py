@@ -109,7 +109,8 @@ class PredictedChoice:
         return sorted(places, key=lambda place: (-self.probabilities[place], place))
 
     def __repr__(self) -> str:
-        best = sentence(self.choices[self.ranking[0]].split())
+        choice, share = self._ranked()[0]
+        best = f"{sentence(choice.split())} {share}"
         return summary("Predicted", best, sentence(self.text.split()))
 
     def _repr_html_(self) -> str:

@@ -121,7 +121,8 @@ class PredictedAnswer:
         return self.passage[self.start : self.stop]
 
     def __repr__(self) -> str:
-        return summary("Predicted", self.answer, sentence(self.question.split()))
+        told = f"{self.answer} {self.probability:.2f}"
+        return summary("Predicted", told, sentence(self.question.split()))
 
     def _repr_html_(self) -> str:
         before, after = self._around()

@@ -124,9 +124,13 @@ class PredictedTags:
         return ["".join(self.words[s.start : s.stop]) for s in find_spans(self.labels)]
 
     def __repr__(self) -> str:
-        if segments := self.segments():
+        if self.probabilities is None and (segments := self.segments()):
             return summary("Predicted", f"{len(segments)} words", sentence(segments))
-        found = [f"{word}/{label}" for word, label in self._pairs() if label != OUTSIDE]
+        found = [
+            f"{word}/{label}{told}"
+            for (word, label), told in zip(self._pairs(), self._told(), strict=True)
+            if told or label != OUTSIDE
+        ]
         told = sentence(found) if found else f"{len(self.labels)} words, nothing found"
         return summary("Predicted", told, sentence(self.words))
 

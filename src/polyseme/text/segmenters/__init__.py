@@ -5,10 +5,11 @@ a result. `describe_segmenter` says what one is, down to versions and dictionari
 into every corpus and every model, so that text is prepared in use exactly as in training.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from typing import NotRequired, Protocol
+from typing import Any, NotRequired, Protocol
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
@@ -36,6 +37,20 @@ class SegmenterInfo(TypedDict):
     """SHA-256 of jieba's."""
     user_words: NotRequired[str]
     """SHA-256 of the user's, if there are any; the words are in the settings."""
+
+
+def in_words(info: Mapping[str, Any]) -> str:
+    """What a `SegmenterInfo` means, as part of a sentence; so of none."""
+    if not info:
+        return "unknown rules"
+    names = {
+        "spacy": f"spaCy's rules for {info.get('language')!r} ({info['version']})",
+        "jieba": f"jieba {info['version']}, dictionary {info.get('dictionary', '')[:8]}",
+        "characters": f"single characters (rules {info['version']})",
+        "whitespace": f"white space (rules {info['version']})",
+    }
+    added = f", user words {info['user_words'][:8]}" if "user_words" in info else ""
+    return names[info["name"]] + added
 
 
 class Segmenter(Protocol):
