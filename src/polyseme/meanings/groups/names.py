@@ -11,6 +11,7 @@ meant, collocates what the text is about; a person wants both.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 
 import numpy as np
 
@@ -32,6 +33,13 @@ class UseWords:
     """Empty for each use, if the model has none."""
     collocates: list[list[str]]
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its lists. They share their words."""
+        return sum(
+            getsizeof(words) for each in (self.substitutes, self.collocates) for words in each
+        )
+
     def names(self, labels: Labels) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """For each group its own substitutes and its own collocates."""
         each = [distinctive_words(labels, words) for words in (self.substitutes, self.collocates)]
@@ -48,9 +56,10 @@ def collocates_of(
 ) -> list[list[str]]:
     """For each use the words that stand near it."""
     each = []
+    lowered: dict[str, str] = {}  # thousands of uses share a few words
     for sentence, (begin, end) in zip(sentences, spans, strict=True):
         near = [*sentence[max(0, begin - _WINDOW) : begin], *sentence[end : end + _WINDOW]]
-        each.append([word.lower() for word in near])
+        each.append([lowered.setdefault(word, word.lower()) for word in near])
     return each
 
 
