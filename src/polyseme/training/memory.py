@@ -6,6 +6,7 @@ what it frees in a pool of its own: a server that opens one word after another g
 
 import contextlib
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 
@@ -32,16 +33,14 @@ def hold_little_memory() -> bool:
     """For a process that waits most of the time: what is freed goes back to the system, at once if
     it is large, the rest by `return_freed_memory`. Arrow takes its memory from glibc as well.
 
-    To be called before threads begin. Says whether it could be done.
+    To be called before threads begin and Arrow is imported. Says whether it could be done.
     """
-    import pyarrow as pa
-
     mallopt = _glibc("mallopt")
     # A threshold that is set stays; left alone, it would rise to 32 MB with what is freed.
-    is_done = mallopt(_M_ARENA_MAX, _ARENAS) and mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
-    if is_done:
-        pa.set_memory_pool(pa.system_memory_pool())
-    return bool(is_done)
+    is_done = bool(mallopt(_M_ARENA_MAX, _ARENAS) and mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK))
+    if is_done:  # Arrow asks once; its own functions that choose a pool do not reach all of it
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    return is_done
 
 
 def return_freed_memory() -> bool:
