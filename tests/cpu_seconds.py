@@ -6,7 +6,7 @@ A fixture counts for the test that asked for it first.
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -26,19 +26,19 @@ class CpuSeconds:
         self._of_tests: Counter[str] = Counter()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
-        report: pytest.TestReport = yield  # type: ignore[misc]
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
         now = _seconds()
         report.cpu_seconds, self._before = now - self._before, now  # type: ignore[attr-defined]
-        return report  # type: ignore[return-value]
+        return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._of_tests[report.nodeid] += report.cpu_seconds  # type: ignore[attr-defined]
+        self._of_tests[report.nodeid] += report.cpu_seconds
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         folders: Counter[str] = Counter()
         for nodeid, seconds in self._of_tests.items():
-            folders["/".join(nodeid.partition("::")[0].split("/")[:2])] += seconds  # type: ignore[assignment]
+            folders["/".join(nodeid.partition("::")[0].split("/")[:2])] += seconds
         terminalreporter.section(f"{sum(folders.values()):.0f} processor seconds")
         for name, seconds in (*folders.most_common(), *self._of_tests.most_common(_SHOWN)):
             terminalreporter.write_line(f"{seconds:8.1f}  {name}")
