@@ -1,16 +1,18 @@
 """How long `polyseme demo` takes from the command to groups on the page, and the server's memory.
 
     python benchmarks/demo.py [en|zh]
-    python benchmarks/demo.py [en|zh] --many
+    python benchmarks/demo.py [en|zh] --many [200]
 
 Cold: nothing is prepared yet. Warm: the second start, the texts prepared by the first. Then other
 words are searched for, and the time is taken until their first lines, and until their groups, are
-on the page. Chromium and the server share the machine, as they do for a user. With --many, thirty
-words are searched for one after another instead, and the server's memory is looked at after each.
+on the page. Chromium and the server share the machine, as they do for a user. With --many, so many
+different words of the corpus, frequent and rare, are opened one after another instead, without a
+browser, each until its groups and its map are there; and the server's memory is printed.
 """
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -21,22 +23,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import pyarrow.parquet as pq
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-3d-apis"]
 WORDS = {"en": ["bank", "play", "spring", "train"], "zh": ["道", "打", "行", "走"]}
-MANY = {
-    "en": "bank play spring train hand head line order part point case kind state turn matter "
-    "sense mind letter board cross fair match ring note light right left post time man",
-    "zh": "道 打 行 走 人 说 来 事 心 手 头 生 死 水 火 "
-    "山 天 地 马 车 书 言 门 王 家 国 气 身 日 月",
-}
+USES = 60, 6_000  # of words that are opened with --many
+LONGEST = 300  # seconds that one of them may take
 LINES, GROUPS = ".line", ".band"
 
 
 @contextmanager
 def demo(language: str, cache: str) -> Iterator[tuple[str, int]]:
     """A running demo: the address it prints and the number of its process."""
-    command = ["polyseme", "demo", "--language", language, "--no-browser", "--cache", cache]
+    command = [sys.executable, "-m", "polyseme", "demo", "--language", language, "--no-browser"]
+    command += ["--cache", cache]
     server = subprocess.Popen(
         [*command, "--idle", "10"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -53,35 +55,54 @@ def demo(language: str, cache: str) -> Iterator[tuple[str, int]]:
         server.wait()
 
 
-def memory(pid: int, what: str = "VmHWM") -> int:
-    """Most megabytes the process has held so far; with "VmRSS", those it holds now."""
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if what in line]
-    return int(line.split()[1]) // 1024
+def memory(pid: int) -> int:
+    """Most megabytes the process has held so far."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
 
-def measure_many(language: str) -> dict[str, Any]:
-    """Megabytes of the server after each of thirty words, when its map is drawn."""
-    from playwright.sync_api import sync_playwright
+def memory_now(pid: int) -> dict[str, int]:
+    """Megabytes it holds now: all, its own, and of mapped files, most of them libraries."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    names = "Rss:", "Anonymous:"
+    every, own = (int(rollup.split(name)[1].split()[0]) >> 10 for name in names)
+    return {"resident": every, "anonymous": own, "files": every - own}
 
-    found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-        page = browser.new_page()
-        page.set_default_timeout(300_000)
-        with demo(language, cache) as (address, pid):
-            page.goto(address)
-            at = urlsplit(address)
-            for word in MANY[language].split():
-                page.goto(f"{at.scheme}://{at.netloc}/word?q={quote(word)}")
-                page.wait_for_selector(f"{GROUPS}, .note, .problem")  # or too few uses, or none
-                if page.query_selector(GROUPS):
-                    page.wait_for_selector("#map.ready")
-                time.sleep(0.5)
-                found[word] = memory(pid, "VmRSS")
-                print(word, found[word], file=sys.stderr)
-            found["most"] = memory(pid)
-        browser.close()
-    return found
+
+def some_words(cache: str, number: int) -> list[str]:
+    """Words of the demo's corpus of all frequencies, in an order that mixes them."""
+    [corpus] = Path(cache).glob("*/corpus-*")
+    counts = pq.read_table(corpus / "vocabulary.parquet").to_pydict()
+    pairs = zip(counts["word"], counts["count"], strict=True)
+    words = [word for word, count in pairs if USES[0] <= count <= USES[1] and word.isalpha()]
+    chosen = words[:: max(1, len(words) // number)][:number]
+    random.Random(1).shuffle(chosen)
+    return chosen
+
+
+def measure_many(language: str, number: int, cache: str) -> Iterator[dict[str, Any]]:
+    """After each of so many words, when its map is drawn: the server's memory; seconds until its
+    lines, and until its map."""
+    opener = build_opener(HTTPCookieProcessor())
+    with demo(language, cache) as (address, pid):
+        opener.open(address).read()
+        at = urlsplit(address)
+        for word in some_words(cache, number):
+            began = time.perf_counter()
+
+            def ask(page: str, q: str = quote(word)) -> bytes:
+                found: bytes = opener.open(f"{at.scheme}://{at.netloc}/{page}?q={q}").read()
+                return found
+
+            ask("word")
+            lines = time.perf_counter() - began
+            while json.loads(ask("map"))["state"] == "waiting":
+                assert time.perf_counter() - began < LONGEST, word
+                time.sleep(0.05)
+            drawn = time.perf_counter() - began
+            ask("word")
+            time.sleep(0.1)  # the thread that drew it hands back what it freed
+            yield {"word": word, "lines": lines, "map": drawn, **memory_now(pid)}
 
 
 def measure(language: str) -> dict[str, Any]:
@@ -116,7 +137,12 @@ def measure(language: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    languages = [word for word in sys.argv[1:] if not word.startswith("-")]
-    measured = measure_many if "--many" in sys.argv else measure
-    figures = measured(languages[0] if languages else "en")
-    print(json.dumps(figures, indent=2, ensure_ascii=False))
+    words = [word for word in sys.argv[1:] if not word.startswith("-")]
+    language = next((word for word in words if not word.isdecimal()), "en")
+    if "--many" in sys.argv:
+        number = next((int(word) for word in words if word.isdecimal()), 200)
+        with tempfile.TemporaryDirectory() as cache:
+            for row in measure_many(language, number, cache):
+                print(json.dumps(row, ensure_ascii=False), flush=True)
+    else:
+        print(json.dumps(measure(language), indent=2, ensure_ascii=False))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import required
+from cpu_seconds import CpuSeconds
 from groups import group_of, turn_of
 
 
@@ -15,9 +16,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run as if the compiled kernel had not been built; what needs a compiler is skipped",
     )
+    parser.addoption(
+        "--cpu", action="store_true", help="tell processor seconds of folders and tests at the end"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("cpu"):
+        config.pluginmanager.register(CpuSeconds())
     if config.getoption("without_kernel"):
         import without_kernel
 

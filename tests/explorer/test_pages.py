@@ -1,10 +1,12 @@
 """Search and read: lines at once, groups when they are there, every filter in the address."""
 
+import gc
 import html
 import re
 import shutil
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -404,6 +406,22 @@ def test_a_long_sentence_is_cut_between_words_on_either_side(tmp_path: Path) -> 
     line = found.client.get("/line?q=bank&use=0").json()
     assert re.fullmatch(r"…(left\d+ )+left99", line["left"])
     assert re.fullmatch(r"right0( right\d+)+…", line["right"])
+
+
+def test_memory_does_not_grow_with_the_words_that_were_opened(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    opened = []
+    gc.collect()
+    gc.disable()  # it does not see how large arrays are, and would free what is in a circle late
+    try:
+        for number in range(8):
+            q = ",".join(["bank", "of", "the", "river"][: number // 2 + 1])
+            view = found.wait_for_groups(q=q, case=bool(number % 2))
+            opened.append(weakref.ref(found.workspace.word(view)))
+        wait_until(lambda: sum(word() is not None for word in opened) == 3)
+        assert len(found.workspace._words) == 3
+    finally:
+        gc.enable()
 
 
 def test_words_that_take_much_memory_are_forgotten_sooner_and_come_back_the_same(

@@ -61,7 +61,7 @@ COMMANDS = {
         "bytes per use",
     ),
     "explore": ("{corpus} --model {model} --no-browser --idle 0.001", "Notes are kept in"),
-    "demo": ("--no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
+    "demo": ("--language zh --no-browser --idle 0.001 --cache {out}", "Texts and notes are in"),
     "train": (f"{{task}} --out {{out}} {QUICK}", "f1 on the development data"),
     "predict": ("{trained} 'word1 word10'", "word1"),
     "compare": (f"{{task}} --with none,static --out {{out}} {QUICK}", "f1 on the dev data"),

@@ -89,7 +89,9 @@ class DemoResult:
 def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
     """Prepare the texts if need be, then serve pages until they are no longer wanted."""
     from polyseme.storage.installed import model_folder, require_texts
+    from polyseme.training.memory import hold_little_memory
 
+    hold_little_memory()
     progress = progress or NullProgress()
     demo = _DEMOS[config.language]
     model = str(model_folder(demo.model))

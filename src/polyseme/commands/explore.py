@@ -58,7 +58,9 @@ class ExploreResult:
 def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
     """Serve pages until they are no longer wanted."""
     from polyseme.text.corpus import Corpus
+    from polyseme.training.memory import hold_little_memory
 
+    hold_little_memory()
     progress = progress or NullProgress()
     with open_port(config.serve) as listening:
         corpus = Corpus.open(config.corpus)

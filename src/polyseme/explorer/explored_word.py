@@ -26,6 +26,7 @@ from polyseme.meanings.features.use_features import Describer, Floats, UseFeatur
 from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
 from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
+from polyseme.meanings.groups.names import NameSource
 from polyseme.meanings.index.use_index import IndexedUses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
@@ -64,6 +65,8 @@ class ExploredWord:
     job: Job | None = None
     """The last that looked for groups."""
     _features: UseFeatures | None = None
+    _name_source: NameSource | None = None
+    """What names groups; the same for groups of any fineness."""
     _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
     _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
     _edited: tuple[Senses, tuple[Edit, ...], Senses] | None = None
@@ -139,7 +142,7 @@ class ExploredWord:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of its arrays, which is most of what it takes."""
+        """Memory of its arrays, its texts and the words that name its groups: most of it."""
         features = [self._features, *self._by_layer.values()]
         vectors = [each.senses.grouping.vectors.nbytes for each in self._grouped.values()]
         uses = [self.found, *([self.indexed.uses] if self.indexed else [])]
@@ -147,6 +150,7 @@ class ExploredWord:
             sum(each.num_bytes for each in uses)
             + sum(each.num_bytes for each in features if each)
             + sum(vectors)
+            + (self._name_source.num_bytes if self._name_source else 0)
         )
 
     def _work(self, how: Fineness, job: Job) -> None:
@@ -154,7 +158,9 @@ class ExploredWord:
         describer = self.indexed or self.load_describer()
         features = self._describe(describer, job)
         grouping = self._group(features, how, job)
-        source = name_source(self.uses, features, describer)
+        if self._name_source is None:
+            self._name_source = name_source(self.uses, features, describer)
+        source = self._name_source
         groups = name_groups(source, grouping)
         notes = tuple(self.indexed.notes) if self.indexed else ()
         senses = Senses(

@@ -54,7 +54,7 @@ class Job:
     def __init__(
         self, work: Callable[["Job"], None], gate: Gate, *, has_time: bool = False
     ) -> None:
-        self._work, self._gate, self._has_time = work, gate, has_time
+        self._gate, self._has_time = gate, has_time
         self._stop = threading.Event()
         self.ended = threading.Event()
         self.state: State = "waiting"
@@ -62,7 +62,9 @@ class Job:
         self.done, self.total = 0, 0
         self.error: PolysemeError | None = None
         self._began = time.monotonic()
-        threading.Thread(target=self._run, daemon=True, name="polyseme-job").start()
+        # Only the thread knows the work, which knows the word, which knows this job: a circle would
+        # keep a word that is forgotten in memory.
+        threading.Thread(target=self._run, args=(work,), daemon=True, name="polyseme-job").start()
 
     @property
     def is_open(self) -> bool:
@@ -99,12 +101,12 @@ class Job:
         if self._stop.is_set():
             raise JobStoppedError
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[["Job"], None]) -> None:
         try:
             with self._gate.turn(has_time=self._has_time):
                 self._check()
                 self.state = "running"
-                self._work(self)
+                work(self)
             self.state = "done"
         except JobStoppedError:
             self.state = "stopped"
@@ -115,5 +117,6 @@ class Job:
             _log.exception("A job failed")
             self.error, self.state = PageError("bug", name=type(error).__name__), "failed"
         finally:
+            del work
             self.ended.set()
             return_freed_memory()

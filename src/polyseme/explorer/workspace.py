@@ -40,7 +40,7 @@ from polyseme.storage.files import disk_faults_explained, make_output, write_tex
 from polyseme.text.corpus import Corpus
 
 _WORDS = 3
-_BYTES = 256 << 20  # of arrays of words that are kept; the one looked at is kept whatever it takes
+_BYTES = 48 << 20  # of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
 _SIZES = 4  # conditions whose sizes are kept
 _ENDING = 10  # seconds that work has to end
@@ -161,7 +161,7 @@ class Workspace:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the arrays of all words that are kept."""
+        """Memory of all words that are kept."""
         return sum(word.num_bytes for word in self._words.values())
 
     def begin(self, view: View) -> None:

@@ -24,7 +24,8 @@ Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 DOCUMENT = "document"
 _DETAILS = ["sentence_id", "text", "starts"]
-_REMEMBERED = 20_000  # sentences whose texts are kept, some 20 MB; then they are read again
+_REMEMBERED = 20_000  # sentences whose texts are kept; then they are read again
+_TEXT_BYTES = 1_000  # that one of them takes, about, with its words' offsets
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,11 @@ class SentenceTable:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of its arrays."""
+        """Memory of its arrays, and of the texts that were read."""
         columns = (self.words, *self.columns.values())
         places = 0 if self.places is None else self.places.nbytes
-        return sum(column.codes.nbytes for column in columns) + self.offsets.nbytes + places
+        texts = _TEXT_BYTES * (len(self._details) + len(self._attributes))
+        return sum(column.codes.nbytes for column in columns) + self.offsets.nbytes + places + texts
 
     def words_of(self, sentence: int) -> list[str]:
         """The words of a sentence."""

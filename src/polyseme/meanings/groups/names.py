@@ -20,6 +20,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ class NameSource:
         }
         stops = self.background.stop_words
         object.__setattr__(self, "_taken", stops | forms | {_stem(form) for form in forms})
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its lists of words, which share their words."""
+        return sum(getsizeof(words) for words in {id(s): s for s in self.sentences}.values())
 
     def names(self, labels: Labels, *, with_substitutes: bool = True) -> list[GroupName]:
         """The name of each group. `with_substitutes`: false where a model's guesses are poor."""
