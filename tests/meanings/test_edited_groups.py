@@ -268,5 +268,5 @@ def test_groups_of_the_same_sentences_are_known_by_name(senses: Senses) -> None:
     grouping = dataclasses.replace(
         senses.grouping, labels=labels, vectors=np.tile(senses.grouping.vectors, (2, 1))
     )
-    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, words=None)
+    doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, name_source=None)
     assert group_ref(doubled, "1").members is None

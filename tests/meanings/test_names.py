@@ -1,6 +1,7 @@
 """Names of groups: what is their own, not what is frequent."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,10 @@ FEW = ["the", "of", "he", "they", "with", "from", "an", "in", "had", "在", "里
 COMMON = Background.of_sentences([FEW * 50, [f"rare{n}" for n in range(1_000)]])
 
 
-def source(sentences: Sequence[Sequence[str]], **given: object) -> NameSource:
+def source(sentences: Sequence[Sequence[str]], **given: Any) -> NameSource:
     """Uses of *bank*, each in its sentence."""
     spans = np.array([(words.index("bank"), words.index("bank") + 1) for words in sentences])
-    return NameSource(sentences, spans, COMMON, **given)  # type: ignore[arg-type]
+    return NameSource(sentences, spans, COMMON, **given)
 
 
 def varied(sentence: Sequence[str], number: int) -> list[str]:

@@ -244,7 +244,7 @@ def read(case: tuple[str, int, Compression | None, float], folder: Path) -> dict
     reasons: dict[str, int] = {}
     for batch in plan_shards(looked_into([source], config), config):
         (folder / batch.name).mkdir()
-        found = prepare_shard(config, batch, folder / batch.name)
+        found, _ = prepare_shard(config, batch, folder / batch.name)
         counts = {name: counts[name] + found[name] for name in counts}
         for reason, units in found["quarantine_reasons"].items():
             reasons[reason] = reasons.get(reason, 0) + units

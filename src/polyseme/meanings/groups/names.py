@@ -294,7 +294,8 @@ def _ranked(scores: Mapping[Any, float]) -> list[Any]:
 
 def _one_of_a_stem(words: Sequence[str], number: int, taken: set[str] | None = None) -> list[str]:
     """The first words, of those with one stem only the best."""
-    stems, found = set(taken or ()), []
+    stems = set(taken or ())
+    found: list[str] = []
     for word in words:
         stem = _stem(word.lower())
         if stem not in stems and len(found) < number:
