@@ -25,7 +25,7 @@ def varied(sentence: Sequence[str], number: int) -> list[str]:
     return [f"x{number}", *sentence[1:]]
 
 
-def of_two_groups() -> tuple[NameSource, np.ndarray]:  # type: ignore[type-arg]
+def of_two_groups() -> tuple[NameSource, np.ndarray]:
     sentences = [varied(RIVER, n) for n in range(10)] + [varied(MONEY, n) for n in range(10)]
     return source(sentences), np.array([0] * 10 + [1] * 10)
 
