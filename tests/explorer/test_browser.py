@@ -412,7 +412,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
 
 
 EXPORTS = [
-    (".export a[href*=csv]", ".csv", b"\xef\xbb\xbfgroup,"),
+    (".export a[href*=csv]", ".csv", b'\xef\xbb\xbf"group",'),
     (".export a[href*=tsv]", ".tsv", b""),
     (".export a[href*=xlsx]", ".xlsx", b"PK\x03\x04"),
     (".export a[href*=svg]", ".svg", b"<svg "),

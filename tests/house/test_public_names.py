@@ -60,6 +60,7 @@ CLASSES: dict[type, set[str]] = {
     GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
         *(
+            "calibration",
             "features",
             "grouping",
             "groups",
@@ -72,7 +73,7 @@ CLASSES: dict[type, set[str]] = {
         ),
         "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
-        *("edited", "labels_by_hand", "log_message", "problems", "words"),
+        *("edited", "labels_by_hand", "log_message", "name_source", "problems"),
     },
     VocabularyChange: {
         *("columns", "false_positives", "notes", "of", "passed_over", "rows", "significant"),
@@ -109,13 +110,14 @@ CLASSES: dict[type, set[str]] = {
             "sentence_rows",
             "to_csv",
             "to_pandas",
+            "words_around",
         ),
     },
     Embedder: {
         *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),
         *("normalize", "similarity", "wv"),
         *("num_layers", "preparation", "preprocessor", "reads_around", "segmenter", "stream"),
-        *("stream_around", "truncation"),
+        *("stream_around", "to", "truncation"),
     },
 }
 

@@ -71,7 +71,7 @@ def test_the_explorer_groups_by_an_index_as_senses_does(folder: Path, tmp_path: 
     assert other.job is not None
     assert other.job.ended.wait(120)
     assert other.job.state == "failed"
-    assert "no model" in str(other.job.error)
+    assert "The model cannot be used" in str(other.job.error)
     workspace.close()
 
 

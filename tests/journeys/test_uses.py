@@ -45,7 +45,7 @@ def test_conditions_may_be_given_several_times_and_have_commas(tmp_path: Path) -
     folder = make_corpus(tmp_path, documents, meta=["author", "year"]).folder
     conditions = ("--where", "author=Dickens, Charles", "--where", "year<1900")
     text = shown("bank", "--in", folder, *conditions)
-    assert "1 of 1 lines." in text
+    assert "1 of 1 line." in text
     assert "bank a" in text
 
 

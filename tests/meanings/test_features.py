@@ -145,8 +145,8 @@ def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
     # Taken out once, nothing of them is left; and no bit depends on what other uses come with it.
     expects = Expectation.of(embedder)
     assert expects is not None
-    assert np.abs(expects.without_syntax(found) - found).max() < 1e-5
-    assert np.array_equal(expects.without_syntax(whole[:1]), expects.without_syntax(whole)[:1])
+    assert np.abs(expects.syntax.removed(found) - found).max() < 1e-5
+    assert np.array_equal(expects.syntax.removed(whole[:1]), expects.syntax.removed(whole)[:1])
 
 
 def test_no_bit_depends_on_the_number_of_threads() -> None:

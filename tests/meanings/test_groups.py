@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from polyseme.errors import InputError
 from polyseme.meanings.features.use_features import Floats, UseFeatures
-from polyseme.meanings.groups.grouping import MAX_GRAPH, by_size, group_uses, join_views
+from polyseme.meanings.groups.grouping import (
+    MAX_GRAPH,
+    Limits,
+    by_size,
+    group_uses,
+    join_views,
+    merge_groups,
+)
 
 
 def planted(
@@ -139,3 +147,58 @@ def test_groups_of_one_size_are_in_the_order_they_begin() -> None:
     labels, order = by_size(np.array([7, 3, 3, 7, 5]))
     assert labels.tolist() == [0, 1, 1, 0, 2]
     assert order == [7, 3, 5]
+
+
+def test_uses_of_one_meaning_are_one_group_that_has_no_stability() -> None:
+    random = np.random.default_rng(1)
+    noise = random.normal(size=(200, 16)).astype(np.float32)
+    words = random.integers(40, size=(200, 10)).astype(np.int32)
+    grouping = group_uses(UseFeatures(noise, noise.copy(), words), limits=Limits(0.9, 0.9))
+    assert grouping.is_one_meaning
+    assert grouping.num_groups == 1
+    assert np.isnan(grouping.stability).all()
+
+
+def test_what_is_less_separate_than_the_limit_is_split_if_asked_to() -> None:
+    features, gold = planted([120, 80], noise=1.0)
+    limits = Limits(1.01, 1.01)
+    assert group_uses(features, limits=limits).is_one_meaning
+    assert not group_uses(features, limits=Limits(0.3, 0.3)).is_one_meaning
+    split = group_uses(features, limits=limits, num_groups=2)
+    assert not split.is_one_meaning
+    assert agree(split.labels.tolist(), gold)
+    assert group_uses(features, limits=Limits(0.7, 0.99), finer=1).num_groups >= 2
+
+
+def test_separation_is_the_share_of_links_that_are_missing() -> None:
+    links = np.ones((4, 4)) - np.eye(4)  # each with each
+    labels = np.array([0, 0, 1, 1])
+    assert merge_groups(labels, [csr_matrix(links)], Limits(2, 2))[1] == pytest.approx(-1 / 3)
+    links[:2, 2:] = links[2:, :2] = 0
+    merged, separation = merge_groups(labels, [csr_matrix(links)], Limits(0.9, 0.9))
+    assert separation == 1
+    assert merged.tolist() == labels.tolist()
+
+
+def test_copies_do_not_make_a_group_and_go_with_the_first_of_them() -> None:
+    features, _ = planted([90, 60])
+    copies = np.repeat(features.context[:1] + 9, 100, axis=0)
+    context = np.concatenate([features.context, copies]).astype(np.float32)
+    assert features.substitutes is not None
+    words = np.concatenate([features.substitutes, np.repeat([[99] * 10], 100, axis=0)])
+    both = UseFeatures(context, context.copy(), words.astype(np.int32))
+    copy_of = np.concatenate([np.arange(150), np.full(100, 150)])
+    assert 100 in np.bincount(group_uses(both).labels)
+    grouping = group_uses(both, copy_of=copy_of)
+    assert len(set(grouping.labels[150:].tolist())) == 1
+    assert 100 not in np.bincount(grouping.labels)
+
+
+def test_topics_are_a_view_where_there_are_some() -> None:
+    features, gold = planted([100, 80], noise=4.0)
+    topic = np.eye(2, 8, dtype=np.float32)[gold] + np.random.default_rng(2).normal(
+        scale=0.05, size=(180, 8)
+    ).astype(np.float32)
+    told = UseFeatures(features.context, features.bag, features.substitutes, topic)
+    assert join_views(told).shape[1] == join_views(features).shape[1] + 8
+    assert told.select(np.arange(3)).topic is not None

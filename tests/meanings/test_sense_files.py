@@ -25,9 +25,7 @@ def with_uses(senses: Senses, uses: Uses) -> Senses:
     """Other uses in the same groups, as far as they go."""
     number = len(uses)
     grouping = senses.grouping
-    part = Grouping(
-        grouping.labels[:number], grouping.stability, grouping.vectors[:number], grouping.resolution
-    )
+    part = Grouping(grouping.labels[:number], grouping.stability, grouping.vectors[:number])
     return dataclasses.replace(senses, uses=uses, grouping=part)
 
 

@@ -162,7 +162,7 @@ def test_several_pieces_make_one_shard(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bound", "most", "sizes"),
-    [("_ROW_GROUP", 2, [2, 1]), ("_MOST_WORDS", 4, [1, 2]), ("_MOST_CHARACTERS", 9, [2, 1])],
+    [("_ROW_GROUP", 2, [2, 1]), ("_MOST_WORDS", 4, [1, 2]), ("_MOST_CHARACTERS", 20, [2, 1])],
 )
 def test_row_groups_are_bounded_and_have_their_words_beside_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, sizes: list[int]

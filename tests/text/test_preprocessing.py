@@ -50,7 +50,7 @@ def test_a_sentence_is_whole_or_as_it_is_stored() -> None:
 
 def test_another_segmenter_version_is_refused(preparation: Preparation) -> None:
     other = {**preparation.to_manifest(), "segmenter": {"name": "spacy", "version": "0.1"}}
-    with pytest.raises(CorpusError, match=r"'0\.1'"):
+    with pytest.raises(CorpusError, match=r"\(0\.1\)"):
         TextPreprocessor.of_model(Preparation.from_manifest(other))
 
 

@@ -23,11 +23,13 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.layer_describer import LayerDescriber
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
+from polyseme.meanings.groups.calibration import Calibration, calibration_of, describe_uses
 from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
 from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
-from polyseme.meanings.groups.names import NameSource
+from polyseme.meanings.groups.names import NameSource, first_copies
 from polyseme.meanings.index.use_index import IndexedUses
+from polyseme.progress import NullProgress
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
 SEED = 1
@@ -65,6 +67,7 @@ class ExploredWord:
     job: Job | None = None
     """The last that looked for groups."""
     _features: UseFeatures | None = None
+    _calibration: Calibration | None = None
     _name_source: NameSource | None = None
     """What names groups; the same for groups of any fineness."""
     _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
@@ -159,12 +162,19 @@ class ExploredWord:
         features = self._describe(describer, job)
         grouping = self._group(features, how, job)
         if self._name_source is None:
-            self._name_source = name_source(self.uses, features, describer)
+            self._name_source = name_source(self.uses, features, describer, self._calibration)
         source = self._name_source
         groups = name_groups(source, grouping)
         notes = tuple(self.indexed.notes) if self.indexed else ()
         senses = Senses(
-            self.uses, grouping, features, groups, len(self.found), source, source_notes=notes
+            self.uses,
+            grouping,
+            features,
+            groups,
+            len(self.found),
+            self._calibration,
+            source,
+            source_notes=notes,
         )
         with self._lock:
             self._grouped[how] = _Grouped(senses)
@@ -175,13 +185,17 @@ class ExploredWord:
     def _describe(self, describer: Describer, job: Job) -> UseFeatures:
         if self._features is None:
             job.start("describe", len(self.uses))
-            self._features = describer.describe(self.uses, job.update)
+            self._features = describe_uses(self.uses, describer, job.update)
+            if self.uses.corpus is not None:
+                self._calibration = calibration_of(self.uses.corpus, describer, _Calibrating(job))
         return self._features
 
     def _group(self, features: UseFeatures, how: Fineness, job: Job) -> Grouping:
         if how.layer is None:
             job.start("group", 0)
-            return group_uses(features, finer=how.finer, seed=SEED)
+            limits = self._calibration.limits if self._calibration else None
+            copies = first_copies(self.uses.sentences(), self.uses.spans)
+            return group_uses(features, finer=how.finer, seed=SEED, limits=limits, copy_of=copies)
         if how.layer == 0:
             job.start("group", 0)
             return _by_form(self.uses)
@@ -191,6 +205,22 @@ class ExploredWord:
             self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
         job.start("group", 0)
         return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)
+
+
+class _Calibrating(NullProgress):
+    """The stage of a job in which the corpus's own words are described, the first time."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def start(self, what: str, total: int) -> None:
+        """As the pages call it."""
+        del what
+        self._job.start("calibrate", total)
+
+    def update(self, done: int, note: str = "") -> None:
+        """So many uses are described."""
+        self._job.update(done, note)
 
 
 def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
@@ -211,4 +241,4 @@ def _by_form(uses: Uses) -> Grouping:
     # A little apart, or all points of a form would lie on one spot of the map.
     apart = np.random.default_rng(SEED).normal(0, 0.05, (len(forms), max(2, len(number))))
     apart[np.arange(len(forms)), labels] += 1
-    return Grouping(labels, (1.0,) * len(number), unit_length(apart.astype(np.float32)), 0.0)
+    return Grouping(labels, (1.0,) * len(number), unit_length(apart.astype(np.float32)))

@@ -6,7 +6,7 @@
 Groups are those of all uses together, so that a group is the same meaning on both sides.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from polyseme.meanings.change.measure import Change, Side, Unit, measure_change
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Describer
-from polyseme.meanings.groups.grouping import MIN_USES
+from polyseme.meanings.groups.grouping import MIN_USES, join_views
 from polyseme.meanings.groups.named_groups import Senses, find_senses
 from polyseme.progress import Progress
 
@@ -75,7 +75,8 @@ def compare_sides(
     first, second = (np.sort(random.permutation(side)[:_MAX_SIDE]) for side in (before, after))
     chosen = uses.select(np.concatenate([first, second]))
     senses = find_senses(chosen, describer, seed=seed, progress=progress)
-    vectors = senses.grouping.vectors
+    # Not topics: two periods write of different things with the same words.
+    vectors = join_views(replace(senses.features, topic=None), seed=seed)
     documents, groups, edge = chosen.metadata(DOCUMENT), senses.labels, len(first)
     change = measure_change(
         Side(vectors[:edge], documents[:edge], groups[:edge]),

@@ -8,7 +8,7 @@ A model's counts would not do: in an encyclopedia *I* and *said* are rare, in no
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,15 @@ class Background:
     """Case-folded."""
     total: int
     """How many words the corpus has."""
-    _words: Any  # pa.Array of all spellings, in lower case
+    _spellings: Any  # pa.Array of all spellings
+    _words: Any  # the same in lower case
     _counts: Any  # pa.Array
 
     @classmethod
     def of(cls, corpus: Corpus) -> "Background":
         """That of a corpus; remembered, as a reader asks for one word after another."""
-        return _read(corpus.vocabulary, corpus.vocabulary.stat().st_mtime_ns)
+        changed = corpus.vocabulary.stat().st_mtime_ns
+        return _read(corpus.vocabulary, corpus.config.language, changed)
 
     @classmethod
     def of_sentences(cls, sentences: Iterable[Sequence[str]]) -> "Background":
@@ -61,7 +63,25 @@ class Background:
                 found[word] += count
         ranked = sorted(found, key=lambda word: (-found[word], word))
         number = min(NUM_STOP_WORDS, 1 + int(_STOP_SHARE * len(words)))
-        return cls(frozenset(ranked[:number]), pc.sum(counts).as_py() or 0, lower, counts)
+        return cls(frozenset(ranked[:number]), pc.sum(counts).as_py() or 0, words, lower, counts)
+
+    def content_words(self, min_count: int, number: int) -> list[str]:
+        """Words that are just frequent enough, which most often have a meaning of their own.
+
+        None is a stop word, or usually written with a capital, as names are.
+        """
+        is_frequent = pc.greater_equal(self._counts, min(min_count, self.total))
+        is_lower = pc.equal(self._spellings, self._words)
+        words = self._words.filter(pc.and_(is_frequent, is_lower)).to_pylist()
+        found = self.counts(words)
+        kept = [
+            word
+            for word in words
+            if word.isalpha()
+            and word not in self.stop_words
+            and (len(word) > 3 or not word.isascii())
+        ]
+        return sorted(kept, key=lambda word: (found[word], word))[:number]
 
     def counts(self, words: Iterable[str]) -> Counter[str]:
         """How often each of these occurs, in any case; they are in lower case themselves."""
@@ -77,7 +97,21 @@ class Background:
 
 
 @lru_cache(maxsize=2)
-def _read(vocabulary: Path, _changed: int) -> Background:
+def _read(vocabulary: Path, language: str, _changed: int) -> Background:
     with damage_explained(vocabulary):
         table = read_table(vocabulary, ["word", "count"]).combine_chunks()
-    return Background.of_counts(table["word"].combine_chunks(), table["count"].combine_chunks())
+    words, counts = (table[name].combine_chunks() for name in ("word", "count"))
+    found = Background.of_counts(words, counts)
+    if len(found.stop_words) == NUM_STOP_WORDS:
+        return found
+    return replace(found, stop_words=found.stop_words | _stop_words(language))
+
+
+def _stop_words(language: str) -> frozenset[str]:
+    """Those of spaCy, for texts that are too few to tell; none if it does not know the language."""
+    from spacy.util import get_lang_class
+
+    try:
+        return frozenset(get_lang_class(language).Defaults.stop_words)
+    except ImportError:
+        return frozenset()

@@ -61,13 +61,21 @@ class _Found:
 
 
 def search(
-    corpus: Corpus, terms: Sequence[Term], where: Condition, *, threads: int
+    corpus: Corpus,
+    terms: Sequence[Term],
+    where: Condition,
+    *,
+    threads: int,
+    parts: Sequence[ShardGroups] | None = None,
 ) -> tuple[SentenceTable, Integers, Integers]:
-    """The sentences that have uses, and each use's sentence and span, in the corpus's order."""
+    """The sentences that have uses, and each use's sentence and span, in the corpus's order.
+
+    `parts`: only in these row groups.
+    """
     work = partial(_search_part, terms, where, (DOCUMENT, *corpus.config.meta))
     found: list[_Found] = []
     count = 0
-    for results in in_threads(work, all_groups(corpus), threads):
+    for results in in_threads(work, all_groups(corpus) if parts is None else parts, threads):
         found += results
         count += sum(len(each.rows) for each in results)
         check_uses(count, MAX_USES)

@@ -8,7 +8,7 @@ model needs, so texts and offsets are read only for sentences that are looked at
 group together, and once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import damage_explained
+from polyseme.text.corpus import damage_explained, words_of
+from polyseme.text.shard_words import ShardWords
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -178,6 +179,37 @@ class SentenceTable:
         before = [text for text, is_same in zip(texts[:middle], same, strict=False) if is_same]
         after = zip(texts[middle + 1 :], same[middle + 1 :], strict=True)
         return before, [text for text, is_same in after if is_same][:distance]
+
+    def words_around(self, sentences: Integers, distance: int) -> dict[int, Sequence[str]]:
+        """The words of the sentences before and after each of these, in one document."""
+        if self.places is None:
+            return dict.fromkeys(sentences.tolist(), ())
+        found: dict[int, Sequence[str]] = {}
+        groups, owners = np.unique(self.places[sentences, :2], axis=0, return_inverse=True)
+        for number, (shard, group) in enumerate(groups.tolist()):
+            here = sentences[owners.ravel() == number]
+            rows = self.places[here, 2]
+            found |= zip(
+                here.tolist(), _words_near(self.shards[shard], group, rows, distance), strict=True
+            )
+        return found
+
+
+def _words_near(path: Path, group: int, rows: Integers, distance: int) -> Iterator[list[str]]:
+    """Of each of these rows of a row group, the words of the rows around it."""
+    with damage_explained(path), ParquetReader(path, [DOCUMENT]) as reader:
+        chunks = reader.read_group(group)[DOCUMENT].chunks
+        documents = TextColumn.from_arrow(chunks).codes
+    with damage_explained(words_of(path)):
+        words = ShardWords(words_of(path))[group]
+        offsets, codes = words.offsets, words.codes
+        if len(offsets) != len(documents) + 1:
+            raise ValueError("it has other sentences than the words beside it")
+        for row in rows.tolist():
+            near = range(max(0, row - distance), min(len(documents), row + distance + 1))
+            same = [n for n in near if n != row and documents[n] == documents[row]]
+            parts = [codes[offsets[n] : offsets[n + 1]] for n in same]
+            yield words.spell(np.concatenate(parts)) if parts else []
 
 
 def _joined_by_spaces(sentence: int, words: Sequence[str]) -> Details:

@@ -149,6 +149,11 @@ class Uses(Sequence[Use]):
         """The texts of the sentences just before and just after a use's, of the same document."""
         return self._table.around(int(self._rows[index]), distance)
 
+    def words_around(self, distance: int = 2) -> list[Sequence[str]]:
+        """For each use the words of the sentences just before and after its own."""
+        found = self._table.words_around(np.unique(self._rows), distance)
+        return [found[row] for row in self._rows.tolist()]
+
     def attribute(self, index: int, name: str) -> tuple[str | None, ...]:
         """A word attribute of each word of a use's sentence, one that the corpus has."""
         return self._table.attribute_of(int(self._rows[index]), name)

@@ -29,6 +29,15 @@ class LayerDescriber(UseDescriber):
         super().__init__(embedder)
         self.layer = layer
 
+    @property
+    def is_of_layer(self) -> bool:
+        """One layer, and nothing else."""
+        return True
+
+    def without_syntax(self, features: UseFeatures) -> UseFeatures:
+        """As they are: what a layer knows is what is asked for."""
+        return features
+
     def __call__(
         self,
         sentences: Sequence[Sequence[str]],

@@ -26,7 +26,7 @@ from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_features import Floats, Ids, UseFeatures
+from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
 from polyseme.objectives.softmaxes import WordSoftmax
@@ -104,9 +104,29 @@ class UseDescriber:
         That says which part of speech is expected, not which word. It is in the way where uses of
         one part of speech are compared, and a great help where noun and verb are to be told apart.
         """
-        if self._expects is None:
+        if self.syntax is None:
             return features
-        return replace(features, context=self._expects.without_syntax(features.context))
+        return replace(features, context=self.syntax.removed(features.context))
+
+    @property
+    def syntax(self) -> Syntax | None:
+        """What `without_syntax` takes out; None without a head."""
+        return self._expects.syntax if self._expects else None
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model."""
+        return self.embedder.fingerprint
+
+    @property
+    def describes_all(self) -> bool:
+        """A model can describe any use."""
+        return True
+
+    @property
+    def is_of_layer(self) -> bool:
+        """All that the model tells."""
+        return False
 
     def stream(
         self, sentences: Iterable[Sequence[str]], spans: Iterable[Sequence[Span]]
@@ -272,20 +292,9 @@ class Expectation:
             found[rows] = logits.topk(k, dim=1).indices.numpy()
         return found
 
-    def without_syntax(self, states: Floats) -> Floats:
-        """(N, D) states less what the words next to a use decide by themselves."""
-        halves = np.split(states, len(self._syntax_directions), axis=1)
-        found = [
-            # Not as products of matrices: a row's last bits would depend on how many others it has.
-            half - np.einsum("nk,kd->nd", np.einsum("nd,kd->nk", half, directions), directions)
-            for half, directions in zip(halves, self._syntax_directions, strict=True)
-        ]
-        return np.concatenate(found, axis=1)
-
     @cached_property
-    def _syntax_directions(self) -> list[Floats]:
-        """(K, D) for each side, of length one: in which states vary most in a text of words drawn
-        at random.
+    def syntax(self) -> Syntax:
+        """The directions in which states vary most in a text of words drawn at random.
 
         Such a text is about nothing. What moves a state there is the word or two next to it, which
         say that a noun may follow but not which; in any other text the same moves it as well.
@@ -295,7 +304,8 @@ class Expectation:
         sentences = [[self.all_words[number] for number in row] for row in drawn.tolist()]
         top = np.concatenate([v[0] for v in self._embedder.stream(sentences, layers="top")])
         with one_thread():
-            return [_main_directions(half) for half in np.split(top, 2 if self._is_both else 1, 1)]
+            halves = np.split(top, 2 if self._is_both else 1, 1)
+            return Syntax(tuple(map(_main_directions, halves)))
 
     @torch.no_grad()
     def _edges(self) -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ class UseFeatures:
     context: Floats  # (N, D)
     bag: Floats  # (N, D)
     substitutes: Ids | None  # (N, K) numbers of words, the best first; None without a head
+    topic: Floats | None = None  # (N, D) by words of the corpus; None outside of one
 
     def __len__(self) -> int:
         return len(self.context)
@@ -33,12 +34,32 @@ class UseFeatures:
     def num_bytes(self) -> int:
         """Memory of its arrays."""
         words = 0 if self.substitutes is None else self.substitutes.nbytes
-        return self.context.nbytes + self.bag.nbytes + words
+        topic = 0 if self.topic is None else self.topic.nbytes
+        return self.context.nbytes + self.bag.nbytes + words + topic
 
     def select(self, chosen: npt.NDArray[np.int64]) -> "UseFeatures":
         """Those of some uses."""
         words = None if self.substitutes is None else self.substitutes[chosen]
-        return UseFeatures(self.context[chosen], self.bag[chosen], words)
+        topic = None if self.topic is None else self.topic[chosen]
+        return UseFeatures(self.context[chosen], self.bag[chosen], words, topic)
+
+
+@dataclass(frozen=True, eq=False)
+class Syntax:
+    """What the words next to a use decide of a context by themselves: mostly a part of speech."""
+
+    directions: tuple[Floats, ...]
+    """(K, D) for each side of the context, of length one."""
+
+    def removed(self, contexts: Floats) -> Floats:
+        """(N, D) without it."""
+        halves = np.split(contexts, len(self.directions), axis=1)
+        found = [
+            # Not as products of matrices: a row's last bits would depend on how many others it has.
+            half - np.einsum("nk,kd->nd", np.einsum("nd,kd->nk", half, directions), directions)
+            for half, directions in zip(halves, self.directions, strict=True)
+        ]
+        return np.concatenate(found, axis=1)
 
 
 class Describer(Protocol):
@@ -47,6 +68,21 @@ class Describer(Protocol):
     @property
     def words(self) -> list[str]:
         """What the numbers of substitutes stand for; empty without a head."""
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the model."""
+
+    @property
+    def describes_all(self) -> bool:
+        """Whether it describes any uses, and not only those it has."""
+
+    @property
+    def is_of_layer(self) -> bool:
+        """Whether a single layer is asked for, and nothing else."""
+
+    def without_syntax(self, features: UseFeatures) -> UseFeatures:
+        """The same uses, without what only tells which part of speech is expected, if it can."""
 
     def describe(self, uses: Uses, on_use: Callable[[int], None] = ...) -> UseFeatures:
         """Features of uses; `on_use` is called with how many are done."""

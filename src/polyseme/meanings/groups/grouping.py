@@ -3,16 +3,23 @@
     in   `UseFeatures` (N rows), and how fine the groups shall be
     out  `Grouping`: the group of each use, and how stable each group is
 
-There are three views of a use: its context, its substitutes and its bag, each centred and of length
-one. The nearest neighbours of every use make a graph in each view, and the graphs are added up: two
-uses hold together the more, the more views find them near. Groups are its communities (Louvain;
-Blondel et al., 2008). How many there are follows from `resolution`; no number of senses is a fact
-that could be read off the text, which is why they are called groups.
+There are up to four views of a use: its context, its topic, its bag and its substitutes, each
+centred and of length one. The nearest neighbours of every use make a graph in each view, and the
+graphs are added up: two uses hold together the more, the more views find them near. Groups are its
+communities (Louvain; Blondel et al., 2008), of which those are merged that are hardly *separate*.
+
+The separation of two groups is the share of links between them that chance would have put there
+and that are missing: 0 if nothing is, 1 if there are no links. Links are those of substitutes,
+which tell mixed words apart best. The uses of any word fall into halves of some separation, even of
+a word with one meaning; how much is to be expected depends on the texts and the model. `Limits`
+has it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
+Below the limit the word has one group.
 """
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -21,6 +28,7 @@ import numpy.typing as npt
 
 from polyseme.devices import thread_pool
 from polyseme.errors import InputError
+from polyseme.meanings.features.topics import principal_components
 from polyseme.meanings.features.use_features import Floats, Ids, Labels, UseFeatures
 from polyseme.meanings.groups.louvain import louvain_communities, modularity
 
@@ -28,14 +36,15 @@ MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""
 MAX_GRAPH = 2_000
 """Uses in the graph, sampled by seed; the others join the group whose mean is nearest."""
-RESOLUTION = 0.45
+RESOLUTION = 0.6
+"""Of the communities that are then merged."""
 STEP = 2.0
 """What one step finer multiplies the resolution by, and one step coarser divides it by."""
-_NEIGHBOURS, _SHARE = 30, 0.1
+_STRICTER = 0.8  # what a step finer multiplies the separation by at which groups are merged
+_NEIGHBOURS, _SHARE = 50, 0.1
 """Nearest neighbours of a use in each view, at most; and, of few uses, as a share of them: with
 more, all uses would hang together."""
 _SVD_DIM = 50
-_POWER_ITERATIONS = 4
 _STARTS = 3  # groupings of a graph, of which the best is taken
 _REPEATS, _PART = 4, 0.8
 """How often part of the uses are grouped again, to see which groups return."""
@@ -45,6 +54,23 @@ _MOST_STEPS = 12  # in the search for a number of groups
 Views: TypeAlias = Sequence[Floats]
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How separate groups must be."""
+
+    merge: float = 0.54
+    """Two groups that are less so are one: as the halves of half of all words of one meaning."""
+    split: float = 0.61
+    """If the two best groups are less so, the word has one: as the halves of four fifths."""
+
+    def finer(self, steps: int) -> "Limits":
+        """For so many steps to more groups: then a word is always split; or, below 0, to fewer."""
+        if steps > 0:
+            return Limits(self.merge * _STRICTER**steps, 0.0)
+        share = _STRICTER**-steps
+        return Limits(1 - (1 - self.merge) * share, 1 - (1 - self.split) * share)
+
+
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """The group of each use, the largest group being 0."""
@@ -52,10 +78,13 @@ class Grouping:
     labels: Labels  # (N,)
     stability: tuple[float, ...]
     """For each group, how much of it comes together again (mean Jaccard index) when four fifths of
-    the uses are grouped again: 1 is all of it."""
+    the uses are grouped again: 1 is all of it. Not a number, if it was not measured."""
     vectors: Floats
     """(N, D) the joined views, of length one: near is alike."""
-    resolution: float
+    separation: float = math.nan
+    """That of the two best groups, found or not: 0 not at all, 1 fully."""
+    is_one_meaning: bool = False
+    """Whether the uses are one group because no two were separate enough."""
 
     @property
     def num_groups(self) -> int:
@@ -75,57 +104,149 @@ class Grouping:
 
 
 def group_uses(
-    features: UseFeatures, *, finer: int = 0, num_groups: int | None = None, seed: int = 1
+    features: UseFeatures,
+    *,
+    finer: int = 0,
+    num_groups: int | None = None,
+    seed: int = 1,
+    limits: Limits | None = None,
+    copy_of: Labels | None = None,
 ) -> Grouping:
     """Group uses by meaning. `finer`: steps to more (or, below 0, fewer) groups than usual.
 
-    The same uses, settings and seed give the same groups.
+    `copy_of`: for each use the one whose line its own is a copy of. Copies do not count, or a line
+    that is there a hundred times would be a group; each goes where the first of them does. The same
+    uses, settings and seed give the same groups.
     """
-    if len(features) < MIN_USES:
+    firsts = np.arange(len(features)) if copy_of is None else np.unique(copy_of)
+    if len(firsts) < MIN_USES:
+        copies = len(features) - len(firsts)
+        told = f", without {copies:,} whose lines are copies of others"
         raise InputError(
-            f"Too few uses to group: {len(features)}. At least {MIN_USES} are needed, and "
-            f"{FEW_USES} for reliable groups. Look for more forms of the word, or in more text."
+            f"Too few uses to group: {len(firsts)}{told if copies else ''}. At least {MIN_USES} "
+            f"are needed, and {FEW_USES} for reliable groups. Look for more forms of the word, or "
+            "in more text."
         )
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:
         raise InputError(f"{len(features)} uses cannot make {num_groups} groups.")
     # Products by one thread each: or the number of processors would decide last bits, and by them
     # groups.
+    find = _Search(RESOLUTION * STEP**finer, (limits or Limits()).finer(finer), num_groups)
     with thread_pool() as pool:
-        return _group(features, RESOLUTION * STEP**finer, num_groups, seed, pool)
+        found = _group(features, find, firsts, seed, pool)
+    if copy_of is None:
+        return found
+    labels, order = by_size(found.labels[copy_of])
+    return replace(found, labels=labels, stability=tuple(found.stability[n] for n in order))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How groups are looked for."""
+
+    resolution: float
+    limits: Limits
+    num_groups: int | None
+    """If given, so many are made, however separate."""
+
+    def communities(self, views: Views, graphs: Sequence[Any], seed: int, starts: int) -> Labels:
+        """The group of each use."""
+        if self.num_groups is not None:
+            return _so_many(views, sum(graphs), self.num_groups, self.resolution, seed, starts)
+        labels = _communities(sum(graphs), self.resolution, seed, starts=starts)
+        return merge_groups(labels, graphs, self.limits)[0]
 
 
 def _group(
-    features: UseFeatures, resolution: float, num_groups: int | None, seed: int, pool: Executor
+    features: UseFeatures, find: _Search, rows: Labels, seed: int, pool: Executor
 ) -> Grouping:
     views = _views(features, seed)
     vectors = _joined(views)
     random = np.random.default_rng(seed)
-    chosen = _sample(len(vectors), random)
+    chosen = rows[_sample(len(rows), random)]
     sample = [view[chosen] for view in views]
-    graph = sum(pool.map(_neighbours, sample))
-    if num_groups is None:
-        found = _communities(graph, resolution, seed, starts=_STARTS)
-    else:
-        found, resolution = _so_many(sample, graph, num_groups, seed)
-    part = max(2, int(_PART * len(found)))
-    parts = [random.permutation(len(found))[:part] for _ in range(_REPEATS)]
-    is_fixed = num_groups is not None
-    again = partial(_stability, sample, found, resolution, is_fixed=is_fixed)
-    stability = np.mean(list(pool.map(again, parts, range(_REPEATS))), axis=0).tolist()
-    labels = nearest_group(vectors, group_means(vectors[chosen], found, int(found.max()) + 1))
+    graphs = list(pool.map(_neighbours, sample))
+    found = find.communities(sample, graphs, seed, _STARTS)
+    coarse = _communities(sum(graphs), RESOLUTION, seed, starts=_STARTS)
+    separation = merge_groups(coarse, graphs, Limits(0.0, 1.1))[1]
+    number = int(found.max()) + 1
+    stability = np.full(number, np.nan)
+    if number > 1:
+        part = max(2, int(_PART * len(found)))
+        parts = [random.permutation(len(found))[:part] for _ in range(_REPEATS)]
+        again = partial(_stability, sample, found, find)
+        stability = np.mean(list(pool.map(again, parts, range(_REPEATS))), axis=0)
+    labels = nearest_group(vectors, group_means(vectors[chosen], found, number))
     labels[chosen] = found
     labels, order = by_size(labels)
-    return Grouping(labels, tuple(stability[group] for group in order), vectors, resolution)
+    is_one = number == 1 and find.num_groups is None
+    return Grouping(labels, tuple(stability[order].tolist()), vectors, separation, is_one)
+
+
+def merge_groups(labels: Labels, graphs: Sequence[Any], limits: Limits) -> tuple[Labels, float]:
+    """Groups merged, the least separate first, until all are separate enough; and how separate the
+    last two are, if all others are merged.
+
+    Which two are merged is decided by all graphs, whether they are by the last: of substitutes.
+    """
+    all_links, links = (_links_between(labels, graph) for graph in (sum(graphs), graphs[-1]))
+    kept, kept_labels = False, labels
+    separation = 0.0
+    while len(links) > 1:
+        apart = _separations(all_links)
+        one, two = np.unravel_index(int(apart.argmin()), apart.shape)
+        separation = float(_separations(links)[one, two])
+        if not kept and separation >= limits.merge:
+            kept, kept_labels = True, labels
+        labels = np.where(labels == one, two, labels)
+        labels = labels - (labels > one)
+        all_links, links = (_merged(each, int(one), int(two)) for each in (all_links, links))
+    if kept and separation >= limits.split:
+        return by_size(kept_labels)[0], separation
+    return np.zeros_like(labels), separation
+
+
+def _links_between(labels: Labels, graph: Any) -> npt.NDArray[np.float64]:
+    """(G, G) how strongly groups are linked."""
+    from scipy.sparse import csr_matrix
+
+    number = int(labels.max()) + 1
+    cells = (labels, np.arange(len(labels)))
+    members = csr_matrix((np.ones(len(labels)), cells), shape=(number, len(labels)))
+    found: npt.NDArray[np.float64] = (members @ graph @ members.T).toarray()
+    return found
+
+
+def _separations(links: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(G, G), below the diagonal how separate two groups are, as if there were no others."""
+    inside = np.diag(links)
+    one, two = inside[:, None] + links, inside[None] + links
+    expected = one * two / np.maximum(one + two, 1e-9)
+    apart = 1 - links / np.maximum(expected, 1e-9)
+    apart[np.triu_indices(len(links))] = np.inf
+    found: npt.NDArray[np.float64] = apart
+    return found
+
+
+def _merged(links: npt.NDArray[np.float64], one: int, two: int) -> npt.NDArray[np.float64]:
+    links = links.copy()
+    links[two] += links[one]
+    links[:, two] += links[:, one]
+    found: npt.NDArray[np.float64] = np.delete(np.delete(links, one, 0), one, 1)
+    return found
 
 
 def join_views(features: UseFeatures, *, seed: int = 1) -> Floats:
-    """(N, D) of length one: context, substitutes and bag side by side, each with equal weight."""
+    """(N, D) of length one: all views side by side, each with equal weight."""
     return _joined(_views(features, seed))
 
 
 def _views(features: UseFeatures, seed: int) -> Views:
     """(N, D) each, rows of length one; or of zeros, where a view tells nothing of a use."""
-    views = [centred(features.context), centred(features.bag)]
+    views = [centred(features.context)]
+    if features.topic is not None:
+        views.append(centred(features.topic))
+    views.append(centred(features.bag))
     if features.substitutes is not None:
         views.append(_substitute_view(features.substitutes, seed))
     return views
@@ -173,21 +294,7 @@ def _substitute_view(substitutes: Ids, seed: int) -> Floats:
     values = unit_length(weights[columns]).ravel()
     weighted = csr_matrix((values, columns.ravel(), starts), shape=shape)
     dim = max(1, min(_SVD_DIM, len(chosen) - 1, len(words) - 1))
-    return unit_length(weighted @ _components(weighted[chosen], dim, random).T)
-
-
-def _components(matrix: Any, dim: int, random: np.random.Generator) -> Floats:
-    """(dim, W): the largest right singular vectors of a sparse matrix (N, W).
-
-    By random projections (Halko et al., 2011): no library that takes seconds to import.
-    """
-    start = random.normal(size=(matrix.shape[1], min(dim + 10, *matrix.shape)))
-    found: Floats = start.astype(np.float32)
-    for _ in range(_POWER_ITERATIONS):
-        found = matrix.T @ (matrix @ np.linalg.qr(found)[0])
-    basis = np.linalg.qr(matrix @ found)[0]  # (N, K)
-    components: Floats = np.linalg.svd((matrix.T @ basis).T, full_matrices=False)[2][:dim]
-    return components
+    return unit_length(weighted @ principal_components(weighted[chosen], dim, random).T)
 
 
 def _communities(graph: Any, resolution: float, seed: int, *, starts: int = 1) -> Labels:
@@ -216,11 +323,12 @@ def _neighbours(vectors: Floats) -> Any:
     return graph.maximum(graph.T)
 
 
-def _so_many(views: Views, graph: Any, number: int, seed: int) -> tuple[Labels, float]:
-    """Exactly so many groups: finer until there are enough, then the most similar ones merged."""
-    resolution = RESOLUTION
+def _so_many(
+    views: Views, graph: Any, number: int, resolution: float, seed: int, starts: int
+) -> Labels:
+    """So many groups: finer until there are enough, then the most similar ones merged."""
     for _ in range(_MOST_STEPS):
-        labels = _communities(graph, resolution, seed, starts=_STARTS)
+        labels = _communities(graph, resolution, seed, starts=starts)
         if labels.max() + 1 >= number:
             break
         resolution *= STEP
@@ -232,7 +340,7 @@ def _so_many(views: Views, graph: Any, number: int, seed: int) -> tuple[Labels, 
             f"These uses fall into {labels.max() + 1} groups at the finest, not {number}. Ask for "
             "fewer groups."
         )
-    return by_size(labels)[0], resolution
+    return by_size(labels)[0]
 
 
 def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
@@ -248,19 +356,11 @@ def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
     return np.unique(merged, return_inverse=True)[1].astype(np.int64)
 
 
-def _stability(
-    views: Views, labels: Labels, resolution: float, part: Labels, seed: int, *, is_fixed: bool
-) -> Floats:
-    """For each group its best Jaccard index with a group of part of the uses, grouped again.
-
-    `is_fixed`: as many groups were asked for, and so are in the new grouping, if it has them.
-    """
+def _stability(views: Views, labels: Labels, find: _Search, part: Labels, seed: int) -> Floats:
+    """For each group its best Jaccard index with a group of part of the uses, grouped again."""
     number = int(labels.max()) + 1
     chosen = [view[part] for view in views]
-    again = _communities(sum(map(_neighbours, chosen)), resolution, seed)
-    vectors = _joined(chosen) if is_fixed else None
-    while vectors is not None and again.max() + 1 > number:
-        again = _merge_nearest(vectors, again)
+    again = find.communities(chosen, list(map(_neighbours, chosen)), seed, 1)
     others = int(again.max()) + 1
     pairs = labels[part] * others + again
     overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)

@@ -19,6 +19,12 @@ from polyseme.meanings.concordance.export import UseTable, to_pandas, write_uses
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.features.use_features import Describer, UseFeatures
+from polyseme.meanings.groups.calibration import (
+    LOW,
+    Calibration,
+    calibration_of,
+    describe_uses,
+)
 from polyseme.meanings.groups.grouping import FEW_USES, Grouping, group_uses
 from polyseme.meanings.groups.names import GroupName, NameSource, first_copies
 from polyseme.progress import NullProgress, Progress
@@ -92,6 +98,8 @@ class Senses:
     groups: tuple[NamedGroup, ...]
     num_found: int
     """Uses there are; `uses` may be a sample of them."""
+    calibration: Calibration | None = None
+    """How far groups can be believed in this corpus, if that was measured."""
     name_source: NameSource | None = None
     """What groups are named from; without it, edited groups have no words."""
     problems: "tuple[ReplayProblem, ...]" = ()
@@ -132,6 +140,13 @@ class Senses:
     def notes(self) -> list[str]:
         """What a reader should know before trusting the groups."""
         notes = [*self.source_notes, *(problem.message for problem in self.problems)]
+        if self.grouping.is_one_meaning:
+            notes.append(
+                "One group: its halves are no more separate than those of a word with one meaning "
+                f"({self.grouping.separation:.2f}). To split them all the same: --finer 1 or "
+                "--groups 2."
+            )
+        notes += [self.calibration.note] if self.calibration else []
         notes += [self.log_message] if self.log_message else []
         if len(self.uses) < self.num_found:
             notes.append(f"A random sample of {len(self.uses):,} of {self.num_found:,} uses.")
@@ -213,10 +228,19 @@ def find_senses(
     progress = progress or NullProgress()
     chosen = draw_uses(uses, seed)
     progress.start("Describing uses", len(chosen))
-    features = describer.describe(chosen, progress.update)
-    grouping = group_uses(features, finer=finer, num_groups=num_groups, seed=seed)
-    source = name_source(chosen, features, describer)
-    return Senses(chosen, grouping, features, name_groups(source, grouping), len(uses), source)
+    features = describe_uses(chosen, describer, progress.update)
+    calibration = calibration_of(uses.corpus, describer, progress) if uses.corpus else None
+    source = name_source(chosen, features, describer, calibration)
+    grouping = group_uses(
+        features,
+        finer=finer,
+        num_groups=num_groups,
+        seed=seed,
+        limits=calibration.limits if calibration else None,
+        copy_of=source.copy_of,
+    )
+    groups = name_groups(source, grouping)
+    return Senses(chosen, grouping, features, groups, len(uses), calibration, source)
 
 
 def draw_uses(uses: Uses, seed: int = 1) -> Uses:
@@ -227,7 +251,12 @@ def draw_uses(uses: Uses, seed: int = 1) -> Uses:
     return uses.select(np.sort(chosen))
 
 
-def name_source(uses: Uses, features: UseFeatures, describer: Describer) -> NameSource:
+def name_source(
+    uses: Uses,
+    features: UseFeatures,
+    describer: Describer,
+    calibration: Calibration | None = None,
+) -> NameSource:
     """What the groups of these uses are named from."""
     sentences = uses.sentences()
     corpus = uses.corpus
@@ -235,7 +264,7 @@ def name_source(uses: Uses, features: UseFeatures, describer: Describer) -> Name
         sentences,
         uses.spans,
         Background.of_sentences(sentences) if corpus is None else Background.of(corpus),
-        features.substitutes,
+        None if calibration and calibration.ari < LOW else features.substitutes,
         describer.words,
         uses.metadata(DOCUMENT),
         first_copies(sentences, uses.spans),

@@ -18,7 +18,7 @@ word the best is kept, in its usual case. The order of the uses does not matter.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any
@@ -104,7 +104,11 @@ class NameSource:
             stems = {_stem(word.lower()) for word in best}
             near = _one_of_a_stem(collocates[group], NUM_COLLOCATES, stems)
             found.append(
-                GroupName(tuple(best), tuple(map(usual, near)), tuple(frames[group][:NUM_FRAMES]))
+                GroupName(
+                    tuple(best),
+                    tuple(map(usual, near)),
+                    tuple(_joined(map(usual, frame)) for frame in frames[group][:NUM_FRAMES]),
+                )
             )
         return found
 
@@ -171,7 +175,7 @@ class NameSource:
         kept = [each for each in best if scores[each] > 0 and here[each] >= _MIN_SHARE]
         return [self.words[each] for each in kept if self._is_name(self.words[each])]
 
-    def _frames(self, labels: Labels, rows: Labels, number: int) -> list[list[str]]:
+    def _frames(self, labels: Labels, rows: Labels, number: int) -> list[list[Frame]]:
         each = {
             row: _frames_of(self.sentences[row], self.spans[row].tolist()) for row in rows.tolist()
         }
@@ -199,7 +203,7 @@ class NameSource:
                     set(frame) <= set(other) or set(other) <= set(frame) for other in chosen
                 ):
                     chosen.append(frame)
-            found.append([_joined(frame) for frame in chosen])
+            found.append(chosen)
         return found
 
     def _count(
@@ -273,8 +277,9 @@ def _frames_of(words: Sequence[str], span: Sequence[int]) -> list[Frame]:
     return [frame for frame in found if all(word == SLOT or _is_word(word) for word in frame)]
 
 
-def _joined(frame: Frame) -> str:
+def _joined(words: Iterable[str]) -> str:
     """In one line; languages that write no spaces have none here."""
+    frame = tuple(words)
     has_spaces = all(word[0] < "\u2e80" for word in frame)
     return (" " if has_spaces else "").join(frame)
 

@@ -87,7 +87,7 @@ def settle(
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
     key = hashlib.sha256(f"{work.fingerprint}\n{corpus_hash}".encode()).hexdigest()[:16]
     merge = Merge(folder, key, parts_of(corpus), shape_of(describer))
-    merge.run(corpus, words, describer.words)
+    merge.run(corpus, words, describer.words, describer.syntax)
     counts = {name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS}
     write_manifest(
         folder,

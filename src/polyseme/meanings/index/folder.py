@@ -34,7 +34,7 @@ DATA, PARTS = "data", "parts"
 """Folders: of the finished index, and of what it is being made from."""
 WORDS = "words.parquet"
 """The chosen words, while an index is being made."""
-_TABLES = ("words", "parts", "substitutes")
+_TABLES = ("words", "parts", "substitutes", "syntax")
 _RECORDS = ("sentences", "vocabulary", "values")
 _Dim = Annotated[int, Ge(1), Le(65_536)]
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.embedding.corpus_parts import CorpusPart
+from polyseme.meanings.features.use_features import Syntax
 from polyseme.meanings.index.folder import DATA, PARTS, RowShape, row_type
 from polyseme.meanings.index.row_group import COUNT
 from polyseme.storage.files import publish, scratch_folder
@@ -45,6 +46,7 @@ _PARTS = pa.schema(
     ]
 )
 _SUBSTITUTES = pa.schema([pa.field("word", pa.string(), nullable=False)])
+_SYNTAX = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))])
 
 
 @dataclass
@@ -77,7 +79,13 @@ class Merge:
     parts: Sequence[CorpusPart]
     shape: RowShape
 
-    def run(self, corpus: Corpus, words: dict[str, int], substitutes: Sequence[str]) -> None:
+    def run(
+        self,
+        corpus: Corpus,
+        words: dict[str, int],
+        substitutes: Sequence[str],
+        syntax: Syntax | None,
+    ) -> None:
         """Write all files, each whole or not at all."""
         with self._scratch() as scratch:
             sentences, values = (self._join(scratch, name) for name in ("sentences", "values"))
@@ -85,6 +93,10 @@ class Merge:
             with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
                 writer.extend(_words_of(corpus))
             self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
+            sides = enumerate(syntax.directions if syntax else ())
+            directions = [(side, each.tolist()) for side, some in sides for each in some]
+            columns = [list(column) for column in zip(*directions, strict=True)] or [[], []]
+            self._write_table(scratch, "syntax", _SYNTAX, columns)
             uses, hashes = self._write_uses(scratch, sentences, len(words))
             columns = [list(words), list(words.values()), uses.tolist(), hashes]
             self._write_table(scratch, "words", _WORDS, columns)

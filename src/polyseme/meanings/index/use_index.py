@@ -10,7 +10,7 @@ a condition asks about, and the lines that are read.
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -28,7 +28,7 @@ from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import Integers, SentenceTable, TextColumn
 from polyseme.meanings.concordance.uses import Uses, find_terms
-from polyseme.meanings.features.use_features import UseFeatures
+from polyseme.meanings.features.use_features import Syntax, UseFeatures
 from polyseme.meanings.index.folder import IndexFolder, row_type
 from polyseme.storage.parquet import read_table
 from polyseme.storage.records import Records, map_array
@@ -61,6 +61,8 @@ class UseIndex:
         found = read_table(files.check_table("substitutes"), ["word"])
         self.words: list[str] = found["word"].to_pylist()
         """What the numbers of substitutes stand for."""
+        self.syntax = _read_syntax(read_table(files.check_table("syntax"), ["side", "direction"]))
+        """What may be taken out of contexts; None without a head."""
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> "UseIndex":
@@ -238,6 +240,28 @@ class IndexedUses:
         """What the numbers of substitutes stand for; empty without a head."""
         return self.index.words
 
+    @property
+    def fingerprint(self) -> str:
+        """That of the model."""
+        found: str = self.index.files.manifest["model"]
+        return found
+
+    @property
+    def describes_all(self) -> bool:
+        """An index has the uses that it has."""
+        return False
+
+    @property
+    def is_of_layer(self) -> bool:
+        """All that the model told."""
+        return False
+
+    def without_syntax(self, features: UseFeatures) -> UseFeatures:
+        """As the model that the index was made with would take it out of the contexts."""
+        if self.index.syntax is None:
+            return features
+        return replace(features, context=self.index.syntax.removed(features.context))
+
     def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
         """Features of some of these uses."""
         wanted = _keys(uses)
@@ -258,6 +282,14 @@ class IndexedUses:
             return []
         kept, found = self.num_kept, self.num_found
         return [f"The index has {kept:,} of the {found:,} uses in the corpus, a random sample."]
+
+
+def _read_syntax(table: Any) -> Syntax | None:
+    sides = table["side"].to_numpy()
+    if not len(sides):
+        return None
+    each = np.array(table["direction"].to_pylist(), np.float32)
+    return Syntax(tuple(each[sides == side] for side in range(int(sides.max()) + 1)))
 
 
 def _keys(uses: Uses) -> Integers:

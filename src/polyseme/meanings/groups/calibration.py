@@ -1,0 +1,253 @@
+"""How far to believe groups of uses: measured on a corpus's own words, for a model.
+
+    in   a corpus, and what describes its uses
+    out  `Calibration`: how well mixed words are told apart, and how separate groups must be
+
+Some forty frequent words of the corpus are taken. The uses of two of like kind are mixed, as if
+they were one word with two meanings, and grouped again: how well the groups are the two words
+(adjusted Rand index; 0 is chance, 1 is perfect) tells what this model can do *in these texts*. And
+each word is grouped by itself: most words have one meaning, so the separation that its two halves
+have is none that tells meanings apart.
+
+Both are measured once and kept beside the corpus, in `NAME.calibration/`, with the corpus's topics.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.limits import read_json
+from polyseme.meanings.concordance.background import Background
+from polyseme.meanings.concordance.conditions import EVERYTHING
+from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import all_groups, search
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.topics import Topics
+from polyseme.meanings.features.use_features import Describer, Floats, Labels, UseFeatures
+from polyseme.meanings.groups.grouping import Limits, group_uses, unit_length
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import sha256_of, write_text
+from polyseme.storage.folders import MANIFEST
+from polyseme.text.corpus import Corpus
+
+TOPICS = "topics.parquet"
+VERSION = 1
+LOW, HIGH = 0.25, 0.45
+"""Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
+_WORDS, _USES = 40, 80  # words, and uses of each
+_FEWEST_WORDS = 12  # with fewer, nothing is measured
+_MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
+_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.5, 0.8
+_LEAST_LIMIT = 0.3  # however alike the uses of a corpus's words are
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is known of a model in a corpus."""
+
+    ari: float
+    """Mean over pairs of mixed words."""
+    error: float
+    """Its standard error."""
+    num_pairs: int
+    limits: Limits
+
+    @property
+    def note(self) -> str:
+        """What a reader should know before believing groups."""
+        how = (
+            "poorly: read the groups as a first sorting, and lines before names. A model that has "
+            "read such texts does better: `polyseme pretrain CORPUS --from MODEL`"
+            if self.ari < LOW
+            else "moderately: check the groups by their lines"
+            if self.ari < HIGH
+            else "well"
+        )
+        return (
+            f"In these texts this model tells mixed words apart {how} "
+            f"({self.ari:.2f} ± {self.error:.2f}; 0 is chance, 1 perfect)."
+        )
+
+
+def describe_uses(
+    uses: Uses, describer: Describer, on_use: Callable[[int], None] = lambda _: None
+) -> UseFeatures:
+    """All that groups are made from: what the model tells, without syntax, and topics."""
+    features = describer.without_syntax(describer.describe(uses, on_use))
+    topics = topics_of(uses.corpus) if uses.corpus and not describer.is_of_layer else None
+    return replace(features, topic=topics.of_uses(uses)) if topics else features
+
+
+def calibrate(
+    corpus: Corpus,
+    describer: Describer,
+    topics: Topics | None,
+    progress: Progress | None = None,
+) -> Calibration | None:
+    """Measure it; None if the corpus has too few frequent words. The same twice."""
+    progress = progress or NullProgress()
+    uses = _frequent_uses(corpus)
+    if len(uses) < _FEWEST_WORDS:
+        return None
+    progress.start("Calibrating on frequent words", sum(map(len, uses)))
+    done, raw = 0, []
+    for each in uses:
+        raw.append(describer.describe(each))
+        done += len(each)
+        progress.update(done)
+    features = [
+        replace(describer.without_syntax(one), topic=topics.of_uses(each) if topics else None)
+        for one, each in zip(raw, uses, strict=True)
+    ]
+    alone = [group_uses(each).separation for each in features]
+    merge, split = np.maximum(np.quantile(alone, [_MERGE_QUANTILE, _SPLIT_QUANTILE]), _LEAST_LIMIT)
+    kinds = [
+        (one.context - two.context).mean(axis=0) for one, two in zip(raw, features, strict=True)
+    ]
+    pairs = list(_like_pairs(unit_length(np.stack(kinds))))
+    apart = [_told_apart(features[one], features[two]) for one, two in pairs]
+    error = float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
+    limits = Limits(round(float(merge), 4), round(float(split), 4))
+    return Calibration(float(np.mean(apart)), error, len(pairs), limits)
+
+
+def _frequent_uses(corpus: Corpus) -> list[Uses]:
+    """Uses of words that are frequent enough, of each as many."""
+    share = min(1.0, _MOST_READ / max(1, int(corpus.read_stats["words"])))
+    words = Background.of(corpus).content_words(int(1.5 * _USES / share), 10 * _WORDS)
+    if not words:
+        return []
+    drawn = np.linspace(0, len(words) - 1, min(_WORDS, len(words))).astype(int)
+    words = [words[at] for at in drawn.tolist()]
+    parts = [
+        part._replace(groups=range(group, group + 1))
+        for part in all_groups(corpus)
+        for group in part.groups
+    ]
+    parts = parts[:: max(1, round(1 / share))]
+    query = Query(tuple(words))
+    table, rows, spans = search(corpus, query.resolve(corpus), EVERYTHING, threads=2, parts=parts)
+    every = Uses(table, rows, spans, query, corpus)
+    by_word: dict[str, list[int]] = defaultdict(list)
+    for number, (sentence, (begin, _)) in enumerate(
+        zip(every.sentences(), spans.tolist(), strict=True)
+    ):
+        by_word[sentence[begin].lower()].append(number)
+    random = np.random.default_rng(1)
+    return [
+        every.select(np.sort(random.permutation(by_word[word])[:_USES]))
+        for word in words
+        if len(by_word[word]) >= _USES
+    ]
+
+
+def _like_pairs(kinds: Floats) -> Iterator[tuple[int, int]]:
+    """Each word with the one most of its kind, as far as there is one left: nouns with nouns."""
+    similar = kinds @ kinds.T
+    similar[np.tril_indices(len(kinds))] = -np.inf
+    for _ in range(len(kinds) // 2):
+        one, two = map(int, np.unravel_index(int(similar.argmax()), similar.shape))
+        yield one, two
+        for each in (one, two):
+            similar[each] = similar[:, each] = -np.inf
+
+
+def _told_apart(one: UseFeatures, two: UseFeatures) -> float:
+    """Adjusted Rand index of two groups of mixed uses with the words they are of."""
+    both = _joined(one, two)
+    words = np.repeat([0, 1], [len(one), len(two)])
+    return adjusted_rand_index(words, group_uses(both, num_groups=2).labels)
+
+
+def adjusted_rand_index(gold: Labels, found: Labels) -> float:
+    """How well two groupings agree: 0 as by chance, 1 fully (Hubert and Arabie, 1985)."""
+    table = np.zeros((int(gold.max()) + 1, int(found.max()) + 1))
+    np.add.at(table, (gold, found), 1)
+    together, rows, columns, every = (
+        float((each * (each - 1) / 2).sum())
+        for each in (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
+    )
+    expected = rows * columns / every
+    most = (rows + columns) / 2
+    return 1.0 if most == expected else (together - expected) / (most - expected)
+
+
+def _joined(one: UseFeatures, two: UseFeatures) -> UseFeatures:
+    def both(first: Any, second: Any) -> Any:
+        return None if first is None or second is None else np.concatenate([first, second])
+
+    return UseFeatures(
+        both(one.context, two.context),
+        both(one.bag, two.bag),
+        both(one.substitutes, two.substitutes),
+        both(one.topic, two.topic),
+    )
+
+
+def topics_of(corpus: Corpus) -> Topics | None:
+    """The topics of a corpus, learned once and kept beside it if that can be written to."""
+    made_from = sha256_of(corpus.folder / MANIFEST)
+    return _topics(corpus.folder.resolve(), made_from)
+
+
+@lru_cache(maxsize=1)
+def _topics(folder: Path, made_from: str) -> Topics | None:
+    path = folder_of(folder) / TOPICS
+    if found := Topics.load(path, made_from):
+        return found
+    found = Topics.learn(Corpus.open(folder))
+    if found is not None:
+        _keep(path, partial(found.save, path, made_from))
+    return found
+
+
+def folder_of(corpus: Path) -> Path:
+    """Where what is measured on a corpus is kept."""
+    return corpus.with_name(f"{corpus.name}.calibration")
+
+
+def calibration_of(
+    corpus: Corpus, describer: Describer, progress: Progress | None = None
+) -> Calibration | None:
+    """What was measured before for this state of the corpus and this model; else it is measured.
+
+    An index describes only the uses that it has, so with one it is only read.
+    """
+    if describer.is_of_layer:
+        return None
+    model = describer.fingerprint
+    made_from = sha256_of(corpus.folder / MANIFEST)
+    key = hashlib.sha256(f"{VERSION} {made_from} {model}".encode()).hexdigest()
+    path = folder_of(corpus.folder.resolve()) / f"{model[:16]}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        told = read_json(path)
+        if told["key"] == key:
+            return _calibration(told["calibration"])
+    if not describer.describes_all:
+        return None
+    found = calibrate(corpus, describer, topics_of(corpus), progress)
+    told = {"key": key, "calibration": None if found is None else asdict(found)}
+    _keep(path, lambda: write_text(path, json.dumps(told, indent=1) + "\n"))
+    return found
+
+
+def _calibration(values: Any) -> Calibration | None:
+    if values is None:
+        return None
+    limits = Limits(**{name: float(value) for name, value in values["limits"].items()})
+    return Calibration(**{**values, "limits": limits})
+
+
+def _keep(path: Path, write: Callable[[], None]) -> None:
+    """Write a file beside a corpus; one that cannot be is measured again the next time."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        write()
