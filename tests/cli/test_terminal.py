@@ -116,6 +116,14 @@ def test_errors_messages_and_bars_obey_nothing(
     assert not [line for line in lines[1:] if line.startswith("Error")]
 
 
+def test_an_error_that_begins_with_a_long_path_says_once_that_it_is_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = "/" + "a" * 500
+    show_error(f"{path} is missing.")
+    assert capsys.readouterr().err.split() == ["Error:", path, "is", "missing."]
+
+
 def test_what_rich_itself_was_given_passes_the_same_gate() -> None:
     sent = sent_for(Group(Text("a\x1b[2J\u202eb"), Text("\x9bc\udcff")))
     assert not controls_in(sent)

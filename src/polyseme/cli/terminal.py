@@ -81,7 +81,8 @@ def show_error(*lines: str) -> None:
     first, *rest = lines
     # The prefix takes part in the wrapping, and is coloured afterwards.
     beginning, *more = _wrapped(f"Error: {printable(first)}", console.width)
-    text = PrintableText.assemble(("Error: ", "bold red"), beginning.removeprefix("Error: "))
+    # Before a word that is longer than a line, the prefix stands alone.
+    text = PrintableText.assemble(("Error:", "bold red"), beginning.removeprefix("Error:"))
     console.print(text, soft_wrap=True)
     for line in (*more, *rest):
         console.print_whole(line)
