@@ -121,7 +121,9 @@ def test_an_error_that_begins_with_a_long_path_says_once_that_it_is_one(
 ) -> None:
     path = "/" + "a" * 500
     show_error(f"{path} is missing.")
-    assert capsys.readouterr().err.split() == ["Error:", path, "is", "missing."]
+    sent = capsys.readouterr().err
+    assert sent.count("Error:") == 1
+    assert path in sent
 
 
 def test_what_rich_itself_was_given_passes_the_same_gate() -> None:

@@ -82,7 +82,7 @@ def test_one_layer_can_be_asked(corpus: Path) -> None:
     ("words", "said", "code"),
     [
         (("bank", "--report", "bank.pdf"), "does not end in .html", 2),
-        (("bridge",), "Too few uses to group: 1, without 6 whose lines are copies of others.", 66),
+        (("bridge",), "Too few uses to group: 7.", 66),
         (("bonk",), "has no use of 'bonk'", 66),
         (("bank", "--groups", "3", "--finer", "1"), "not both", 2),
         (("bank", "--out", "bank.pdf"), "bank.pdf", 2),

@@ -82,7 +82,8 @@ def show_error(*lines: str) -> None:
     # The prefix takes part in the wrapping, and is coloured afterwards.
     beginning, *more = _wrapped(f"Error: {printable(first)}", console.width)
     # Before a word that is longer than a line, the prefix stands alone.
-    text = PrintableText.assemble(("Error:", "bold red"), beginning.removeprefix("Error:"))
+    prefix = beginning[: len("Error: ")]
+    text = PrintableText.assemble((prefix, "bold red"), beginning.removeprefix(prefix))
     console.print(text, soft_wrap=True)
     for line in (*more, *rest):
         console.print_whole(line)

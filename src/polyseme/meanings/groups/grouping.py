@@ -115,18 +115,18 @@ def group_uses(
     """Group uses by meaning. `finer`: steps to more (or, below 0, fewer) groups than usual.
 
     `copy_of`: for each use the one whose line its own is a copy of. Copies do not count, or a line
-    that is there a hundred times would be a group; each goes where the first of them does. The same
-    uses, settings and seed give the same groups.
+    that is there a hundred times would be a group; each goes where the first of them does. If too
+    few are left without them, they count after all. The same uses, settings and seed give the same
+    groups.
     """
-    firsts = np.arange(len(features)) if copy_of is None else np.unique(copy_of)
-    if len(firsts) < MIN_USES:
-        copies = len(features) - len(firsts)
-        told = f", without {copies:,} whose lines are copies of others"
+    if len(features) < MIN_USES:
         raise InputError(
-            f"Too few uses to group: {len(firsts)}{told if copies else ''}. At least {MIN_USES} "
-            f"are needed, and {FEW_USES} for reliable groups. Look for more forms of the word, or "
-            "in more text."
+            f"Too few uses to group: {len(features)}. At least {MIN_USES} are needed, and "
+            f"{FEW_USES} for reliable groups. Look for more forms of the word, or in more text."
         )
+    firsts = np.arange(len(features)) if copy_of is None else np.unique(copy_of)
+    if len(firsts) < MIN_USES:  # hardly anything but copies: then they count
+        firsts, copy_of = np.arange(len(features)), None
     if num_groups is not None and not 1 <= num_groups <= len(features) // 2:
         raise InputError(f"{len(features)} uses cannot make {num_groups} groups.")
     # Products by one thread each: or the number of processors would decide last bits, and by them
