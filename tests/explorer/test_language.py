@@ -8,7 +8,7 @@ from polyseme.explorer import language
 from polyseme.explorer.language import LANGUAGES, Language, choose_language, sentences
 
 EXPLORER = Path(language.__file__).parent
-MADE = ("condition_", "edit_", "method_", "movement_")
+MADE = ("condition_", "edit_", "method_", "movement_", "trust_")
 """Beginnings of keys that are put together in a template."""
 
 

@@ -20,6 +20,8 @@ from polyseme.explorer.jobs import Gate, Job
 from polyseme.explorer.view import View, pack
 from polyseme.meanings.annotation.edit_log import NAME, append_edit
 from polyseme.meanings.annotation.edits import Edit, GroupRef, LabelEdit, RenameEdit, UseId
+from polyseme.meanings.groups.calibration import Calibration
+from polyseme.meanings.groups.grouping import Limits
 
 from .making import HOST, Explored, explore, make_bank_corpus, make_corpus_of
 
@@ -72,6 +74,25 @@ def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored
     answer = explored.client.get("/progress?q=bank&finer=2", headers={"hx-request": "true"})
     assert answer.headers["hx-retarget"] == "#word"
     assert bands(answer.text) > 1
+
+
+def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Calibration(0.2, 0.05, 20, Limits(1.01, 1.01))
+    monkeypatch.setattr("polyseme.explorer.explored_word.calibration_of", lambda *_, **__: told)
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    found.wait_for_groups()
+    page = found.get("/word?q=bank")
+    assert bands(page) == 1
+    assert "tells mixed words apart poorly (0.20; 0 is chance, 1 perfect)" in page
+    assert "One meaning, as far as this model can tell" in page
+    assert "stability" not in page.partition('<section class="band')[2].partition("</header>")[0]
+    chinese = found.get("/word?q=bank&lang=zh")
+    assert "（0.20；0 为随机，1 为完全分开）" in chinese
+    assert "只有一个义项" in chinese
+    found.wait_for_groups(finer=1)
+    assert "One meaning" not in found.get("/word?q=bank&finer=1&group=")
 
 
 def test_a_group_has_all_its_lines_and_no_other(explored: Explored) -> None:

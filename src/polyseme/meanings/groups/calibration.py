@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -47,6 +47,17 @@ _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
 _MERGE_QUANTILE, _SPLIT_QUANTILE = 0.5, 0.8
 _LEAST_LIMIT = 0.3  # however alike the uses of a corpus's words are
+_HOW_WELL = {
+    "low": (
+        "poorly",
+        (
+            " Read the groups as a first sorting, and lines before names. A model that has read "
+            "such texts does better: polyseme pretrain CORPUS --from MODEL"
+        ),
+    ),
+    "fair": ("moderately", " Check the groups by their lines."),
+    "good": ("well", ""),
+}
 
 
 @dataclass(frozen=True)
@@ -61,19 +72,17 @@ class Calibration:
     limits: Limits
 
     @property
+    def level(self) -> Literal["low", "fair", "good"]:
+        """In a word."""
+        return "low" if self.ari < LOW else "fair" if self.ari < HIGH else "good"
+
+    @property
     def note(self) -> str:
         """What a reader should know before believing groups."""
-        how = (
-            "poorly: read the groups as a first sorting, and lines before names. A model that has "
-            "read such texts does better: `polyseme pretrain CORPUS --from MODEL`"
-            if self.ari < LOW
-            else "moderately: check the groups by their lines"
-            if self.ari < HIGH
-            else "well"
-        )
         return (
-            f"In these texts this model tells mixed words apart {how} "
+            f"In these texts this model tells mixed words apart {_HOW_WELL[self.level][0]} "
             f"({self.ari:.2f} ± {self.error:.2f}; 0 is chance, 1 perfect)."
+            f"{_HOW_WELL[self.level][1]}"
         )
 
 
