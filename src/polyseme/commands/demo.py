@@ -1,6 +1,6 @@
 """Open the explorer on demo texts: English novels, or Chinese classics.
 
-English: novels of 1840-1859 and of 1900-1920, beginning with the word *train*. Chinese: books from
+English: novels of 1840-1859 and of 1900-1920, beginning with the word *bank*. Chinese: books from
 before 600 and after 1300, beginning with 走. The first start prepares the texts, in some seconds;
 they are kept for the next.
 
@@ -49,8 +49,8 @@ _DEMOS = {
     "en": _Demo(
         "demo-en",
         "en-mini",
-        "train",
-        1,
+        "bank",
+        0,
         1 << 20,
         ("year", "author", "title", "period"),
         "45 English novels, 1840–1859 and 1900–1920",
@@ -59,7 +59,7 @@ _DEMOS = {
         "demo-zh",
         "zh-mini",
         "走",
-        1,
+        0,
         1 << 18,
         ("year", "dynasty", "title", "period"),
         "古籍九种：600 年以前与 1300 年以后",
