@@ -167,18 +167,24 @@ def test_a_topic_knows_nothing_of_the_word_itself(corpus: Corpus) -> None:
     assert np.array_equal(same, topics.of_uses(uses))
 
 
-def test_topics_are_kept_and_those_of_another_state_are_not_read(
-    corpus: Corpus, tmp_path: Path
+def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again(
+    corpus: Corpus,
 ) -> None:
-    topics = Topics.learn(corpus)
+    calibration._topics.cache_clear()
+    topics = topics_of(corpus)
     assert topics is not None
-    topics.save(tmp_path / "t.parquet", "state")
-    again = Topics.load(tmp_path / "t.parquet", "state")
-    assert again is not None
-    assert again.words == topics.words
-    assert np.array_equal(again.vectors, topics.vectors)
-    assert Topics.load(tmp_path / "t.parquet", "another state") is None
-    assert Topics.load(tmp_path / "none.parquet", "state") is None
+    [path] = folder_of(corpus.folder).glob("topics-*.parquet")
+    path.rename(path.with_name("topics-older.parquet"))
+    for content in (None, b"no Parquet"):
+        if content:
+            path.write_bytes(content)
+        calibration._topics.cache_clear()
+        again = topics_of(corpus)
+        assert again is not None
+        assert again.words == topics.words
+        assert np.array_equal(again.vectors, topics.vectors)
+        assert Topics.load(path).words == topics.words
+        assert [each.name for each in path.parent.glob("topics-*")] == [path.name]
 
 
 def test_neighbours_are_sentences_of_the_same_document(tmp_path: Path) -> None:

@@ -102,24 +102,19 @@ class Topics:
         )
         return found
 
-    def save(self, path: Path, made_from: str) -> None:
+    def save(self, path: Path) -> None:
         """As a table of words and vectors that other tools can read."""
         vectors = pa.FixedSizeListArray.from_arrays(
             pa.array(self.vectors.astype(np.float16).ravel()), self.vectors.shape[1]
         )
         table = pa.table({"word": pa.array(self.words), "vector": vectors})
-        table = table.replace_schema_metadata({"made_from": made_from})
         with scratch_for(path) as scratch, scratch.open("wb") as file:
             pq.write_table(table, file, compression="zstd")
 
     @classmethod
-    def load(cls, path: Path, made_from: str) -> "Topics | None":
-        """What was saved; None if nothing was, or from another state of the corpus."""
-        if not path.is_file():
-            return None
+    def load(cls, path: Path) -> "Topics":
+        """What was saved."""
         with damage_explained(path):
-            if (pq.read_schema(path).metadata or {}).get(b"made_from") != made_from.encode():
-                return None
             table = read_table(path, ["word", "vector"]).combine_chunks()
             vectors = table["vector"].combine_chunks().flatten().to_numpy().astype(np.float32)
             return cls(table["word"].to_pylist(), vectors.reshape(len(table), -1))

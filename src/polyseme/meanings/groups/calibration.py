@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from polyseme.errors import CorpusError
 from polyseme.limits import read_json
 from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.conditions import EVERYTHING
@@ -38,7 +39,6 @@ from polyseme.storage.files import sha256_of, write_text
 from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
-TOPICS = "topics.parquet"
 VERSION = 1
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
@@ -209,12 +209,14 @@ def topics_of(corpus: Corpus) -> Topics | None:
 
 @lru_cache(maxsize=1)
 def _topics(folder: Path, made_from: str) -> Topics | None:
-    path = folder_of(folder) / TOPICS
-    if found := Topics.load(path, made_from):
-        return found
+    path = folder_of(folder) / f"topics-{made_from[:16]}.parquet"  # of this state of the corpus
+    with contextlib.suppress(OSError, CorpusError):
+        return Topics.load(path)
     found = Topics.learn(Corpus.open(folder))
     if found is not None:
-        _keep(path, partial(found.save, path, made_from))
+        for older in path.parent.glob("topics-*.parquet"):
+            _keep(older, older.unlink)
+        _keep(path, partial(found.save, path))
     return found
 
 
