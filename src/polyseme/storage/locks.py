@@ -72,9 +72,11 @@ def _acquire(lock: FileLock, path: Path, refusal: str, wait: float) -> None:
             lock.acquire(timeout=wait)
         except Timeout as error:
             raise ExecutorError(refusal) from error
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):
+            # Another process, done with its own work, has just removed the folder; the second, if
+            # the lock's own `mkdir` was at it. What is no folder `own_folder` refuses.
             if is_in_work:
-                continue  # another process, done with its own work, has just removed the folder
+                continue
             raise
         return
 
