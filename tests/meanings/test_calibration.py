@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 from meanings.making import Document, make_corpus
 from polyseme.meanings.concordance.uses import Uses, find_uses
@@ -17,7 +16,6 @@ from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups import calibration
 from polyseme.meanings.groups.calibration import (
     Calibration,
-    adjusted_rand_index,
     calibrate,
     calibration_of,
     folder_of,
@@ -136,13 +134,6 @@ def test_an_index_reads_what_a_model_measured_and_measures_nothing(corpus: Corpu
     index.fingerprint = "e" * 64
     assert calibration_of(corpus, index) is None
     assert index.num_asked == 0
-
-
-def test_agreement_is_scikit_learns_adjusted_rand_index() -> None:
-    random = np.random.default_rng(1)
-    gold, found = random.integers(3, size=50), random.integers(4, size=50)
-    assert adjusted_rand_index(gold, found) == pytest.approx(adjusted_rand_score(gold, found))
-    assert adjusted_rand_index(gold, gold) == 1
 
 
 def test_topics_are_near_for_words_of_the_same_passages(corpus: Corpus) -> None:

@@ -27,7 +27,7 @@ from polyseme.meanings.groups.calibration import Calibration, calibration_of, de
 from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
 from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
-from polyseme.meanings.groups.names import NameSource, first_copies
+from polyseme.meanings.groups.names import NameSource
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress
 
@@ -160,10 +160,10 @@ class ExploredWord:
         job.start("load", 0)
         describer = self.indexed or self.load_describer()
         features = self._describe(describer, job)
-        grouping = self._group(features, how, job)
         if self._name_source is None:
             self._name_source = name_source(self.uses, features, describer, self._calibration)
         source = self._name_source
+        grouping = self._group(features, how, job, source)
         groups = name_groups(source, grouping)
         notes = tuple(self.indexed.notes) if self.indexed else ()
         senses = Senses(
@@ -190,12 +190,15 @@ class ExploredWord:
                 self._calibration = calibration_of(self.uses.corpus, describer, _Calibrating(job))
         return self._features
 
-    def _group(self, features: UseFeatures, how: Fineness, job: Job) -> Grouping:
+    def _group(
+        self, features: UseFeatures, how: Fineness, job: Job, source: NameSource
+    ) -> Grouping:
         if how.layer is None:
             job.start("group", 0)
             limits = self._calibration.limits if self._calibration else None
-            copies = first_copies(self.uses.sentences(), self.uses.spans)
-            return group_uses(features, finer=how.finer, seed=SEED, limits=limits, copy_of=copies)
+            return group_uses(
+                features, finer=how.finer, seed=SEED, limits=limits, copy_of=source.copy_of
+            )
         if how.layer == 0:
             job.start("group", 0)
             return _by_form(self.uses)

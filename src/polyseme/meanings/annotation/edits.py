@@ -5,7 +5,7 @@
 
 Nothing is ever erased: an undo is an entry, too, and undoing an undo brings the edit back. Each
 entry names what it was applied to, a use by its sentence and the word's index in it, a group by the
-uses it had. A group is made anew each time, with another number and other words, when the corpus
+uses it had. A group is made again each time, with another number and other words, when the corpus
 has grown, or with another model or granularity; so an edit is of the group that has the largest
 part of those uses, if that is a third of them or more, and if most of what is in that group, of
 what was there then, belonged to it. What fits no group is told, and stays in the log.

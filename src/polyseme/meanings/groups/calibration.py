@@ -32,7 +32,7 @@ from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import all_groups, search
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.topics import Topics
-from polyseme.meanings.features.use_features import Describer, Floats, Labels, UseFeatures
+from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, unit_length
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import sha256_of, write_text
@@ -171,22 +171,11 @@ def _like_pairs(kinds: Floats) -> Iterator[tuple[int, int]]:
 
 def _told_apart(one: UseFeatures, two: UseFeatures) -> float:
     """Adjusted Rand index of two groups of mixed uses with the words they are of."""
-    both = _joined(one, two)
+    from sklearn.metrics import adjusted_rand_score
+
     words = np.repeat([0, 1], [len(one), len(two)])
-    return adjusted_rand_index(words, group_uses(both, num_groups=2).labels)
-
-
-def adjusted_rand_index(gold: Labels, found: Labels) -> float:
-    """How well two groupings agree: 0 as by chance, 1 fully (Hubert and Arabie, 1985)."""
-    table = np.zeros((int(gold.max()) + 1, int(found.max()) + 1))
-    np.add.at(table, (gold, found), 1)
-    together, rows, columns, every = (
-        float((each * (each - 1) / 2).sum())
-        for each in (table, table.sum(axis=1), table.sum(axis=0), np.array([table.sum()]))
-    )
-    expected = rows * columns / every
-    most = (rows + columns) / 2
-    return 1.0 if most == expected else (together - expected) / (most - expected)
+    found = group_uses(_joined(one, two), num_groups=2).labels
+    return float(adjusted_rand_score(words, found))
 
 
 def _joined(one: UseFeatures, two: UseFeatures) -> UseFeatures:

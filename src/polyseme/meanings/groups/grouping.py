@@ -166,9 +166,10 @@ def _group(
     chosen = rows[_sample(len(rows), random)]
     sample = [view[chosen] for view in views]
     graphs = list(pool.map(_neighbours, sample))
-    found = find.communities(sample, graphs, seed, _STARTS)
-    coarse = _communities(sum(graphs), RESOLUTION, seed, starts=_STARTS)
-    separation = merge_groups(coarse, graphs, Limits(0.0, 1.1))[1]
+    usual = _communities(sum(graphs), RESOLUTION, seed, starts=_STARTS)
+    found, separation = merge_groups(usual, graphs, find.limits)
+    if find.num_groups is not None or find.resolution != RESOLUTION:
+        found = find.communities(sample, graphs, seed, _STARTS)
     number = int(found.max()) + 1
     stability = np.full(number, np.nan)
     if number > 1:

@@ -19,7 +19,8 @@ word the best is kept, in its usual case. The order of the uses does not matter.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from sys import getsizeof
 from typing import Any
 
@@ -74,16 +75,16 @@ class NameSource:
     documents: Sequence[Hashable] | None = None
     copy_of: Labels | None = None
     """(N,) the use whose line each is a copy of, itself if none: `first_copies`."""
-    _taken: set[str] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        """Words that are no names: the commonest, and forms of the word itself."""
         forms = {
             word.lower()
             for sentence, (begin, end) in zip(self.sentences, self.spans.tolist(), strict=True)
             for word in sentence[begin:end]
         }
-        stops = self.background.stop_words
-        object.__setattr__(self, "_taken", stops | forms | {_stem(form) for form in forms})
+        return self.background.stop_words | forms | {_stem(form) for form in forms}
 
     @property
     def num_bytes(self) -> int:
@@ -96,11 +97,10 @@ class NameSource:
         rows = np.arange(len(labels)) if self.copy_of is None else np.unique(self.copy_of)
         collocates, usual = self._collocates(labels, rows, number)
         frames = self._frames(labels, rows, number)
+        substitutes = self._substitutes(labels, number) if with_substitutes else [[]] * number
         found = []
         for group in range(number):
-            is_asked = with_substitutes and self.substitutes is not None
-            substitutes = self._substitutes(labels, group, number) if is_asked else []
-            best = _one_of_a_stem(substitutes, NUM_SUBSTITUTES)
+            best = _one_of_a_stem(substitutes[group], NUM_SUBSTITUTES)
             stems = {_stem(word.lower()) for word in best}
             near = _one_of_a_stem(collocates[group], NUM_COLLOCATES, stems)
             found.append(
@@ -119,9 +119,9 @@ class NameSource:
     def _collocates(
         self, labels: Labels, rows: Labels, number: int
     ) -> tuple[list[list[str]], Callable[[str], str]]:
-        """Words near the uses of each group, the strongest first; and how each is usually spelt."""
+        """Words near the uses of each group, the strongest first; and its usual spelling."""
         near: dict[int, list[str]] = {}
-        spelt: dict[str, Counter[str]] = defaultdict(Counter)
+        spellings: dict[str, Counter[str]] = defaultdict(Counter)
         for row in rows.tolist():
             words, (begin, end) = self.sentences[row], self.spans[row].tolist()
             places = [
@@ -131,7 +131,7 @@ class NameSource:
             near[row] = [words[place].lower() for place in places]
             for place in places:
                 if place:  # a capital at the beginning of a sentence says nothing
-                    spelt[words[place].lower()][words[place]] += 1
+                    spellings[words[place].lower()][words[place]] += 1
         counts = self._count(near, labels, number, self._is_name)
         sizes = np.bincount(labels[rows], minlength=number)
         lengths = np.bincount(labels[rows], [len(near[row]) for row in rows.tolist()], number)
@@ -153,27 +153,36 @@ class NameSource:
             found.append(_ranked(scores))
 
         def usual(word: str) -> str:
-            forms = spelt[word]
+            forms = spellings[word]
             return min(forms, key=lambda form: (-forms[form], form)) if forms else word
 
         return found, usual
 
-    def _substitutes(self, labels: Labels, group: int, number: int) -> list[str]:
+    def _substitutes(self, labels: Labels, number: int) -> list[list[str]]:
         """Words expected here more than in any other group: share times the log of its ratio."""
-        assert self.substitutes is not None
-        shares = [
-            np.bincount(self.substitutes[labels == each, :_BEST].ravel(), minlength=len(self.words))
-            / max(1, int((labels == each).sum()))
-            for each in range(number)
-        ]
-        here, scores = shares[group], shares[group]
-        if number > 1:
-            few = 1 / max(10, int((labels == group).sum()))
-            there = np.max([share for each, share in enumerate(shares) if each != group], axis=0)
-            scores = here * np.log((here + few) / (there + few))
-        best = np.argsort(-scores, kind="stable")[:200].tolist()
-        kept = [each for each in best if scores[each] > 0 and here[each] >= _MIN_SHARE]
-        return [self.words[each] for each in kept if self._is_name(self.words[each])]
+        if self.substitutes is None:
+            return [[]] * number
+        sizes = np.maximum(np.bincount(labels, minlength=number), 1)
+        shares = np.stack(
+            [
+                np.bincount(
+                    self.substitutes[labels == group, :_BEST].ravel(), minlength=len(self.words)
+                )
+                / sizes[group]
+                for group in range(number)
+            ]
+        )
+        found = []
+        for group, here in enumerate(shares):
+            scores = here
+            if number > 1:
+                few = 1 / max(10, int(sizes[group]))
+                there = np.delete(shares, group, axis=0).max(axis=0)
+                scores = here * np.log((here + few) / (there + few))
+            best = np.argsort(-scores, kind="stable")[:200].tolist()
+            kept = [each for each in best if scores[each] > 0 and here[each] >= _MIN_SHARE]
+            found.append([self.words[each] for each in kept if self._is_name(self.words[each])])
+        return found
 
     def _frames(self, labels: Labels, rows: Labels, number: int) -> list[list[Frame]]:
         each = {
