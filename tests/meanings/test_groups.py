@@ -11,6 +11,7 @@ from polyseme.meanings.groups.grouping import (
     Limits,
     by_size,
     group_uses,
+    how_separate,
     join_views,
     merge_groups,
 )
@@ -57,7 +58,7 @@ def test_the_largest_group_is_the_first() -> None:
 
 def test_the_same_uses_give_the_same_groups() -> None:
     features, _ = planted([60, 60], noise=2.5)
-    one, two = group_uses(features, seed=3), group_uses(features, seed=3)
+    one, two = (group_uses(features, seed=3, limits=Limits(0, 0)) for _ in range(2))
     assert np.array_equal(one.labels, two.labels)
     assert one.stability == two.stability
     assert np.array_equal(one.vectors, two.vectors)
@@ -170,14 +171,45 @@ def test_what_is_less_separate_than_the_limit_is_split_if_asked_to() -> None:
     assert group_uses(features, limits=Limits(0.7, 0.99), finer=1).num_groups >= 2
 
 
-def test_separation_is_the_share_of_links_that_are_missing() -> None:
-    links = np.ones((4, 4)) - np.eye(4)  # each with each
-    labels = np.array([0, 0, 1, 1])
-    assert merge_groups(labels, [csr_matrix(links)], Limits(2, 2))[1] == pytest.approx(-1 / 3)
+def test_groups_are_merged_until_so_many_links_between_them_are_missing() -> None:
+    links = np.ones((6, 6)) - np.eye(6)  # each with each
+    labels = np.repeat([0, 1, 2], 2)
+    merged, missing = merge_groups(labels, csr_matrix(links), 2.0)
+    assert len(set(merged.tolist())) == 2  # whether there is only one is not asked here
+    # Four nodes and two: 8 links between them, where 16 * 10 / 26 would be there by chance.
+    twelve, eight, two = 12, 8, 2
+    expected = (twelve + eight) * (two + eight) / (twelve + two + 2 * eight)
+    assert missing == pytest.approx(1 - eight / expected)
     links[:2, 2:] = links[2:, :2] = 0
-    merged, separation = merge_groups(labels, [csr_matrix(links)], Limits(0.9, 0.9))
-    assert separation == 1
-    assert merged.tolist() == labels.tolist()
+    merged, missing = merge_groups(labels, csr_matrix(links), 0.9)
+    assert missing == 1
+    assert merged.tolist() == [1, 1, 0, 0, 0, 0]
+
+
+def test_uses_that_fall_into_two_parts_are_wholly_separate_and_those_all_alike_are_not() -> None:
+    apart = how_separate(planted([80, 80], noise=0.01)[0])
+    together = how_separate(planted([160], noise=1.0)[0])
+    assert apart.split == pytest.approx(1)
+    assert apart.merge == pytest.approx(1)
+    assert together.split < 0.6
+    assert together.merge < 0.6
+
+
+def test_words_shuffled_over_all_lines_have_one_meaning() -> None:
+    """The limits are those of other words that are shuffled alike."""
+    random = np.random.default_rng(3)
+
+    def shuffled() -> UseFeatures:
+        features, _ = planted([100, 100], seed=int(random.integers(1_000)))
+        assert features.substitutes is not None
+        orders = [random.permutation(200) for _ in range(3)]
+        views = features.context, features.bag, features.substitutes
+        return UseFeatures(*(view[order] for view, order in zip(views, orders, strict=True)))
+
+    limit = np.quantile([how_separate(shuffled()).split for _ in range(20)], 0.95)
+    limits = Limits(0.5, float(limit))
+    whole = [group_uses(shuffled(), limits=limits).is_one_meaning for _ in range(10)]
+    assert sum(whole) >= 8
 
 
 def test_copies_do_not_make_a_group_and_go_with_the_first_of_them() -> None:
@@ -200,5 +232,6 @@ def test_topics_are_a_view_where_there_are_some() -> None:
         scale=0.05, size=(180, 8)
     ).astype(np.float32)
     told = UseFeatures(features.context, features.bag, features.substitutes, topic)
-    assert join_views(told).shape[1] == join_views(features).shape[1] + 8
+    about = features.bag.shape[1]  # outside of a corpus
+    assert join_views(told).shape[1] == join_views(features).shape[1] - about + 8
     assert told.select(np.arange(3)).topic is not None

@@ -33,20 +33,19 @@ from polyseme.meanings.concordance.search import all_groups, search
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.topics import Topics
 from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
-from polyseme.meanings.groups.grouping import Limits, group_uses, unit_length
+from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import sha256_of, write_text
 from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
-VERSION = 1
+VERSION = 2
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 40, 80  # words, and uses of each
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
-_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.5, 0.8
-_LEAST_LIMIT = 0.3  # however alike the uses of a corpus's words are
+_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.7
 _HOW_WELL = {
     "low": (
         "poorly",
@@ -116,15 +115,17 @@ def calibrate(
         replace(describer.without_syntax(one), topic=topics.of_uses(each) if topics else None)
         for one, each in zip(raw, uses, strict=True)
     ]
-    alone = [group_uses(each).separation for each in features]
-    merge, split = np.maximum(np.quantile(alone, [_MERGE_QUANTILE, _SPLIT_QUANTILE]), _LEAST_LIMIT)
+    alone = [how_separate(each) for each in features]
+    limits = Limits(
+        round(float(np.quantile([each.merge for each in alone], _MERGE_QUANTILE)), 4),
+        round(float(np.quantile([each.split for each in alone], _SPLIT_QUANTILE)), 4),
+    )
     kinds = [
         (one.context - two.context).mean(axis=0) for one, two in zip(raw, features, strict=True)
     ]
     pairs = list(_like_pairs(unit_length(np.stack(kinds))))
     apart = [_told_apart(features[one], features[two]) for one, two in pairs]
     error = float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
-    limits = Limits(round(float(merge), 4), round(float(split), 4))
     return Calibration(float(np.mean(apart)), error, len(pairs), limits)
 
 

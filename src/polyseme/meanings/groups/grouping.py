@@ -3,17 +3,18 @@
     in   `UseFeatures` (N rows), and how fine the groups shall be
     out  `Grouping`: the group of each use, and how stable each group is
 
-There are up to four views of a use: its context, its topic, its bag and its substitutes, each
-centred and of length one. The nearest neighbours of every use make a graph in each view, and the
-graphs are added up: two uses hold together the more, the more views find them near. Groups are its
-communities (Louvain; Blondel et al., 2008), of which those are merged that are hardly *separate*.
+There are up to three views of a use: its context, its substitutes, and its topic (outside of a
+corpus, where there are no topics, its bag), each centred and of length one. The nearest neighbours
+of every use make a graph in each view, and the graphs are added up: two uses hold together the
+more, the more views find them near. Groups are its communities (Louvain; Blondel et al., 2008), of
+which those are merged that are hardly apart: of the links between them that chance would have put
+there, too few are missing.
 
-The separation of two groups is the share of links between them that chance would have put there
-and that are missing: 0 if nothing is, 1 if there are no links. Links are those of substitutes,
-which tell mixed words apart best. The uses of any word fall into halves of some separation, even of
-a word with one meaning; how much is to be expected depends on the texts and the model. `Limits`
-has it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
-Below the limit the word has one group.
+Whether there is more than one group at all is asked of the graph as a whole, before any groups: the
+second eigenvalue of its normalized adjacency matrix is 1 if it falls into two parts, and the lower,
+the more it hangs together (spectral graph theory; Chung, 1997). That is its *separation*. The uses
+of a word with one meaning have some, too; how much depends on the texts and the model. `Limits` has
+it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
 """
 
 import math
@@ -45,6 +46,7 @@ _NEIGHBOURS, _SHARE = 50, 0.1
 """Nearest neighbours of a use in each view, at most; and, of few uses, as a share of them: with
 more, all uses would hang together."""
 _SVD_DIM = 50
+_LEAST_GROUPS = 2  # that are not merged: whether there is one only has been asked before
 _STARTS = 3  # groupings of a graph, of which the best is taken
 _REPEATS, _PART = 4, 0.8
 """How often part of the uses are grouped again, to see which groups return."""
@@ -58,10 +60,10 @@ Views: TypeAlias = Sequence[Floats]
 class Limits:
     """How separate groups must be."""
 
-    merge: float = 0.54
-    """Two groups that are less so are one: as the halves of half of all words of one meaning."""
-    split: float = 0.61
-    """If the two best groups are less so, the word has one: as the halves of four fifths."""
+    merge: float = 0.57
+    """The least share of missing links between two groups: of fewer, one is made."""
+    split: float = 0.75
+    """The least separation of a word with more than one group."""
 
     def finer(self, steps: int) -> "Limits":
         """For so many steps to more groups: then a word is always split; or, below 0, to fewer."""
@@ -82,9 +84,9 @@ class Grouping:
     vectors: Floats
     """(N, D) the joined views, of length one: near is alike."""
     separation: float = math.nan
-    """That of the two best groups, found or not: 0 not at all, 1 fully."""
+    """How nearly the uses fall into two parts, grouped so or not: 1 is wholly."""
     is_one_meaning: bool = False
-    """Whether the uses are one group because no two were separate enough."""
+    """Whether the uses are one group because they do not fall apart enough."""
 
     @property
     def num_groups(self) -> int:
@@ -149,12 +151,12 @@ class _Search:
     num_groups: int | None
     """If given, so many are made, however separate."""
 
-    def communities(self, views: Views, graphs: Sequence[Any], seed: int, starts: int) -> Labels:
-        """The group of each use."""
+    def communities(self, views: Views, graph: Any, seed: int, starts: int) -> Labels:
+        """The group of each use, if there is more than one."""
         if self.num_groups is not None:
-            return _so_many(views, sum(graphs), self.num_groups, self.resolution, seed, starts)
-        labels = _communities(sum(graphs), self.resolution, seed, starts=starts)
-        return merge_groups(labels, graphs, self.limits)[0]
+            return _so_many(views, graph, self.num_groups, self.resolution, seed, starts)
+        labels = _communities(graph, self.resolution, seed, starts=starts)
+        return merge_groups(labels, graph, self.limits.merge)[0]
 
 
 def _group(
@@ -165,11 +167,11 @@ def _group(
     random = np.random.default_rng(seed)
     chosen = rows[_sample(len(rows), random)]
     sample = [view[chosen] for view in views]
-    graphs = list(pool.map(_neighbours, sample))
-    usual = _communities(sum(graphs), RESOLUTION, seed, starts=_STARTS)
-    found, separation = merge_groups(usual, graphs, find.limits)
-    if find.num_groups is not None or find.resolution != RESOLUTION:
-        found = find.communities(sample, graphs, seed, _STARTS)
+    graph = sum(pool.map(_neighbours, sample))
+    separation = _second_eigenvalue(graph)
+    found = np.zeros(len(chosen), np.int64)
+    if find.num_groups is not None or separation >= find.limits.split:
+        found = find.communities(sample, graph, seed, _STARTS)
     number = int(found.max()) + 1
     stability = np.full(number, np.nan)
     if number > 1:
@@ -184,27 +186,47 @@ def _group(
     return Grouping(labels, tuple(stability[order].tolist()), vectors, separation, is_one)
 
 
-def merge_groups(labels: Labels, graphs: Sequence[Any], limits: Limits) -> tuple[Labels, float]:
-    """Groups merged, the least separate first, until all are separate enough; and how separate the
-    last two are, if all others are merged.
+def how_separate(features: UseFeatures, *, seed: int = 1) -> Limits:
+    """What the limits would have to be for the uses to be two groups, and no less."""
+    views = _views(features, seed)
+    graph = sum(map(_neighbours, views))
+    labels = _communities(graph, RESOLUTION, seed, starts=_STARTS)
+    return Limits(merge_groups(labels, graph, math.inf)[1], _second_eigenvalue(graph))
 
-    Which two are merged is decided by all graphs, whether they are by the last: of substitutes.
+
+def merge_groups(labels: Labels, graph: Any, limit: float) -> tuple[Labels, float]:
+    """Groups merged, those least apart first, until two are left or so many links are missing.
+
+    Also the share of links that are missing between the two that would be merged next.
     """
-    all_links, links = (_links_between(labels, graph) for graph in (sum(graphs), graphs[-1]))
-    kept, kept_labels = False, labels
-    separation = 0.0
+    links = _links_between(labels, graph)
+    least = 0.0
     while len(links) > 1:
-        apart = _separations(all_links)
-        one, two = np.unravel_index(int(apart.argmin()), apart.shape)
-        separation = float(_separations(links)[one, two])
-        if not kept and separation >= limits.merge:
-            kept, kept_labels = True, labels
+        missing = _missing_links(links)
+        one, two = map(int, np.unravel_index(int(missing.argmin()), missing.shape))
+        least = float(missing[one, two])
+        if len(links) == _LEAST_GROUPS or least >= limit:
+            break
         labels = np.where(labels == one, two, labels)
         labels = labels - (labels > one)
-        all_links, links = (_merged(each, int(one), int(two)) for each in (all_links, links))
-    if kept and separation >= limits.split:
-        return by_size(kept_labels)[0], separation
-    return np.zeros_like(labels), separation
+        links[two] += links[one]
+        links[:, two] += links[:, one]
+        links = np.delete(np.delete(links, one, 0), one, 1)
+    return by_size(labels)[0], least
+
+
+def _second_eigenvalue(graph: Any) -> float:
+    """Of the normalized adjacency matrix; 1 if the graph is in two parts, or nearly so."""
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import eigsh
+
+    if not graph.nnz:  # all uses are the same
+        return 0.0
+    scale = diags(1 / np.sqrt(np.maximum(np.asarray(graph.sum(axis=1), np.float64).ravel(), 1e-9)))
+    matrix = scale @ graph.astype(np.float64) @ scale
+    # A start of our own, or one would be drawn at random; rounded, as the last bits mean nothing.
+    start = np.random.default_rng(1).normal(size=graph.shape[0])
+    return round(float(min(eigsh(matrix, 2, which="LA", v0=start, return_eigenvectors=False))), 6)
 
 
 def _links_between(labels: Labels, graph: Any) -> npt.NDArray[np.float64]:
@@ -218,22 +240,15 @@ def _links_between(labels: Labels, graph: Any) -> npt.NDArray[np.float64]:
     return found
 
 
-def _separations(links: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """(G, G), below the diagonal how separate two groups are, as if there were no others."""
+def _missing_links(links: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(G, G), below the diagonal: of the links that two groups would have by chance, if there were
+    no others, the share that is missing."""
     inside = np.diag(links)
     one, two = inside[:, None] + links, inside[None] + links
     expected = one * two / np.maximum(one + two, 1e-9)
-    apart = 1 - links / np.maximum(expected, 1e-9)
-    apart[np.triu_indices(len(links))] = np.inf
-    found: npt.NDArray[np.float64] = apart
-    return found
-
-
-def _merged(links: npt.NDArray[np.float64], one: int, two: int) -> npt.NDArray[np.float64]:
-    links = links.copy()
-    links[two] += links[one]
-    links[:, two] += links[:, one]
-    found: npt.NDArray[np.float64] = np.delete(np.delete(links, one, 0), one, 1)
+    missing = 1 - links / np.maximum(expected, 1e-9)
+    missing[np.triu_indices(len(links))] = np.inf
+    found: npt.NDArray[np.float64] = missing
     return found
 
 
@@ -244,10 +259,8 @@ def join_views(features: UseFeatures, *, seed: int = 1) -> Floats:
 
 def _views(features: UseFeatures, seed: int) -> Views:
     """(N, D) each, rows of length one; or of zeros, where a view tells nothing of a use."""
-    views = [centred(features.context)]
-    if features.topic is not None:
-        views.append(centred(features.topic))
-    views.append(centred(features.bag))
+    about = features.bag if features.topic is None else features.topic
+    views = [centred(features.context), centred(about)]
     if features.substitutes is not None:
         views.append(_substitute_view(features.substitutes, seed))
     return views
@@ -361,7 +374,7 @@ def _stability(views: Views, labels: Labels, find: _Search, part: Labels, seed: 
     """For each group its best Jaccard index with a group of part of the uses, grouped again."""
     number = int(labels.max()) + 1
     chosen = [view[part] for view in views]
-    again = find.communities(chosen, list(map(_neighbours, chosen)), seed, 1)
+    again = find.communities(chosen, sum(map(_neighbours, chosen)), seed, 1)
     others = int(again.max()) + 1
     pairs = labels[part] * others + again
     overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
