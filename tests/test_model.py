@@ -5,11 +5,14 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 from laws.cases import CASES, Case, make
+from pretraining.making import rule_corpus, rule_text, tiny_model
 from safetensors.torch import load_file, save_file
 
+from polyseme.commands import prepare
 from polyseme.config import build
 from polyseme.errors import ConfigError, ModelError
 from polyseme.model import Model, ModelConfig, count_parameters
@@ -276,3 +279,43 @@ def test_a_model_saved_over_another_replaces_it_whole(folder: Path) -> None:
     loaded = Model.load(folder)
     assert loaded.config == other.config
     assert not (folder / "characters.parquet").exists()
+
+
+def test_a_model_keeps_what_it_knows_of_another_corpus_and_its_words(tmp_path: Path) -> None:
+    """The other corpus is tokenized differently, so without --vocabulary corpus it is refused."""
+    text = tmp_path / "text.txt"
+    text.write_text(rule_text().replace("cat", "wolf").replace(" .", "."), encoding="utf-8")
+    settings = {"language": "en", "segmenter": "whitespace", "layout": "lines", "held_out": 0.2}
+    values = {"inputs": [str(text)], "out": tmp_path / "other", "corpus": settings}
+    other = prepare.run(build(prepare.PrepareConfig, values)).corpus
+    own = tiny_model(
+        rule_corpus(tmp_path / "own"),
+        encoder={
+            "input": {
+                "kind": "word+characters",
+                "word_dim": 16,
+                "characters": {"filters": [{"width": 1, "num_filters": 4}], "dim": 8},
+            },
+            "contextualizer": {"kind": "lstm", "proj_size": 16, "hidden_size": 24},
+            "direction": "separate",
+        },
+    )
+    new = own.with_words_of(other)
+    assert new.preparation == other.preparation
+    before, after = own.network.state_dict(), new.network.state_dict()
+    word, character = "encoder.inputs.word_embedding.weight", "char_embedding.weight"
+    for name in ("dog", "barks", "<UNK>"):
+        here, there = (int(model.vocabulary.ids_of(pa.array([name]))[0]) for model in (new, own))
+        assert torch.equal(after[word][here], before[word][there])
+    assert "wolf" not in own.vocabulary.words.to_pylist()
+    (name,) = [each for each in after if each.endswith(character)]
+    for letter in "dog":
+        one, two = (
+            int(model.vocabulary.char_ids_of(pa.array([letter]))[0, 1]) for model in (new, own)
+        )
+        assert torch.equal(after[name][one - 1], before[name][two - 1])
+    same = [
+        each for each in after if "word" not in each and "char" not in each and "soft" not in each
+    ]
+    assert same
+    assert all(torch.equal(after[each], before[each]) for each in same)

@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.data.special_tokens import FIRST_WORD, UNK
 from polyseme.data.vocabulary import CHARACTERS, Vocabulary, VocabularyConfig
 from polyseme.display import describe_layers, html_table, summary
 from polyseme.encoders.contextualizer import NoContextualizerConfig
@@ -41,7 +43,7 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.installed import model_folder
 from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
-from polyseme.text.corpus import VOCABULARY
+from polyseme.text.corpus import VOCABULARY, Corpus
 from polyseme.text.preprocessing import Preparation
 
 WEIGHTS = "model.safetensors"
@@ -186,6 +188,23 @@ class Model:
         """An untrained model; its weights depend on torch's seed."""
         return cls(config, vocabulary, build_network(config, vocabulary), preparation)
 
+    def with_words_of(self, corpus: Corpus) -> "Model":
+        """This model with the vocabulary of a corpus, to be trained further on it.
+
+        Words and characters of both keep their rows of the weights, others get those of an
+        untrained model.
+        """
+        vocabulary = Vocabulary.of(corpus, self.config.vocabulary)
+        network = build_network(self.config, vocabulary)
+        weights = network.state_dict()
+        rows = _common_rows(vocabulary, self.vocabulary)
+        for name, before in self.network.state_dict().items():
+            here, there = next((rows[end] for end in rows if name.endswith(end)), (..., ...))
+            if weights[name][here].shape != before[there].shape:
+                raise ModelError(f"{name} of this model cannot be used with other words.")
+            weights[name][here] = before[there]
+        return Model(self.config, vocabulary, network, corpus.preparation, self.metadata)
+
     def save(self, folder: Path, *, card: str, dtype: torch.dtype = torch.float32) -> None:
         """Write the folder; the manifest last, which makes it a model."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,6 +236,18 @@ class Model:
             network = build_network(config, vocabulary)
         network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
         return cls(config, vocabulary, network.eval(), preparation, manifest["metadata"])
+
+
+def _common_rows(new: Vocabulary, old: Vocabulary) -> dict[str, tuple[Tensor, Tensor]]:
+    """By the end of a weight's name: its rows of words or characters that both have."""
+    there = np.concatenate([np.arange(FIRST_WORD), old.ids_of(new.words)])
+    here = np.arange(new.size)
+    is_known = (there != UNK) | (here == UNK)
+    words = torch.from_numpy(here[is_known]), torch.from_numpy(there[is_known])
+    # Id 0 is no character, and has no row.
+    pairs = torch.tensor(new.chars.common_ids(old.chars), dtype=torch.int64).reshape(-1, 2) - 1
+    by_word = ("word_embedding.weight", "softmax.weight", "softmax.bias")
+    return dict.fromkeys(by_word, words) | {"char_embedding.weight": (pairs[:, 0], pairs[:, 1])}
 
 
 def preparation_of(folder: Path) -> Preparation | None:

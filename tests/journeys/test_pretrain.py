@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from command_line import polyseme
-from pretraining.making import rule_corpus
+from pretraining.making import rule_corpus, rule_text
 from safetensors.torch import load_file
 
 import polyseme as polyseme_api
@@ -173,6 +173,22 @@ def test_a_model_can_be_trained_on(model: Path, corpus: Corpus, tmp_path: Path) 
     }
     card = (out / "README.md").read_text(encoding="utf-8")
     assert f"`{model.name}` ({before['steps']} steps" in card
+
+
+def test_a_model_goes_on_with_the_words_of_a_corpus_tokenized_differently(
+    model: Path, tmp_path: Path
+) -> None:
+    text, corpus, out = tmp_path / "text.txt", tmp_path / "corpus", tmp_path / "on"
+    text.write_text(rule_text().replace(" .", "."), encoding="utf-8")
+    spaces = ("--segmenter", "whitespace", "--layout", "lines", "--held-out", "0.2")
+    polyseme("prepare", text, "--language", "en", *spaces, "--out", corpus)
+    command = ("pretrain", corpus, "--from", model, "--steps", "3", "--out", out)
+    assert "--vocabulary corpus" in polyseme(*command, code=65).stderr
+    polyseme(*command, "--vocabulary", "corpus")
+    polyseme("evaluate", out, corpus)
+    kept = ("--vocabulary", "corpus", "--interpolate", "0.5")
+    assert "--vocabulary model" in polyseme(*command, *kept, code=2).stderr
+    assert "--from MODEL" in polyseme("pretrain", corpus, *kept[:2], "--out", out, code=2).stderr
 
 
 def test_trained_weights_are_interpolated_with_those_they_began_with(

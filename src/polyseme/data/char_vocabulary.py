@@ -57,6 +57,16 @@ class CharVocabulary:
             points = np.frombuffer(characters.encode("utf-32-le"), "<u4")
             self._ids[points] = np.arange(len(points)) + self._layout.first
 
+    def common_ids(self, other: "CharVocabulary") -> list[tuple[int, int]]:
+        """The ids, here and there, of what both have: special ones first, then characters."""
+        first = self._layout.first
+        if not self.characters:  # the same bytes in both, or none at all
+            return [(id_, id_) for id_ in range(1, self.num_characters)]
+        there = {each: id_ for id_, each in enumerate(other.characters, first)}
+        own = enumerate(self.characters, first)
+        characters = [(id_, there[each]) for id_, each in own if each in there]
+        return [*((id_, id_) for id_ in range(1, first)), *characters]
+
     def special_tokens(self) -> CharIds:
         """(FIRST_WORD, max_characters) of every special token, in the order of their ids."""
         table = np.full((FIRST_WORD, self.max_characters), self._layout.padding, np.int32)

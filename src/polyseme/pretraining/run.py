@@ -170,14 +170,21 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
             raise ConfigError(f"Name the model that gets the {config.only} head: --from MODEL.")
         if config.interpolate < 1:
             raise ConfigError("Name the model to interpolate with: --from MODEL.")
+        if config.vocabulary == "corpus":
+            raise ConfigError("--vocabulary is for --from MODEL; without it, it is the corpus's.")
         wanted = resolve_model(preset, config.model)
         return Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
     if config.model:
         raise ConfigError("With --from, the model's settings cannot be changed; remove model.*.")
     if config.only is not None and config.interpolate < 1:
         raise ConfigError(f"With --only {config.only} there is nothing to interpolate with.")
+    if config.vocabulary == "corpus" and (config.only is not None or config.interpolate < 1):
+        raise ConfigError("--only and --interpolate keep the model's words: --vocabulary model.")
     model = Model.load(config.from_)
-    corpus.check_same_words(model.preparation)
+    if config.vocabulary == "corpus":
+        return model.with_words_of(corpus)
+    other_way = ". Or give the model the corpus's words: --vocabulary corpus"
+    corpus.check_same_words(model.preparation, other_way)
     return model if config.only is None else _with_cloze_head(model)
 
 

@@ -32,6 +32,9 @@ class PretrainConfig(Settings):
     """Which preset to train; `polyseme plan` lists them."""
     from_: Path | None = None
     """Continue pretraining from this model's weights and vocabulary, instead of a preset."""
+    vocabulary: Literal["model", "corpus"] = "model"
+    """With --from: which words can be predicted. `corpus` takes those of the corpus, which may then
+    be tokenized differently; words and characters that the model knows keep their weights."""
     only: Literal["cloze"] | None = None
     """With --from: train only this part and freeze all other weights. `cloze` is a head that
     predicts a word from both sides at once; it is added to a model that has none."""

@@ -93,8 +93,11 @@ class Corpus:
         rows = [(name.replace("_", " "), self.read_stats[name]) for name in names]
         return html_table(f"Corpus {self.folder}", [("language", self.config.language), *rows])
 
-    def check_same_words(self, preparation: Preparation | None) -> None:
-        """Refuse to be read by a model whose words were found in another way."""
+    def check_same_words(self, preparation: Preparation | None, or_else: str = "") -> None:
+        """Refuse to be read by a model whose words were found in another way.
+
+        `or_else` is what one could do besides, as an end of the error.
+        """
         if preparation is None:  # it does not say: whoever prepared the corpus has chosen
             return
         if differs := preparation.difference(self.preparation):
@@ -102,7 +105,7 @@ class Corpus:
             raise ModelError(
                 f"The model reads {own}; {self.folder} has {here}. Name a model that was trained "
                 "on such words, or prepare the texts again as the model's were: polyseme prepare "
-                f"TEXTS {preparation.options} --out NEW_CORPUS"
+                f"TEXTS {preparation.options} --out NEW_CORPUS{or_else}"
             )
 
     @property
