@@ -11,23 +11,27 @@ vector in every layer (layer 0 is static), the same of random weights, and a bag
     coarsewsd, senseval   sense of a use: macro-F1 by the nearest labelled use and by the nearest
                           mean of a sense; and groups found without labels: ARI, B-cubed, number
     sememe                the same for Chinese
-    pseudo                uses of two words mixed, to be told apart again, and of one word, to be
-                          left whole; needs --corpus
+    mixed                 uses of two nouns of --corpus mixed, to be told apart again, and of one
+                          noun, to be left whole
+
+With --corpus, groups are made as `polyseme senses` makes them in that corpus: with its topics, and
+by its own limits for one meaning.
 
 Groups are told for all words and for two halves of them: settings may be chosen on one half.
 """
 
 import argparse
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 import torch
 from sklearn.metrics import adjusted_rand_score, f1_score
 
@@ -44,17 +48,32 @@ from benchmarks.senses_data import (
 )
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import Floats, UseFeatures
-from polyseme.meanings.groups.grouping import centred, group_uses, join_views, unit_length
+from polyseme.meanings.groups.calibration import calibration_of, describe_uses, topics_of
+from polyseme.meanings.groups.grouping import (
+    MIN_USES,
+    Limits,
+    centred,
+    group_uses,
+    join_views,
+    unit_length,
+)
 from polyseme.model import Model
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 
 Labels = npt.NDArray[np.int64]
 _GRAPH = 500  # uses of a word that are grouped, as in the trial this is compared with
-_WORDS = 60  # pseudo-words, and single words
+_EACH, _PAIRS = 200, 100  # uses of a noun, and pairs of nouns that are mixed
+_RARE = 0.03, 0.2  # the share of a rare sense
+_NOUNS = """
+daughter castle doctor wine bread horse winter poem teacher singer desert forest temple priest
+lawyer piano bridge hospital emperor poet violin village river garden kitchen brother uncle
+servant tree flower sheep dog ship money dinner breakfast soldier sword lake song church
+mountain bishop prayer harbour island
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +127,12 @@ def _run(name: str, embedder: Embedder, random: Embedder, arguments: Any) -> dic
             uses = list(read_senseval(unpacked(arguments.data, "senseval2", scratch)))
         case "sememe":
             uses = list(read_sememe(unpacked(arguments.data, "sememe-wsd-zh", scratch)))
-        case "pseudo":
-            return pseudo_words(embedder, Corpus.open(arguments.corpus))
+        case "mixed":
+            return mixed_words(embedder, Corpus.open(arguments.corpus))
         case _:
             raise SystemExit(f"{name} is not a data set of this benchmark.")
-    return senses_of(embedder, random, uses)
+    corpus = Corpus.open(arguments.corpus) if arguments.corpus else None
+    return senses_of(embedder, random, uses, corpus)
 
 
 def _random_weights(model: Model, threads: int) -> Embedder:
@@ -179,8 +199,13 @@ def _best_threshold(cosines: Floats, gold: npt.NDArray[np.bool_]) -> float:
     return float((edges[best] + edges[best + 1]) / 2)
 
 
-def senses_of(embedder: Embedder, random: Embedder, uses: list[LabelledUse]) -> dict[str, Any]:
+def senses_of(
+    embedder: Embedder, random: Embedder, uses: list[LabelledUse], corpus: Corpus | None
+) -> dict[str, Any]:
     """Nearest use, nearest mean, and groups; each the mean over words."""
+    topics = topics_of(corpus) if corpus else None
+    calibration = calibration_of(corpus, UseDescriber(embedder)) if corpus else None
+    limits = calibration.limits if calibration else None
     given = [(use.words, use.span) for use in uses]
     described, randomly = describe(embedder, given), describe(random, given)
     by_word: dict[str, list[int]] = defaultdict(list)
@@ -191,12 +216,16 @@ def senses_of(embedder: Embedder, random: Embedder, uses: list[LabelledUse]) -> 
         chosen = np.array(numbers)
         senses = np.unique([uses[n].sense for n in numbers], return_inverse=True)[1]
         train = np.array([uses[n].is_train for n in numbers])
-        every = variants(described.select(chosen), randomly.select(chosen))
+        own, lines = described.select(chosen), [given[number] for number in numbers]
+        grouped = own.without_syntax
+        if topics:
+            grouped = replace(grouped, topic=topics.of_uses(Uses.of(*zip(*lines, strict=True))))
+        every = variants(own, randomly.select(chosen)) | {"as grouped": join_views(grouped)}
         for name, vectors in every.items():
             nearest, mean = _supervised(vectors, senses, train)
             rows["1-NN macro-F1"][name].append(nearest)
             rows["centroid macro-F1"][name].append(mean)
-        for measure, value in _grouped(described.select(chosen).features, senses).items():
+        for measure, value in _grouped(grouped, senses, limits).items():
             rows[measure]["all words"].append(value)
             rows[measure]["held-out words" if place % 2 else "words tuned on"].append(value)
             rows[measure][word].append(value)
@@ -220,17 +249,31 @@ def _supervised(
     return score(gold, nearest, average="macro"), score(gold, closest, average="macro")
 
 
-def _grouped(features: UseFeatures, senses: Labels) -> dict[str, float]:
+def _grouped(features: UseFeatures, senses: Labels, limits: Limits | None) -> dict[str, float]:
     chosen = np.random.default_rng(0).permutation(len(senses))[:_GRAPH]
     gold = senses[chosen]
-    grouping = group_uses(features.select(chosen))
-    return {
+    grouping = group_uses(features.select(chosen), limits=limits)
+    finer = group_uses(features.select(chosen), limits=limits, finer=1)
+    found = {
         "groups ARI": float(adjusted_rand_score(gold, grouping.labels)),
         "groups B-cubed": b_cubed(gold, grouping.labels),
         "groups B-cubed, one": b_cubed(gold, np.zeros_like(gold)),
         "groups found": float(grouping.num_groups),
         "senses there are": float(len(np.unique(gold))),
     }
+    for name, labels in (("rare senses F1", grouping.labels), ("… a step finer", finer.labels)):
+        if rare := best_f1(gold, labels):
+            found[name] = float(np.mean(rare))
+    return found
+
+
+def best_f1(gold: Labels, found: Labels) -> list[float]:
+    """F1 of each rare sense with the group that has most of it."""
+    together = np.zeros((gold.max() + 1, found.max() + 1))
+    np.add.at(together, (gold, found), 1)
+    f1 = 2 * together / (together.sum(axis=1, keepdims=True) + together.sum(axis=0))
+    shares = together.sum(axis=1) / len(gold)
+    return f1.max(axis=1)[(shares >= _RARE[0]) & (shares <= _RARE[1])].tolist()  # type: ignore[no-any-return]
 
 
 def b_cubed(gold: Labels, found: Labels) -> float:
@@ -244,45 +287,41 @@ def b_cubed(gold: Labels, found: Labels) -> float:
     return float(2 * precision * recall / (precision + recall))
 
 
-def pseudo_words(embedder: Embedder, corpus: Corpus) -> dict[str, Any]:
-    """Two words' uses mixed must come apart, one word's must stay together."""
-    import pyarrow.parquet as pq
-
-    random = np.random.default_rng(1)
-    table = pq.read_table(corpus.vocabulary).to_pandas()
-    frequent = table[(table["count"] >= 300) & (table["count"] <= 4000)]["word"]
-    plain = sorted(w for w in frequent if re.fullmatch(r"[a-z]{4,}|[\u4e00-\u9fff]{2,}", w))
-    words = [str(word) for word in random.choice(plain, 2 * _WORDS, replace=False)]
-    described = {}
-    for word in words:
+def mixed_words(embedder: Embedder, corpus: Corpus) -> dict[str, Any]:
+    """Two words' uses mixed must come apart, one word's must stay together: by the corpus's own
+    limits, which are of other words."""
+    describer, random = UseDescriber(embedder), np.random.default_rng(1)
+    calibration = calibration_of(corpus, describer)
+    limits = calibration.limits if calibration else None
+    features = {}
+    for word in nouns_of(corpus):
         uses = find_uses(corpus, word)
-        uses = uses.select(random.permutation(len(uses))[:250])
-        spans = [(int(begin), int(end)) for begin, end in uses.spans]
-        described[word] = describe(
-            embedder, list(zip(uses.sentences(), spans, strict=True))
-        ).features
+        chosen = uses.select(np.sort(random.permutation(len(uses))[:_EACH]))
+        features[word] = describe_uses(chosen, describer)
+    words = list(features)
     rows: dict[str, list[float]] = defaultdict(list)
-    for first, second in zip(words[0::2], words[1::2], strict=True):
-        for minority in (1.0, 0.25):
-            two = described[second].select(np.arange(int(250 * minority)))
-            both = _joined(described[first], two)
-            gold = np.repeat([0, 1], [len(described[first]), len(two)])
-            name = "ARI, half and half" if minority == 1 else "ARI, four to one"
-            rows[name].append(float(adjusted_rand_score(gold, group_uses(both).labels)))
-    rows["single words left whole"] = [
-        float(group_uses(described[word]).num_groups == 1) for word in words[:_WORDS]
+    rows["words left whole"] = [
+        float(group_uses(features[word], limits=limits).num_groups == 1) for word in words
     ]
-    return {"pseudo": {name: float(np.mean(values)) for name, values in rows.items()}}
+    for first, second in random.permutation(list(combinations(words, 2)))[:_PAIRS].tolist():
+        for name, minority in (("1:1", _EACH), ("4:1", _EACH // 4)):
+            one, two = features[first], features[second]
+            both = one.joined(two.select(np.arange(min(minority, len(two)))))
+            gold = (np.arange(len(both)) >= len(one)).astype(np.int64)
+            found = group_uses(both, limits=limits)
+            rows[f"mixed {name}, split"].append(float(found.num_groups > 1))
+            rows[f"mixed {name}, ARI"].append(float(adjusted_rand_score(gold, found.labels)))
+            two_groups = group_uses(both, num_groups=2).labels
+            rows[f"mixed {name}, ARI of two"].append(float(adjusted_rand_score(gold, two_groups)))
+    told = {name: float(np.mean(values)) for name, values in rows.items()}
+    return {"mixed": told | ({"trust of the corpus": calibration.ari} if calibration else {})}
 
 
-def _joined(one: UseFeatures, two: UseFeatures) -> UseFeatures:
-    assert one.substitutes is not None
-    assert two.substitutes is not None
-    return UseFeatures(
-        np.concatenate([one.context, two.context]),
-        np.concatenate([one.bag, two.bag]),
-        np.concatenate([one.substitutes, two.substitutes]),
-    )
+def nouns_of(corpus: Corpus) -> list[str]:
+    """Nouns taken to have one meaning, as far as the corpus has enough uses of them."""
+    table = pq.read_table(corpus.vocabulary).to_pydict()
+    counts = dict(zip(table["word"], table["count"], strict=True))
+    return [word for word in _NOUNS.split() if counts.get(word, 0) >= 2 * MIN_USES]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,8 +4,8 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,16 @@ class UseFeatures:
         words = None if self.substitutes is None else self.substitutes[chosen]
         topic = None if self.topic is None else self.topic[chosen]
         return UseFeatures(self.context[chosen], self.bag[chosen], words, topic)
+
+    def joined(self, other: "UseFeatures") -> "UseFeatures":
+        """Those of these uses and then of others, of the same model and corpus."""
+
+        def both(one: Any, two: Any) -> Any:
+            return None if one is None or two is None else np.concatenate([one, two])
+
+        return UseFeatures(
+            *(both(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        )
 
 
 @dataclass(frozen=True, eq=False)

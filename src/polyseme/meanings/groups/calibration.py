@@ -175,20 +175,8 @@ def _told_apart(one: UseFeatures, two: UseFeatures) -> float:
     from sklearn.metrics import adjusted_rand_score
 
     words = np.repeat([0, 1], [len(one), len(two)])
-    found = group_uses(_joined(one, two), num_groups=2).labels
+    found = group_uses(one.joined(two), num_groups=2).labels
     return float(adjusted_rand_score(words, found))
-
-
-def _joined(one: UseFeatures, two: UseFeatures) -> UseFeatures:
-    def both(first: Any, second: Any) -> Any:
-        return None if first is None or second is None else np.concatenate([first, second])
-
-    return UseFeatures(
-        both(one.context, two.context),
-        both(one.bag, two.bag),
-        both(one.substitutes, two.substitutes),
-        both(one.topic, two.topic),
-    )
 
 
 def topics_of(corpus: Corpus) -> Topics | None:

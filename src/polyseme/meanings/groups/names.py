@@ -19,7 +19,7 @@ word the best is kept, in its usual case. The order of the uses does not matter.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from sys import getsizeof
 from typing import Any
@@ -84,12 +84,23 @@ class NameSource:
             for sentence, (begin, end) in zip(self.sentences, self.spans.tolist(), strict=True)
             for word in sentence[begin:end]
         }
-        return self.background.stop_words | forms | {_stem(form) for form in forms}
+        return self.background.stop_words | forms | {stem(form) for form in forms}
 
     @property
     def num_bytes(self) -> int:
         """Memory of its lists of words, which share their words."""
         return sum(getsizeof(words) for words in {id(s): s for s in self.sentences}.values())
+
+    def of_rows(self, rows: Labels) -> "NameSource":
+        """The same of some uses, copies among them not looked for."""
+        return replace(
+            self,
+            sentences=[self.sentences[row] for row in rows.tolist()],
+            spans=self.spans[rows],
+            substitutes=None if self.substitutes is None else self.substitutes[rows],
+            documents=None if self.documents is None else [self.documents[row] for row in rows],
+            copy_of=None,
+        )
 
     def names(self, labels: Labels, *, with_substitutes: bool = True) -> list[GroupName]:
         """The name of each group. `with_substitutes`: false where a model's guesses are poor."""
@@ -100,9 +111,9 @@ class NameSource:
         substitutes = self._substitutes(labels, number) if with_substitutes else [[]] * number
         found = []
         for group in range(number):
-            best = _one_of_a_stem(substitutes[group], NUM_SUBSTITUTES)
-            stems = {_stem(word.lower()) for word in best}
-            near = _one_of_a_stem(collocates[group], NUM_COLLOCATES, stems)
+            best = _one_of_astem(substitutes[group], NUM_SUBSTITUTES)
+            stems = {stem(word.lower()) for word in best}
+            near = _one_of_astem(collocates[group], NUM_COLLOCATES, stems)
             found.append(
                 GroupName(
                     tuple(best),
@@ -114,7 +125,7 @@ class NameSource:
 
     def _is_name(self, word: str) -> bool:
         folded = word.lower()
-        return _is_word(word) and folded not in self._taken and _stem(folded) not in self._taken
+        return _is_word(word) and folded not in self._taken and stem(folded) not in self._taken
 
     def _collocates(
         self, labels: Labels, rows: Labels, number: int
@@ -306,22 +317,22 @@ def _ranked(scores: Mapping[Any, float]) -> list[Any]:
     return sorted(scores, key=lambda item: (-scores[item], item))
 
 
-def _one_of_a_stem(words: Sequence[str], number: int, taken: set[str] | None = None) -> list[str]:
+def _one_of_astem(words: Sequence[str], number: int, taken: set[str] | None = None) -> list[str]:
     """The first words, of those with one stem only the best."""
     stems = set(taken or ())
     found: list[str] = []
     for word in words:
-        stem = _stem(word.lower())
-        if stem not in stems and len(found) < number:
-            stems.add(stem)
+        key = stem(word.lower())
+        if key not in stems and len(found) < number:
+            stems.add(key)
             found.append(word)
     return found
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """The word without its ending, roughly: enough to see that two forms are of one word."""
-    stem = _ENDINGS.sub("", word) if word.isascii() else word
-    return stem if len(stem) >= 3 else word
+    found = _ENDINGS.sub("", word) if word.isascii() else word
+    return found if len(found) >= 3 else word
 
 
 def _is_word(word: str) -> bool:
