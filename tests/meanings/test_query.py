@@ -1,6 +1,7 @@
 """What a user asks for becomes spellings of the corpus, and never anything else."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,15 @@ def test_what_is_no_text_is_refused() -> None:
 def test_a_pattern_and_forms_together_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"play\|plays"):
         Query.of("play", forms=["plays"], regex="p.*")
+
+
+def test_traditional_script_is_found_in_simplified_and_the_other_way_round(tmp_path: Path) -> None:
+    for script, other in (("意义", "意義"), ("意義", "意义")):
+        folder = tmp_path / script
+        folder.mkdir()
+        corpus = make_corpus(
+            folder, [(f"{script}何在。", {})], language="zh", segmenter="characters"
+        )
+        assert Query.of(other).resolve(corpus) == [tuple(frozenset({each}) for each in script)]
+        assert Query.of(script).resolve(corpus) == Query.of(other).resolve(corpus)
+        assert not Query.of("無此").resolve(corpus)

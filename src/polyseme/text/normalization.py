@@ -60,6 +60,16 @@ def describe_script(config: CorpusConfig) -> dict[str, str]:
     return {"name": "opencc", "version": version("opencc"), "script": config.script}
 
 
+def in_other_scripts(text: str) -> list[str]:
+    """Chinese in simplified and in traditional script, as far as that differs; none without the
+    extra that converts it."""
+    try:
+        found = [_converter(script)(text) for script in ("simplified", "traditional")]
+    except MissingExtraError:
+        return []
+    return [each for each in dict.fromkeys(found) if each != text]
+
+
 @lru_cache(maxsize=2)
 def _converter(script: str) -> Callable[[str], str]:
     try:

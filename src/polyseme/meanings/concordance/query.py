@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
-from polyseme.text.normalization import UnfitTextError
+from polyseme.text.normalization import UnfitTextError, in_other_scripts
 from polyseme.text.preprocessing import TextPreprocessor
 
 Term = tuple[frozenset[str], ...]
@@ -69,12 +69,20 @@ class Query:
         """The terms to look for, in spellings that the corpus has; none if it has none.
 
         A form is looked for as one word; as the words between its spaces; and, if it has more than
-        letters and digits or is none of these, split as the corpus's text was.
+        letters and digits or is none of these, split as the corpus's text was. Chinese that is not
+        found is looked for in the other script.
         """
         if self.is_regex:
             found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
             return [(found,)] if found else []
-        ways = {form: [(form,), tuple(form.split())] for form in self.forms}
+        terms = self._resolve(self.forms, corpus)
+        if not terms and corpus.config.language == "zh":
+            others = [each for form in self.forms for each in in_other_scripts(form)]
+            terms = self._resolve(others, corpus)
+        return terms
+
+    def _resolve(self, forms: Sequence[str], corpus: Corpus) -> list[Term]:
+        ways = {form: [(form,), tuple(form.split())] for form in forms}
         known = self._known(ways, corpus)
         for form, found_ways in ways.items():
             is_plain = all(word.isalnum() for word in form.split())
