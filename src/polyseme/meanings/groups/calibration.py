@@ -39,13 +39,13 @@ from polyseme.storage.files import sha256_of, write_text
 from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
-VERSION = 2
+VERSION = 3
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 40, 80  # words, and uses of each
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
-_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.7
+_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.65
 _HOW_WELL = {
     "low": (
         "poorly",

@@ -35,16 +35,16 @@ from polyseme.meanings.groups.louvain import louvain_communities, modularity
 
 MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""
-MAX_GRAPH = 2_000
+MAX_GRAPH = 1_000
 """Uses in the graph, sampled by seed; the others join the group whose mean is nearest."""
 RESOLUTION = 0.6
 """Of the communities that are then merged."""
 STEP = 2.0
 """What one step finer multiplies the resolution by, and one step coarser divides it by."""
 _STRICTER = 0.8  # what a step finer multiplies the separation by at which groups are merged
-_NEIGHBOURS, _SHARE = 50, 0.1
-"""Nearest neighbours of a use in each view, at most; and, of few uses, as a share of them: with
-more, all uses would hang together."""
+_NEIGHBOURS = 0.1
+"""Nearest neighbours of a use in each view, as a share of all uses: so that graphs of any size are
+alike, and limits measured on few uses hold for many."""
 _SVD_DIM = 50
 _LEAST_GROUPS = 2  # that are not merged: whether there is one only has been asked before
 _STARTS = 3  # groupings of a graph, of which the best is taken
@@ -60,9 +60,9 @@ Views: TypeAlias = Sequence[Floats]
 class Limits:
     """How separate groups must be."""
 
-    merge: float = 0.57
+    merge: float = 0.55
     """The least share of missing links between two groups: of fewer, one is made."""
-    split: float = 0.75
+    split: float = 0.74
     """The least separation of a word with more than one group."""
 
     def finer(self, steps: int) -> "Limits":
@@ -328,7 +328,7 @@ def _neighbours(vectors: Floats) -> Any:
 
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1)
-    k = max(1, min(_NEIGHBOURS, int(_SHARE * len(vectors))))
+    k = max(1, int(_NEIGHBOURS * len(vectors)))
     nearest = np.argpartition(-similar, k - 1, axis=1)[:, :k].ravel()
     rows = np.repeat(np.arange(len(vectors)), k)
     is_alike = similar[rows, nearest] > 0  # which no row of zeros is to any other
