@@ -2,7 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -59,6 +60,9 @@ class Described:
     def __init__(self, noise: float) -> None:
         self.noise, self.num_asked = noise, 0
 
+    def perplexities(self, sentences: Sequence[Sequence[str]]) -> tuple[float, float]:
+        return float(len(sentences)), 70.0
+
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """What tells nouns from verbs is in the last dimension."""
         context = features.context.copy()
@@ -93,6 +97,8 @@ def test_words_that_a_model_knows_apart_are_told_apart_and_others_are_not(corpus
     assert abs(poor.ari) < 0.1
     assert "well" in good.note
     assert "poorly" in poor.note
+    assert (poor.perplexity, poor.own_perplexity) == (4 * 40, 70)
+    assert "a perplexity of 160, its own with 70" in poor.note
 
 
 def test_it_is_the_same_twice(corpus: Corpus) -> None:
@@ -188,3 +194,7 @@ def test_neighbours_are_sentences_of_the_same_document(tmp_path: Path) -> None:
 def test_a_note_says_what_a_model_can_do() -> None:
     assert "moderately" in Calibration(0.3, 0.05, 20, Limits()).note
     assert "(0.30 ± 0.05; 0 is chance, 1 perfect)" in Calibration(0.3, 0.05, 20, Limits()).note
+    known = Calibration(0.3, 0.05, 20, Limits(), 90, 70)
+    unknown = replace(known, perplexity=130)
+    assert (known.is_unlike, unknown.is_unlike) == (False, True)
+    assert "a perplexity of 130, its own with 70" in unknown.note

@@ -30,6 +30,7 @@ from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeat
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
 from polyseme.objectives.softmaxes import WordSoftmax
+from polyseme.pretraining.scores import score_sentences
 
 Span = tuple[int, int]
 """A use: its first word, and the one after its last."""
@@ -112,6 +113,19 @@ class UseDescriber:
     def syntax(self) -> Syntax | None:
         """What `without_syntax` takes out; None without a head."""
         return self._expects.syntax if self._expects else None
+
+    def perplexities(self, sentences: Sequence[Sequence[str]]) -> tuple[float, float] | None:
+        """How well the model predicts these sentences, and the held-out ones of its own corpus.
+
+        Means over directions; None of what does not predict words or does not know the second.
+        """
+        model = self.embedder.model if isinstance(self.embedder, Embedder) else None
+        own = model.metadata.get("perplexity") if model else None
+        if not model or not own or not self._expects:
+            return None
+        number = sum(len(words) + 1 for words in sentences)
+        total = sum(score.total for score in score_sentences(model, sentences))
+        return float(np.exp(-total / number)), float(np.exp(np.mean(np.log([*own.values()]))))
 
     @property
     def fingerprint(self) -> str:

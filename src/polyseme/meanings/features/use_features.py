@@ -3,7 +3,7 @@
 `features.py` makes them and says what they mean. This file needs no torch, nor does what reads it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -82,6 +82,9 @@ class Describer(Protocol):
     @property
     def fingerprint(self) -> str:
         """That of the model."""
+
+    def perplexities(self, sentences: Sequence[Sequence[str]], /) -> tuple[float, float] | None:
+        """How well the model predicts these sentences, and its own texts; None if not known."""
 
     @property
     def describes_all(self) -> bool:

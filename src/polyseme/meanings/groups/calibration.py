@@ -39,10 +39,12 @@ from polyseme.storage.files import sha256_of, write_text
 from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
-VERSION = 3
+VERSION = 4
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 40, 80  # words, and uses of each
+_LINES = 4  # of each word, by which the texts are compared with the model's own
+_UNLIKE = 1.4  # times the model's own perplexity: then it has not read such texts
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
 _MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.65
@@ -50,8 +52,8 @@ _HOW_WELL = {
     "low": (
         "poorly",
         (
-            " Read the groups as a first sorting, and lines before names. A model that has read "
-            "such texts does better: polyseme pretrain CORPUS --from MODEL"
+            " Read the groups as a first sorting, and lines before names. An hour of reading such "
+            "texts helps: polyseme pretrain CORPUS --from MODEL --hours 1 --out NEW"
         ),
     ),
     "fair": ("moderately", " Check the groups by their lines."),
@@ -69,6 +71,10 @@ class Calibration:
     """Its standard error."""
     num_pairs: int
     limits: Limits
+    perplexity: float | None = None
+    """Of the model in these texts, if it predicts words."""
+    own_perplexity: float | None = None
+    """Of the model in texts like those it was trained on."""
 
     @property
     def level(self) -> Literal["low", "fair", "good"]:
@@ -78,11 +84,24 @@ class Calibration:
     @property
     def note(self) -> str:
         """What a reader should know before believing groups."""
+        unlike = ""
+        if self.is_unlike:
+            unlike = (
+                " It has not read texts like these: it predicts them with a perplexity of "
+                f"{self.perplexity:.0f}, its own with {self.own_perplexity:.0f}."
+            )
         return (
             f"In these texts this model tells mixed words apart {_HOW_WELL[self.level][0]} "
             f"({self.ari:.2f} ± {self.error:.2f}; 0 is chance, 1 perfect)."
-            f"{_HOW_WELL[self.level][1]}"
+            f"{unlike}{_HOW_WELL[self.level][1]}"
         )
+
+    @property
+    def is_unlike(self) -> bool:
+        """Whether the model has read no such texts, as far as its predictions tell."""
+        if self.perplexity is None or self.own_perplexity is None:
+            return False
+        return self.perplexity > _UNLIKE * self.own_perplexity
 
 
 def describe_uses(
@@ -126,7 +145,9 @@ def calibrate(
     pairs = list(_like_pairs(unit_length(np.stack(kinds))))
     apart = [_told_apart(features[one], features[two]) for one, two in pairs]
     error = float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
-    return Calibration(float(np.mean(apart)), error, len(pairs), limits)
+    lines = [words for each in uses for words in each.select(np.arange(_LINES)).sentences()]
+    perplexities = describer.perplexities(lines) or (None, None)
+    return Calibration(float(np.mean(apart)), error, len(pairs), limits, *perplexities)
 
 
 def _frequent_uses(corpus: Corpus) -> list[Uses]:

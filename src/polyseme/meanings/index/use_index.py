@@ -246,6 +246,9 @@ class IndexedUses:
         found: str = self.index.files.manifest["model"]
         return found
 
+    def perplexities(self, _: Sequence[Sequence[str]]) -> None:
+        """An index predicts nothing."""
+
     @property
     def describes_all(self) -> bool:
         """An index has the uses that it has."""
