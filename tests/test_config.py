@@ -1,6 +1,6 @@
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -97,6 +97,16 @@ def test_keyword_values_reach_nested_settings_by_their_own_names() -> None:
 def test_a_wrong_keyword_value_is_named_as_it_was_given(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         build_flat(Outer, given)
+
+
+def test_one_wrong_value_of_several_is_told_by_the_name_of_the_option() -> None:
+    class Chosen(Settings):
+        with_: tuple[Literal["none", "static"], ...]
+
+    with pytest.raises(ConfigError, match=r"^--with = 'x' does not fit"):
+        build(Chosen, {"with_": ["none", "x"]}, {("with_",): "--with"})
+    with pytest.raises(ConfigError, match=r"^with_\.1 = 'x' does not fit"):
+        build(Chosen, {"with_": ["none", "x"]})
 
 
 class _Places(Settings):

@@ -195,6 +195,8 @@ def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 def _explain(kind: type[Settings], problem: Any, names: Mapping[tuple[str, ...], str]) -> str:
     """One pydantic problem in our own words."""
     path = [str(step) for step in problem["loc"]]
+    if path and isinstance(problem["loc"][-1], int) and tuple(path[:-1]) in names:
+        path.pop()  # one of several values: an option is known by its name, and they by their text
     name = names.get(tuple(path), ".".join(path))
     if problem["type"] == "extra_forbidden":
         return f"{name} is not a setting. {_nearest(path[-1], _fields_at(kind, path[:-1]))}"

@@ -89,7 +89,7 @@ def test_a_word_met_lately_is_not_worked_out_again() -> None:
 
 @torch.no_grad()
 def test_memory_is_bounded_and_words_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "_BYTES", 10 * 4 * 8)  # ten words of eight numbers
+    monkeypatch.setattr(word_cache, "_NUM_WORDS", 10)
     words, asked = vectors_of(tiny("elmo"))
     expected = {word: words([word])[FIRST_ROW] for word in WORDS}
     words(["kept"])
@@ -103,14 +103,14 @@ def test_memory_is_bounded_and_words_in_use_stay(monkeypatch: pytest.MonkeyPatch
 
 @torch.no_grad()
 def test_more_words_than_can_be_remembered_are_all_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "_BYTES", 10 * 4 * 8)
+    monkeypatch.setattr(word_cache, "_NUM_WORDS", 10)
     few = vectors_of(tiny("elmo"))[0](WORDS)
     monkeypatch.undo()
     assert np.array_equal(few, vectors_of(tiny("elmo"))[0](WORDS))
 
 
 def test_threads_may_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_cache, "_BYTES", 10 * 4 * 8)  # ten words: much is forgotten
+    monkeypatch.setattr(word_cache, "_NUM_WORDS", 10)  # much is forgotten
     words, _ = vectors_of(tiny("word2vec"))
     with torch.no_grad():
         expected = {word: words([word])[FIRST_ROW] for word in KNOWN}

@@ -51,6 +51,17 @@ def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Pat
     assert "'best' is not a choice of layers" in " ".join(shown.stderr.split())
 
 
+def test_a_corpus_before_its_model_is_told_with_the_right_command(
+    case: Case, tmp_path: Path
+) -> None:
+    model, corpus, out = map(str, (case.model, case.corpus.folder, tmp_path / "v"))
+    shown = polyseme("embed", corpus, model, "--out", out, code=65)
+    said = " ".join(shown.stderr.split())
+    assert "they are in the wrong order" in said
+    assert f"polyseme embed {model} {corpus} --out {out}".replace(" ", "") in said.replace(" ", "")
+    assert not Path(out).exists()
+
+
 def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
     shown = polyseme("vectors", "info", case.corpus.folder, code=65)
     assert "holds a corpus, not a folder of vectors" in " ".join(shown.stderr.split())

@@ -1,6 +1,7 @@
 """How far to believe groups: measured on the corpus's own words, kept beside it, the same twice."""
 
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -9,14 +10,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from meanings.making import Document, make_corpus
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.topics import DIM, Topics
+from polyseme.meanings.features.topics import DIM, Topics, learn_aside
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups import calibration
 from polyseme.meanings.groups.calibration import (
     Calibration,
+    adjusted_rand_index,
     calibrate,
     calibration_of,
     folder_of,
@@ -147,7 +150,8 @@ def test_topics_are_near_for_words_of_the_same_passages(corpus: Corpus) -> None:
     assert topics is not None
     assert topics.vectors.shape[1] == DIM
     numbers = {word: number for number, word in enumerate(topics.words)}
-    rows = topics.vectors / np.linalg.norm(topics.vectors, axis=1, keepdims=True)
+    vectors = topics.vectors.astype(np.float32)
+    rows = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     word = KINDS[0]
     similar = rows @ rows[numbers[f"{word}x"]]
     assert similar[numbers[f"{word}y"]] > np.mean([similar[numbers[f"{o}y"]] for o in KINDS[1:]])
@@ -159,7 +163,7 @@ def test_a_topic_knows_nothing_of_the_word_itself(corpus: Corpus) -> None:
     uses = find_uses(corpus, KINDS[0])
     numbers = {word: number for number, word in enumerate(topics.words)}
     vectors = topics.vectors.copy()
-    vectors[numbers[KINDS[0]]] = 1e6
+    vectors[numbers[KINDS[0]]] = 6e4
     same = Topics(topics.words, vectors).of_uses(uses)
     assert np.array_equal(same, topics.of_uses(uses))
 
@@ -182,6 +186,30 @@ def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again
         assert np.array_equal(again.vectors, topics.vectors)
         assert Topics.load(path).words == topics.words
         assert [each.name for each in path.parent.glob("topics-*")] == [path.name]
+
+
+def test_topics_that_are_learned_in_another_process_are_the_same(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = Topics.learn(corpus)
+    assert learned is not None
+    monkeypatch.setattr("polyseme.meanings.features.topics._MANY", 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(Topics, "learn", None)  # not in this one
+        found = [learn_aside(corpus.folder)]
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")  # where no process can be had
+    for each in [*found, learn_aside(corpus.folder)]:
+        assert each is not None
+        assert each.words == learned.words
+        assert np.array_equal(each.vectors, learned.vectors)
+
+
+def test_agreement_is_scikit_learns_adjusted_rand_index() -> None:
+    random = np.random.default_rng(1)
+    for groups in (1, 2, 3):
+        gold, found = random.integers(2, size=50), random.integers(groups, size=50)
+        assert adjusted_rand_index(gold, found) == adjusted_rand_score(gold, found)
+        assert adjusted_rand_index(gold, gold) == 1
 
 
 def test_neighbours_are_sentences_of_the_same_document(tmp_path: Path) -> None:

@@ -213,6 +213,25 @@ def test_edits_survive_a_grown_corpus(senses: Senses, describer: UseDescriber) -
     assert not any("paid the loan" in text for text in new)
 
 
+def test_edits_survive_a_grown_corpus_of_which_a_sample_is_drawn(
+    describer: UseDescriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 60)
+    uses, _ = bank_uses()
+    senses = find_senses(uses, describer, num_groups=2)
+    edit = RenameEdit(group=group_ref(senses, "1"), name="mine")
+    more = [*uses.sentences()]
+    for at in (0, 20, 50):
+        more.insert(at, ["They", "saw", "the", "bank", "of", "the", "canal", "."])
+    grown = Uses.of(more, [(words.index("bank"), words.index("bank") + 1) for words in more])
+    edited = find_senses(grown, describer, num_groups=2).edited([edit])
+    assert not edited.problems
+    mine = next(group for group in edited.groups if group.name == "mine")
+    before = {tuple(use.words) for use, n in zip(senses.uses, senses.labels, strict=True) if n == 1}
+    numbers = [n for n, label in enumerate(edited.labels) if label == mine.number]
+    assert len(before & {tuple(edited.uses[n].words) for n in numbers}) > 0.8 * len(before)
+
+
 @pytest.mark.parametrize("num_groups", [3, 4])
 def test_edits_survive_another_granularity(
     senses: Senses, describer: UseDescriber, num_groups: int

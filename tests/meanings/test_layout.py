@@ -1,11 +1,13 @@
 """The map of uses: neighbours stay neighbours, the same every time, any number of uses."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from polyseme.meanings.groups import layout
 from polyseme.meanings.groups.grouping import unit_length
-from polyseme.meanings.groups.layout import Floats, lay_out
+from polyseme.meanings.groups.layout import Floats, lay_out, lay_out_aside
 
 
 def planted(size: int, *, groups: int = 3, seed: int = 0) -> tuple[Floats, list[int]]:
@@ -66,3 +68,14 @@ def test_few_uses_have_places_too(size: int) -> None:
 
 def test_uses_that_are_all_alike_lie_in_one_point() -> None:
     assert not lay_out(np.ones((10, 5), np.float32)).any()
+
+
+def test_another_process_finds_the_same_places(
+    places: Floats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = planted(90)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(layout, "lay_out", None)  # not in this one
+        assert np.array_equal(lay_out_aside(vectors), places)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")  # where no process can be had
+    assert np.array_equal(lay_out_aside(vectors), places)

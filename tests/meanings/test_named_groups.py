@@ -1,6 +1,7 @@
 """Two meanings of one word, told apart by a real model, with names and lines a person can read."""
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import polyseme
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.named_groups import MAX_USES, Senses, find_senses
+from polyseme.meanings.groups.named_groups import MAX_USES, Senses, draw_uses, find_senses
 
 MODEL = Path(__file__).parents[2] / "models" / "en-mini"
 PEOPLE = ("The farmer", "An old man", "The queen", "My brother", "A soldier", "The boys", "Mary")
@@ -92,6 +93,41 @@ def test_a_sample_says_that_it_is_one(
     senses = find_senses(bank_uses()[0], describer, seed=2)
     assert (len(senses.uses), senses.num_found) == (60, 84)
     assert senses.notes[0] == "A random sample of 60 of 84 uses."
+
+
+def sentences_of(number: int) -> list[list[str]]:
+    """Some of them equal."""
+    return [["The", "bank", "of", f"river{n // 2 if n % 10 == 0 else n}"] for n in range(number)]
+
+
+def drawn(sentences: list[list[str]], seed: int = 1) -> list[int]:
+    """The numbers in their words of those that are drawn."""
+    uses = draw_uses(Uses.of(sentences, [(1, 2)] * len(sentences)), seed)
+    return [int(words[-1].removeprefix("river")) for words in uses.sentences()]
+
+
+def test_a_sample_stays_when_the_corpus_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 1_000)
+    before = sentences_of(3_000)
+    new = [["A", "new", f"river{n}"] for n in range(10_000, 10_060)]  # 2 % more, everywhere
+    after = before.copy()
+    for n, sentence in enumerate(new):
+        after.insert(53 * n, sentence)
+    first, second = drawn(before), drawn(after)
+    assert len(first) == len(second) == 1_000
+    assert drawn(before) == first
+    kept = Counter(first) & Counter(second)
+    assert kept.total() > 960  # 1,000 * 3,000 / 3,060, but for chance
+    assert len({*drawn(before, seed=2)} & {*first}) < 450  # another seed draws others
+
+
+def test_a_sample_is_drawn_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 1_000)
+    alike = [["The", "bank", "said", "river1"]] * 2_000  # are not drawn all or none
+    chosen = drawn([*sentences_of(2_000), *alike])
+    assert 430 < chosen.count(1) < 570
+    middle = sum(n >= 1_000 for n in chosen)
+    assert 200 < middle < 300
 
 
 def test_every_use_is_exported_with_its_group(senses: Senses, tmp_path: Path) -> None:

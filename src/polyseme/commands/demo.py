@@ -13,8 +13,12 @@ Examples:
   polyseme demo --no-browser --port 8123
 """
 
+import json
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -25,6 +29,7 @@ from rich.console import RenderableType
 from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
 from polyseme.explorer.settings import ServeConfig, open_port
+from polyseme.processes import python_process
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
@@ -103,10 +108,17 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
+        from polyseme.meanings.groups.layout import lay_out_aside
 
         opening, notes = View(q=demo.word, finer=demo.finer), folder / "notes"
         workspace = Workspace(
-            corpus, model, notes, opening=opening, embedder=embedder, title=demo.title
+            corpus,
+            model,
+            notes,
+            opening=opening,
+            embedder=embedder,
+            title=demo.title,
+            lay_out=lay_out_aside,
         )
         serve(
             workspace,
@@ -147,12 +159,10 @@ def _open(
     place = folder / f"corpus-{sha256_of(texts)[:10]}"
     if holds(place, "corpus"):
         return Corpus.open(place), None
-    import polyseme.commands.prepare  # noqa: F401  # not while another thread imports
-
     with ThreadPoolExecutor(1) as beside:
         embedder = beside.submit(_load, model)
-        corpus = _prepare(texts, folder, place, language, progress)
-        return corpus, embedder.result()
+        _prepare_aside(texts, folder, place, language, progress)
+        return Corpus.open(place), embedder.result()
 
 
 def _load(model: str) -> "WordEmbedder":
@@ -165,7 +175,52 @@ def _load(model: str) -> "WordEmbedder":
     return load_embedder(model)
 
 
-def _prepare(texts: Path, folder: Path, place: Path, language: str, progress: Progress) -> "Corpus":
+def _prepare_aside(
+    texts: Path, folder: Path, place: Path, language: str, progress: Progress
+) -> None:
+    """In a process that ends, with all that preparing imports. What went wrong there, or where
+    there is no room for a process, is done here, from where it stopped."""
+    command = python_process(
+        __name__, "prepare_texts", str(texts), str(folder), str(place), language
+    )
+    with (
+        suppress(OSError),
+        subprocess.Popen(  # noqa: S603 - this same interpreter, and our own settings
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as child,
+    ):
+        assert child.stdout is not None
+        for line in child.stdout:
+            told = json.loads(line)
+            getattr(progress, told[0])(*told[1:])
+        if child.wait() == 0:
+            return
+    _prepare(texts, folder, place, language, progress)
+
+
+class _ToldProgress:
+    """Tells the process that began this one."""
+
+    def log(self, message: str) -> None:
+        self._tell("log", message)
+
+    def start(self, what: str, total: int) -> None:
+        self._tell("start", what, total)
+
+    def update(self, done: int, note: str = "") -> None:
+        self._tell("update", done, note)
+
+    def _tell(self, *told: object) -> None:
+        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.flush()
+
+
+def prepare_texts(texts: str, folder: str, place: str, language: str) -> None:
+    """What that process does: a line of JSON on standard output for each step."""
+    _prepare(Path(texts), Path(folder), Path(place), language, _ToldProgress())
+
+
+def _prepare(texts: Path, folder: Path, place: Path, language: str, progress: Progress) -> None:
     from polyseme.commands import prepare
     from polyseme.config import build
     from polyseme.storage.files import disk_faults_explained, make_output
@@ -179,9 +234,8 @@ def _prepare(texts: Path, folder: Path, place: Path, language: str, progress: Pr
         "out": place,
         "corpus": {"language": language, "meta": demo.meta, "shard_bytes": demo.shard_bytes},
     }
-    corpus = prepare.run(build(prepare.PrepareConfig, settings), progress).corpus
+    prepare.run(build(prepare.PrepareConfig, settings), progress)
     unpacked.unlink(missing_ok=True)
-    return corpus
 
 
 def _unpack(texts: Path, to: Path) -> Path:

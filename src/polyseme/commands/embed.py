@@ -46,7 +46,13 @@ from polyseme.storage.files import (
     sha256_of,
     write_text,
 )
-from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
+from polyseme.storage.folders import (
+    CONFIG,
+    MANIFEST,
+    check_same_settings,
+    holds,
+    write_manifest,
+)
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
@@ -111,6 +117,7 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
 
     progress = progress or NullProgress()
     began = time.monotonic()
+    _check_order(config)
     device = choose_device(config.executor.device)
     chosen = _with_words_file(config, device)
     with disk_faults_explained(config.out), num_threads(chosen.threads):
@@ -156,6 +163,17 @@ def show(result: EmbedResult) -> RenderableType:
         lines.append(f"{result.files_found:,} files from an earlier run were reused.")
     lines.append(f"Next: polyseme vectors info {quote(str(folder))}")
     return Group(summary(result.vectors), *lines)
+
+
+def _check_order(config: EmbedConfig) -> None:
+    """Refuse a corpus and a model in each other's place."""
+    corpus, model = config.model, Path(config.inputs[0] if config.inputs else "")
+    if holds(corpus, "corpus") and holds(model, "model"):
+        right = f"polyseme embed {quote(str(model))} {quote(str(corpus))}"
+        raise ModelError(
+            f"{corpus} holds a corpus and {model} a model: they are in the wrong order. "
+            f"The model comes first: {right} --out {quote(str(config.out))}"
+        )
 
 
 def _with_words_file(config: EmbedConfig, device: str) -> VectorsConfig:

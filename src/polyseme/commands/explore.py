@@ -69,12 +69,20 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
+        from polyseme.meanings.groups.layout import lay_out_aside
         from polyseme.meanings.index.use_index import open_for
 
         index = None if config.index is None else open_for(config.index, corpus, model)
         folder = config.corpus.resolve()
         notes = config.notes or folder.with_name(f"{folder.name}-notes")
-        workspace = Workspace(corpus, model, notes, opening=View(q=config.word), index=index)
+        workspace = Workspace(
+            corpus,
+            model,
+            notes,
+            opening=View(q=config.word),
+            index=index,
+            lay_out=lay_out_aside,
+        )
         serve(workspace, config.serve, listening, on_ready=Announcement(progress))
     return ExploreResult(notes)
 

@@ -11,7 +11,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -49,10 +49,6 @@ class _Grouped:
     places: Floats | None = None
     drawing: Job | None = None
 
-    def draw(self, job: Job) -> None:
-        job.start("map", 0)
-        self.places = lay_out(self.senses.grouping.vectors, SEED)
-
 
 @dataclass(eq=False)
 class ExploredWord:
@@ -64,6 +60,8 @@ class ExploredWord:
     """Work that takes long is done by one thread at a time."""
     indexed: IndexedUses | None = None
     """What an index knows of it: the model need not describe these uses."""
+    lay_out: Callable[[Floats, int], Floats] = lay_out
+    """What finds places on a map."""
     job: Job | None = None
     """The last that looked for groups."""
     _features: UseFeatures | None = None
@@ -127,8 +125,12 @@ class ExploredWord:
                 return None
             if grouped.drawing is None or grouped.drawing.state == "stopped":
                 self._stop_drawing()
-                grouped.drawing = Job(grouped.draw, self.gate, has_time=True)
+                grouped.drawing = Job(partial(self._draw, grouped), self.gate, has_time=True)
             return grouped.drawing
+
+    def _draw(self, grouped: _Grouped, job: Job) -> None:
+        job.start("map", 0)
+        grouped.places = self.lay_out(grouped.senses.grouping.vectors, SEED)
 
     def stop(self) -> None:
         """End what is being done."""

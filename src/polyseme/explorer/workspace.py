@@ -34,13 +34,14 @@ from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.groups.layout import Floats, lay_out
 from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.index.use_index import IndexedUses, UseIndex
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus
 
 _WORDS = 3
-_BYTES = 48 << 20  # of words that are kept; the one looked at is kept whatever it takes
+_BYTES = 32 << 20  # of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
 _SIZES = 4  # conditions whose sizes are kept
 _ENDING = 10  # seconds that work has to end
@@ -70,6 +71,8 @@ class Workspace:
     """The model, if it is loaded already."""
     title: str = ""
     """What the corpus is called; by default as its folder."""
+    lay_out: Callable[[Floats, int], Floats] = lay_out
+    """What finds places on maps."""
     is_closed: bool = False
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
@@ -132,7 +135,7 @@ class Workspace:
                 self._words.move_to_end(query)
                 return self._words[query]
         uses = self._find(view)
-        found = ExploredWord(uses, self.describer, self._gate, self._indexed(query))
+        found = ExploredWord(uses, self.describer, self._gate, self._indexed(query), self.lay_out)
         with self._lock:
             kept = self._words.setdefault(query, found)
             self._words.move_to_end(query)

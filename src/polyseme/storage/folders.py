@@ -90,8 +90,7 @@ def _how_to_make(folder: Path, wanted: str, made_by: str) -> str:
         return f"{make} {made_by} --out {name}"
     given = "" if is_hf else _PLACEHOLDERS.get(kind or "text", "")
     command = made_by.replace(given, name, 1) if given else made_by
-    order = f"Perhaps {kind} and {wanted} are in the wrong order. " if kind and given else ""
-    return f"{order}{make} {command} --out {_PLACES[wanted]}/NEW"
+    return f"{make} {command} --out {_PLACES[wanted]}/NEW"
 
 
 def holds(folder: Path, wanted: str) -> bool:

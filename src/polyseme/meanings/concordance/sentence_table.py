@@ -10,6 +10,7 @@ group together, and once.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +24,11 @@ from polyseme.text.shard_words import ShardWords
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.uint64]
 DOCUMENT = "document"
 _DETAILS = ["sentence_id", "text", "starts"]
 _REMEMBERED = 20_000  # sentences whose texts are kept; then they are read again
+_HASHED = 1 << 16  # sentences at once
 _TEXT_BYTES = 1_000  # that one of them takes, about, with its words' offsets
 
 
@@ -131,6 +134,21 @@ class SentenceTable:
         begin, end = self.offsets[sentence : sentence + 2].tolist()
         return [word or "" for word in self.words.take(slice(begin, end))]
 
+    def hashes(self) -> Hashes:
+        """(S,) a number for each sentence by its words: equal ones have the same, in any corpus."""
+        digests = [blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                   for word in self.words.values]  # fmt: skip
+        of_words = np.frombuffer(b"".join([*digests, bytes(8)]), "<u8").astype(np.uint64)
+        found = np.empty(len(self.offsets) - 1, np.uint64)
+        for first in range(0, len(found), _HASHED):
+            ends = self.offsets[first : first + _HASHED + 1]
+            codes = self.words.codes[ends[0] : ends[-1]]
+            places = np.arange(len(codes)) - np.repeat(ends[:-1] - ends[0], np.diff(ends))
+            each = mixed(of_words[codes] + mixed(places.astype(np.uint64)))
+            sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(each)])[ends - ends[0]]
+            found[first : first + _HASHED] = np.diff(sums)
+        return found
+
     def details_of(self, sentence: int) -> Details:
         """Its text, offsets and id; reads the sentences of its row group that are in this table."""
         if self.places is None:
@@ -193,6 +211,14 @@ class SentenceTable:
                 here.tolist(), _words_near(self.shards[shard], group, rows, distance), strict=True
             )
         return found
+
+
+def mixed(numbers: Hashes) -> Hashes:
+    """Each number as one that looks as if drawn by chance (Steele et al., 2014: SplitMix64)."""
+    found = numbers + np.uint64(0x9E3779B97F4A7C15)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
 
 
 def _words_near(path: Path, group: int, rows: Integers, distance: int) -> Iterator[list[str]]:

@@ -26,7 +26,13 @@ from polyseme.meanings.concordance.conditions import (
 )
 from polyseme.meanings.concordance.query import Query, Term, near_forms
 from polyseme.meanings.concordance.search import CorpusColumns, search
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, SentenceTable
+from polyseme.meanings.concordance.sentence_table import (
+    DOCUMENT,
+    Hashes,
+    Integers,
+    SentenceTable,
+    mixed,
+)
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -166,6 +172,19 @@ class Uses(Sequence[Use]):
     def sentence_ids(self) -> list[str]:
         """The id of each use's sentence; reads them from the corpus."""
         return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]
+
+    def hashes(self, seed: int) -> Hashes:
+        """(N,) a number by chance for each use: by the words of its sentence and its place there,
+        wherever it stands in the corpus and whatever else is there.
+
+        Uses that are alike in that are told apart by their order.
+        """
+        alike = self._table.hashes()[self._rows] + mixed(self.spans[:, 0].astype(np.uint64))
+        order = np.argsort(alike, kind="stable")
+        _, begins, sizes = np.unique(alike[order], return_index=True, return_counts=True)
+        copies = np.empty(len(self), np.uint64)
+        copies[order] = np.arange(len(self)) - np.repeat(begins, sizes)
+        return mixed(alike + mixed(copies + np.uint64(seed << 32)))
 
     @property
     def columns(self) -> list[str]:

@@ -10,21 +10,26 @@ around it, rare words counting more (Arora et al., 2017). The word itself is lef
 occurs, so that a topic says nothing of which word it is.
 """
 
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyseme.devices import one_thread
 from polyseme.meanings.concordance.search import all_groups
+from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats
+from polyseme.processes import python_process
 from polyseme.storage.files import scratch_for
 from polyseme.storage.parquet import read_table
 from polyseme.text.corpus import Corpus, damage_explained, words_of
@@ -38,6 +43,7 @@ _PASSAGE = 60  # words
 _SIF = 1e-4  # Arora et al. (2017): a word counts a / (a + its share of all words)
 _AROUND, _AROUND_WEIGHT = 2, 0.7  # sentences on either side, and what their words count
 _POWER_ITERATIONS = 4
+_MANY = 200_000  # words of a corpus of which learning takes memory worth a process of its own
 
 RowGroup = tuple[list[str], Any]
 """Its distinct words in lower case, and its running words as their numbers."""
@@ -48,7 +54,7 @@ class Topics:
     """A vector for each of the frequent words of a corpus, in lower case."""
 
     words: list[str]
-    vectors: Floats  # (V, D) of length one times the word's weight
+    vectors: npt.NDArray[np.float16]  # (V, D) of length one times the word's weight
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -70,8 +76,7 @@ class Topics:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         weights = (_SIF / (_SIF + shares))[:, None]
         # As they are stored, so that those read again are the same.
-        found = (vectors / np.maximum(lengths, 1e-9) * weights).astype(np.float16)
-        return cls(words, found.astype(np.float32))
+        return cls(words, (vectors / np.maximum(lengths, 1e-9) * weights).astype(np.float16))
 
     def of_uses(self, uses: Uses) -> Floats:
         """(N, D); zeros where no word near a use has a vector."""
@@ -95,17 +100,20 @@ class Topics:
                 rows += [row] * len(kept)
                 columns += kept
                 values += [weight] * len(kept)
-        shape = (len(sentences), len(self.words))
+        used, places = np.unique(np.array(columns, np.int64), return_inverse=True)
+        shape = (len(sentences), len(used))
         # Entries of one word are added up in their order: the same, whatever the other rows.
-        found: Floats = (csr_matrix((values, (rows, columns)), shape=shape) @ self.vectors).astype(
-            np.float32
-        )
+        sums = csr_matrix((values, (rows, places)), shape=shape) @ self._of_words(used)
+        found: Floats = sums.astype(np.float32)
         return found
+
+    def _of_words(self, numbers: Integers) -> Floats:
+        return self.vectors[numbers].astype(np.float32)
 
     def save(self, path: Path) -> None:
         """As a table of words and vectors that other tools can read."""
         vectors = pa.FixedSizeListArray.from_arrays(
-            pa.array(self.vectors.astype(np.float16).ravel()), self.vectors.shape[1]
+            pa.array(self.vectors.ravel()), self.vectors.shape[1]
         )
         table = pa.table({"word": pa.array(self.words), "vector": vectors})
         with scratch_for(path) as scratch, scratch.open("wb") as file:
@@ -116,8 +124,31 @@ class Topics:
         """What was saved."""
         with damage_explained(path):
             table = read_table(path, ["word", "vector"]).combine_chunks()
-            vectors = table["vector"].combine_chunks().flatten().to_numpy().astype(np.float32)
-            return cls(table["word"].to_pylist(), vectors.reshape(len(table), -1))
+            vectors = table["vector"].combine_chunks().flatten().to_numpy()
+            found = vectors.reshape(len(table), -1).astype(np.float16)
+            return cls(table["word"].to_pylist(), found)
+
+
+def learn_aside(folder: Path) -> Topics | None:
+    """Those of the corpus in a folder, learned in a process that ends, if there is much to read."""
+    corpus = Corpus.open(folder)
+    if corpus.read_stats["words"] < _MANY:
+        return Topics.learn(corpus)
+    with TemporaryDirectory(prefix="polyseme-") as place:
+        path = Path(place) / "topics.parquet"
+        command = python_process(__name__, "learn_into", str(folder), str(path))
+        try:
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: S603 - this same interpreter
+        except (OSError, subprocess.SubprocessError):
+            return Topics.learn(corpus)  # no room for a process; or this says what is wrong
+        return Topics.load(path) if path.exists() else None
+
+
+def learn_into(folder: str, path: str) -> None:
+    """What that process does; without enough words there will be no file."""
+    topics = Topics.learn(Corpus.open(Path(folder)))
+    if topics is not None:
+        topics.save(Path(path))
 
 
 def _read(corpus: Corpus) -> tuple[Counter[str], list[RowGroup]]:

@@ -31,8 +31,8 @@ from polyseme.meanings.concordance.conditions import EVERYTHING
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import all_groups, search
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.topics import Topics
-from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
+from polyseme.meanings.features.topics import Topics, learn_aside
+from polyseme.meanings.features.use_features import Describer, Floats, Labels, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import sha256_of, write_text
@@ -193,11 +193,27 @@ def _like_pairs(kinds: Floats) -> Iterator[tuple[int, int]]:
 
 def _told_apart(one: UseFeatures, two: UseFeatures) -> float:
     """Adjusted Rand index of two groups of mixed uses with the words they are of."""
-    from sklearn.metrics import adjusted_rand_score
-
     words = np.repeat([0, 1], [len(one), len(two)])
+<<<<<<< HEAD
     found = group_uses(one.joined(two), num_groups=2).labels
     return float(adjusted_rand_score(words, found))
+=======
+    return adjusted_rand_index(words, group_uses(_joined(one, two), num_groups=2).labels)
+
+
+def adjusted_rand_index(gold: Labels, found: Labels) -> float:
+    """As scikit-learn's `adjusted_rand_score`, of which a server need not hold 100 MB for this."""
+    table = np.zeros((int(gold.max()) + 1, int(found.max()) + 1), np.int64)
+    np.add.at(table, (gold, found), 1)
+    every, both = len(gold), int((table**2).sum())  # pairs, in order and with oneself
+    one, two = (int((table.sum(axis=axis) ** 2).sum()) for axis in (0, 1))
+    same, only_one, only_two = both - every, one - both, two - both
+    none = every**2 - one - two + both
+    if not (only_one or only_two):
+        return 1.0
+    agreed, missed = same * none - only_one * only_two, (same + only_one) * (only_one + none)
+    return 2.0 * agreed / (missed + (same + only_two) * (only_two + none))
+>>>>>>> wt-a
 
 
 def topics_of(corpus: Corpus) -> Topics | None:
@@ -211,7 +227,7 @@ def _topics(folder: Path, made_from: str) -> Topics | None:
     path = folder_of(folder) / f"topics-{made_from[:16]}.parquet"  # of this state of the corpus
     with contextlib.suppress(OSError, CorpusError):
         return Topics.load(path)
-    found = Topics.learn(Corpus.open(folder))
+    found = learn_aside(folder)
     if found is not None:
         for older in path.parent.glob("topics-*.parquet"):
             _keep(older, older.unlink)

@@ -244,11 +244,15 @@ def find_senses(
 
 
 def draw_uses(uses: Uses, seed: int = 1) -> Uses:
-    """All uses, or a sample of `MAX_USES`, in their order."""
+    """All uses, or a sample of `MAX_USES`, in their order.
+
+    A use is drawn by a hash of its sentence, so that as a corpus grows those that were drawn stay,
+    but for the few whose places others take; and with them what a user said of them.
+    """
     if len(uses) <= MAX_USES:
         return uses
-    chosen = np.random.default_rng(seed).permutation(len(uses))[:MAX_USES]
-    return uses.select(np.sort(chosen))
+    hashes = uses.hashes(seed)
+    return uses.select(np.sort(np.argsort(hashes, kind="stable")[:MAX_USES]))
 
 
 def name_source(
