@@ -32,7 +32,8 @@ class Period:
 
 
 ENGLISH = (Period("1840-1859", 1840, 1859, 262_000), Period("1900-1920", 1900, 1920, 210_000))
-CHINESE = (Period("before 600", -1000, 599, 300_000), Period("after 1300", 1301, 2000, 158_000))
+CHINESE = (Period("600年以前", -1000, 599, 300_000), Period("1300年以后", 1301, 2000, 158_000))
+DYNASTIES = {"Han": "汉", "Jin": "晋", "Liu Song": "南朝宋", "Ming": "明", "Qing": "清"}
 # In this edition it has notes of a modern editor between its paragraphs: originals only are taken.
 LEFT_OUT = {"官场现形记"}
 # The Chinese edition has tags around chapter headings, and spaces where quotation marks were.
@@ -62,6 +63,7 @@ def choose(books: Iterator[dict[str, Any]], periods: tuple[Period, ...]) -> Iter
             continue
         if periods is CHINESE:
             text = _SPACES.sub("", _TAG.sub("", text))
+            book["dynasty"] = DYNASTIES[book["dynasty"]]
         book["title"] = book["title"].removesuffix(": ELTec edition")
         kept = {**book, "period": period.name, "text": cut(text, period.characters)}
         yield json.dumps(kept, ensure_ascii=False) + "\n"

@@ -2,6 +2,7 @@
 
 import gc
 import html
+import importlib.util
 import re
 import shutil
 import threading
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from required import needs
 from starlette.testclient import TestClient
 
 from polyseme.explorer.explored_word import Fineness
@@ -479,3 +481,17 @@ def test_groupings_of_a_word_are_forgotten_too(explored: Explored) -> None:
         explored.wait_for_groups(finer=finer)
     word = explored.workspace.word(View(q="bank"))
     assert [how.finer for how in word._grouped] == [-1, 0, 1, 2]
+
+
+@needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
+def test_a_page_says_when_a_chinese_word_is_mostly_part_of_longer_ones(tmp_path: Path) -> None:
+    row = {"text": "先生说。学生来了。医生来了。生，死。", "title": "红楼梦"}
+    corpus = make_corpus_of(tmp_path, [row], ("title",), "zh")
+    found = explore(corpus, tmp_path / "notes", model="no such model")
+    page = found.get("/word?q=生&lang=zh")
+    assert "“生”单独成词 1 次；在更长的词里另有 3 次" in page
+    assert "《红楼梦》" in page
+    assert "<title>生 · corpus</title>" in page
+    assert "is a word by itself 1 time here" in found.get("/word?q=生&lang=en")
+    assert "单独成词" not in found.get("/word?q=说&lang=zh")
+    assert "<title>corpus · Polyseme 词义浏览</title>" in found.get("/?lang=zh")

@@ -43,7 +43,7 @@ def test_models_are_listed_with_what_their_cards_say() -> None:
 @pytest.mark.usefixtures("nothing_installed")
 def test_what_is_not_installed_is_listed_with_its_command() -> None:
     printed = polyseme("models").stdout
-    for name in ("en-mini", "zh-mini", "en-base", "zh-base", "demo-en", "demo-zh"):
+    for name in (*installed.MODELS, *installed.DEMOS):
         assert f"packages/{name}" in printed
     assert "not on PyPI yet" in printed
 
@@ -87,10 +87,11 @@ def test_doctor_names_a_missing_extra_and_its_command(monkeypatch: pytest.Monkey
 def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golden, "largest_difference", lambda _: 0.5)
     printed = flat(polyseme("doctor", code=1).stdout)
-    assert "Wrong: model en-mini, model zh-mini, model en-base, model zh-base." in printed
+    every = [f"model {name}" for name in installed.MODELS]
+    assert f"Wrong: {', '.join(every)}." in printed
     rows = [json.loads(row) for row in polyseme("doctor", "--json", code=1).stdout.splitlines()]
     wrong = [row["what"] for row in rows if row["state"] == "wrong"]
-    assert wrong == ["model en-mini", "model zh-mini", "model en-base", "model zh-base"]
+    assert wrong == every
 
 
 def test_models_come_as_json() -> None:

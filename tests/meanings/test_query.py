@@ -1,13 +1,17 @@
 """What a user asks for becomes spellings of the corpus, and never anything else."""
 
+import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from required import needs
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.query import Query, in_longer_words
+from polyseme.meanings.concordance.uses import find_uses
 from polyseme.text.corpus import Corpus
 
 WORDS = ["play", "Plays", "PLAYED", "playing", "ΟΔΟΣ", "οδος", "straße", "STRASSE", "İ", "K", "k",
@@ -90,3 +94,25 @@ def test_traditional_script_is_found_in_simplified_and_the_other_way_round(tmp_p
         assert Query.of(other).resolve(corpus) == [tuple(frozenset({each}) for each in script)]
         assert Query.of(script).resolve(corpus) == Query.of(other).resolve(corpus)
         assert not Query.of("無此").resolve(corpus)
+
+
+@needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")
+def test_a_chinese_word_that_is_mostly_part_of_longer_ones_is_told_so(tmp_path: Path) -> None:
+    text = "先生说。学生来了。医生来了。先生走了。生，死。银行关了。"
+    chinese = {"language": "zh", "segmenter": None}
+    corpus = make_corpus(tmp_path / "words", [(text, {})], **chinese)
+    words = Counter(use.form for use in find_uses(corpus, Query.of(regex=".*")))
+    inside = sum(count for word, count in words.items() if "生" in word and word != "生")
+    mostly = in_longer_words(Query.of("生"), corpus)
+    assert mostly == (("生",), words["生"], inside)
+    assert (words["生"], inside) == (1, 4)  # or the test shows nothing
+    assert "生 is a word by itself 1 time here; longer words" in mostly.note
+    assert "4 times" in mostly.note
+    for other in (Query.of("银行"), Query.of("了"), Query.of(regex="生"), Query.of("说银行")):
+        assert in_longer_words(other, corpus) is None
+    assert len(find_uses(corpus, "生")) == 1
+    characters = make_corpus(
+        tmp_path / "characters", [(text, {})], language="zh", segmenter="characters"
+    )
+    assert in_longer_words(Query.of("生"), characters) is None
+    assert len(find_uses(characters, "生")) == 5

@@ -106,6 +106,14 @@ def test_lines_are_cut_between_words_and_have_their_titles() -> None:
     assert known == "1850 · A Title · A. Writer"
 
 
+def test_the_title_of_a_chinese_book_stands_in_its_own_marks() -> None:
+    titles = ["红楼梦", "《水浒传》", "Emma"]
+    uses = Uses.of([["走"]] * 3, [(0, 1)] * 3, {"title": titles, "dynasty": ["清", "明", None]})
+    html = kwic(uses, metadata_columns(uses.columns), 0)
+    known = re.findall(r'class="m"[^>]*>(.*?)<', html)
+    assert known == ["《红楼梦》 · 清", "《水浒传》 · 明", "Emma"]
+
+
 def test_the_map_has_a_point_for_each_use_with_its_line(html: str, senses: Senses) -> None:
     points = [attrs for tag, attrs in Parsed(html).elements if tag == "circle"]
     assert len(points) == 84

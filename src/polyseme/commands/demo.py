@@ -1,8 +1,8 @@
 """Open the explorer on demo texts: English novels, or Chinese classics.
 
 English: novels of 1840-1859 and of 1900-1920, beginning with the word *bank*. Chinese: books from
-before 600 and after 1300, beginning with 走. The first start prepares the texts, in some seconds;
-they are kept for the next.
+before 600 and after 1300, read character by character, beginning with 走. The models have read more
+books like these. The first start prepares the texts, in some seconds; they are kept for the next.
 
 Examples:
 
@@ -31,6 +31,7 @@ from polyseme.config import Settings
 from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.processes import python_process
 from polyseme.progress import NullProgress, Progress
+from polyseme.text.settings import SegmenterName
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
@@ -46,6 +47,8 @@ class _Demo(NamedTuple):
     shard_bytes: int
     """So small that all workers have something to do, to the end."""
     meta: tuple[str, ...]
+    segmenter: SegmenterName | None
+    """None: that of the language. Classical Chinese is read by characters."""
     title: str
     """What the corpus is called where it is read and cited."""
 
@@ -53,20 +56,22 @@ class _Demo(NamedTuple):
 _DEMOS = {
     "en": _Demo(
         "demo-en",
-        "en-mini",
+        "en-novels",
         "bank",
         0,
         1 << 20,
         ("year", "author", "title", "period"),
+        None,
         "45 English novels, 1840–1859 and 1900–1920",
     ),
     "zh": _Demo(
         "demo-zh",
-        "zh-mini",
+        "zh-classics",
         "走",
         0,
         1 << 18,
         ("year", "dynasty", "title", "period"),
+        "characters",
         "古籍九种：600 年以前与 1300 年以后",
     ),
 }
@@ -232,7 +237,12 @@ def _prepare(texts: Path, folder: Path, place: Path, language: str, progress: Pr
     settings = {
         "inputs": [str(unpacked)],
         "out": place,
-        "corpus": {"language": language, "meta": demo.meta, "shard_bytes": demo.shard_bytes},
+        "corpus": {
+            "language": language,
+            "segmenter": demo.segmenter,
+            "meta": demo.meta,
+            "shard_bytes": demo.shard_bytes,
+        },
     }
     prepare.run(build(prepare.PrepareConfig, settings), progress)
     unpacked.unlink(missing_ok=True)

@@ -78,6 +78,8 @@ class UsesResult:
     """For each value of the column; empty unless asked for."""
     dispersion: float | None
     out: Path | None
+    note: str = ""
+    """What a reader should know of the count."""
     as_json: bool = False
 
 
@@ -86,6 +88,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import UseTable, check_format, write_uses
     from polyseme.meanings.concordance.lines import sample_uses, sort_uses
+    from polyseme.meanings.concordance.query import in_longer_words
     from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.text.corpus import Corpus
@@ -107,6 +110,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     counted, evenness = _count(found, corpus, config.by, where) if config.by else ([], None)
     if config.out is not None:
         write_uses(UseTable(chosen), config.out)
+    mostly = in_longer_words(query, corpus)
     return UsesResult(
         chosen,
         len(found),
@@ -115,6 +119,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
         frequencies=counted,
         dispersion=evenness,
         out=config.out,
+        note=mostly.note if mostly else "",
         as_json=config.json_,
     )
 
@@ -139,6 +144,8 @@ def show(result: UsesResult) -> RenderableType:
     shown = min(result.lines, len(result.uses))
     parts: list[RenderableType] = [UseLines(result.uses[:shown])] if shown else []
     parts.append(PrintableText(_how_many(result, shown)))
+    if result.note:
+        parts.append(PrintableText(result.note, "yellow"))
     if result.column:
         parts += [_frequencies(result), PrintableText(_evenness(result))]
     if result.out is not None:

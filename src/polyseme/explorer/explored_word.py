@@ -19,6 +19,7 @@ import numpy as np
 from polyseme.explorer.jobs import Gate, Job
 from polyseme.meanings.annotation.edited_groups import use_ids
 from polyseme.meanings.annotation.edits import Edit, UseId
+from polyseme.meanings.concordance.query import InLongerWords, in_longer_words
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.layer_describer import LayerDescriber
 from polyseme.meanings.features.use_describer import UseDescriber
@@ -83,6 +84,12 @@ class ExploredWord:
     def ids(self) -> list[UseId]:
         """What stays the same of each use."""
         return use_ids(self.uses)
+
+    @cached_property
+    def in_longer_words(self) -> InLongerWords | None:
+        """How often it is part of longer words, if that is much more often."""
+        query, corpus = self.found.query, self.found.corpus
+        return in_longer_words(query, corpus) if query and corpus else None
 
     @property
     def can_be_grouped(self) -> bool:

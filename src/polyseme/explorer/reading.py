@@ -20,7 +20,13 @@ from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.meanings.annotation.labels import LearnedLabels, learn_labels
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
-from polyseme.meanings.concordance.lines import line_of, metadata_columns, shortened, sort_order
+from polyseme.meanings.concordance.lines import (
+    line_of,
+    metadata_columns,
+    shortened,
+    shown_value,
+    sort_order,
+)
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses
@@ -209,7 +215,7 @@ class Reading:
                 band.id if band else "",
                 labels.get(number, ""),
                 float(self.learned.confidence[number]) if self.learned else None,
-                tuple(printable(known[name] or "–") for name in columns),
+                tuple(printable(shown_value(name, known[name] or "–")) for name in columns),
                 self._annotated(number),
             )
 

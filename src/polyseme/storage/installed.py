@@ -27,6 +27,8 @@ MODELS = {
     "zh-mini": "Chinese, trained on Wikipedia of 2023",
     "en-base": "English, the same size, trained longer",
     "zh-base": "Chinese, the same size, trained longer",
+    "en-novels": "English, en-base trained further on novels of 1840-1920",
+    "zh-classics": "Chinese by characters, zh-base trained further on classics",
 }
 DEMOS = {
     "demo-en": "45 English novels, 1840-1859 and 1900-1920",

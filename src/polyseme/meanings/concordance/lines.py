@@ -135,6 +135,12 @@ def metadata_columns(columns: Sequence[str]) -> list[str]:
     return [*first, *(name for name in known if name not in first)][:3] or [DOCUMENT]
 
 
+def shown_value(column: str, value: str) -> str:
+    """A value of a column as it stands beside a line: the title of a Chinese book in 《》."""
+    is_chinese_title = column == "title" and SPACELESS.match(value) and value[0] != "《"
+    return f"《{value}》" if is_chinese_title else value
+
+
 def _first_cells(text: str, width: int) -> str:
     """The beginning of a text, exactly so many cells wide."""
     if cell_len(text) <= width:

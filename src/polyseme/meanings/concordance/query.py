@@ -10,16 +10,18 @@ none takes for ever.
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polyseme.display import counted
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.normalization import UnfitTextError, in_other_scripts
 from polyseme.text.preprocessing import TextPreprocessor
+from polyseme.text.segmenters.patterns import SPACELESS
 
 Term = tuple[frozenset[str], ...]
 """Spellings that will do for each word of a term, one after the other."""
@@ -27,6 +29,7 @@ Spellings = dict[str, set[str]]
 _ROWS = 1 << 16
 _NEAR = 50_000  # of the most frequent words, those a misspelt one is held against
 _CLOSE = 20  # of them, the closest, among which the most frequent are told
+_MUCH = 2  # times as often in longer words as alone is worth telling
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,47 @@ def _segment(form: str, corpus: Corpus) -> tuple[str, ...]:
         return tuple(TextPreprocessor.of_model(corpus.preparation)(form).words.words)
     except (PolysemeError, UnfitTextError):
         return ()
+
+
+class InLongerWords(NamedTuple):
+    """A short Chinese word that is mostly part of longer ones, of which a search finds none."""
+
+    forms: tuple[str, ...]
+    alone: int
+    """How often it is a word by itself."""
+    longer: int
+    """How often longer words have it in them."""
+
+    @property
+    def note(self) -> str:
+        """What a reader of counts should know, and do."""
+        return (
+            f"{' or '.join(self.forms)} is a word by itself {counted(self.alone, 'time')} here; "
+            "longer words, which are not among these uses, have it "
+            f"{counted(self.longer, 'time')} more. To find it everywhere, prepare the texts with "
+            "--segmenter characters."
+        )
+
+
+def in_longer_words(query: Query, corpus: Corpus) -> InLongerWords | None:
+    """How often what jieba found as a word is part of longer words; None if not much more often.
+
+    Read from the vocabulary, for words of one or two characters.
+    """
+    if corpus.config.chosen_segmenter != "jieba" or query.is_regex:
+        return None
+    terms = query.resolve(corpus)
+    forms = tuple(sorted(set().union(*(term[0] for term in terms if len(term) == 1))))
+    if not forms or any(len(form) > 2 or not SPACELESS.match(form) for form in forms):
+        return None
+    alone = longer = 0
+    for batch in _vocabulary(corpus, ["word", "count"]):
+        words, counts = batch["word"], batch["count"]
+        is_form = pc.is_in(words, pa.array(forms))
+        has_form = pc.match_substring_regex(words, "|".join(forms))
+        alone += pc.sum(counts.filter(is_form)).as_py() or 0
+        longer += pc.sum(counts.filter(pc.and_not(has_form, is_form))).as_py() or 0
+    return InLongerWords(forms, alone, longer) if longer >= _MUCH * alone else None
 
 
 def near_forms(query: Query, corpus: Corpus) -> list[str]:

@@ -194,11 +194,7 @@ def _like_pairs(kinds: Floats) -> Iterator[tuple[int, int]]:
 def _told_apart(one: UseFeatures, two: UseFeatures) -> float:
     """Adjusted Rand index of two groups of mixed uses with the words they are of."""
     words = np.repeat([0, 1], [len(one), len(two)])
-<<<<<<< HEAD
-    found = group_uses(one.joined(two), num_groups=2).labels
-    return float(adjusted_rand_score(words, found))
-=======
-    return adjusted_rand_index(words, group_uses(_joined(one, two), num_groups=2).labels)
+    return adjusted_rand_index(words, group_uses(one.joined(two), num_groups=2).labels)
 
 
 def adjusted_rand_index(gold: Labels, found: Labels) -> float:
@@ -213,7 +209,6 @@ def adjusted_rand_index(gold: Labels, found: Labels) -> float:
         return 1.0
     agreed, missed = same * none - only_one * only_two, (same + only_one) * (only_one + none)
     return 2.0 * agreed / (missed + (same + only_two) * (only_two + none))
->>>>>>> wt-a
 
 
 def topics_of(corpus: Corpus) -> Topics | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.conditions import Condition
-from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.query import Query, in_longer_words
 from polyseme.meanings.concordance.uses import Uses, find_terms, find_uses
 from polyseme.meanings.features.use_features import Describer
 from polyseme.text.corpus import Corpus
@@ -53,7 +53,7 @@ def find_described(
     with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
         describer = pool.submit(load_describer, model, corpus, layer)
         uses = find_uses(corpus, query, where=where, terms=terms)
-    return UseSource(uses, describer.result())
+    return UseSource(uses, describer.result(), _notes(corpus, query))
 
 
 def named_model(model: str | None, instead: str = ", or an index (--index)") -> str:
@@ -75,7 +75,12 @@ def find_in_index(
     from polyseme.meanings.index.use_index import open_for
 
     found = open_for(index, corpus, model).find(corpus, query, where=where)
-    return UseSource(found.uses, found, tuple(found.notes))
+    return UseSource(found.uses, found, (*found.notes, *_notes(corpus, query)))
+
+
+def _notes(corpus: Corpus, query: Query) -> tuple[str, ...]:
+    mostly = in_longer_words(query, corpus)
+    return (mostly.note,) if mostly else ()
 
 
 def load_describer(model: str, corpus: Corpus, layer: int | None = None) -> "UseDescriber":

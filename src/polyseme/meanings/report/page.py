@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from polyseme import __version__
 from polyseme.display import html_text
-from polyseme.meanings.concordance.lines import line_of, shortened
+from polyseme.meanings.concordance.lines import line_of, shortened, shown_value
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.storage.files import disk_faults_explained, write_text
@@ -63,8 +63,7 @@ def kwic(uses: Iterable[Use], columns: Sequence[str], group: int) -> str:
 def _line(use: Use, columns: Sequence[str]) -> str:
     line = shortened(line_of(use), _SIDE)
     known = {DOCUMENT: use.document, **use.metadata}
-    values = [known.get(name) or "" for name in columns]
-    told = " · ".join(value for value in values if value)
+    told = " · ".join(shown_value(name, known[name] or "") for name in columns if known.get(name))
     return (
         f'<div><span class="l"><bdi>{html_text(line.left)}</bdi></span>'
         f'<span class="k">{html_text(line.keyword)}</span>'

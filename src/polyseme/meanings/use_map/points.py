@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from polyseme.meanings.concordance.lines import line_of, shortened
+from polyseme.meanings.concordance.lines import line_of, shortened, shown_value
 from polyseme.meanings.concordance.uses import Use
 from polyseme.meanings.groups.named_groups import NamedGroup
 from polyseme.printable import printable
@@ -40,7 +40,7 @@ def scaled(places: npt.NDArray[Any]) -> tuple[list[int], list[int]]:
 def hover_line(use: Use) -> dict[str, str]:
     """What is read by whoever points at a use: its line, and what is known of it."""
     left, form, right = shortened(line_of(use), _AROUND)
-    known = [printable(value) for value in use.metadata.values() if value]
+    known = [printable(shown_value(name, value)) for name, value in use.metadata.items() if value]
     return {
         "left": left,
         "form": form,

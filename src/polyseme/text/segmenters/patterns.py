@@ -39,8 +39,14 @@ class _Pattern:
 
     def split(self, text: str) -> WordSpans:
         """All matches, in order."""
-        matches = list(self._pattern.finditer(text))
-        return WordSpans([match[0] for match in matches], [match.start() for match in matches])
+        words: list[str] = self._pattern.findall(text)
+        starts, end = [], 0
+        for word in words:
+            # Only white space stands between two words, and none begins with it.
+            start = text.find(word, end)
+            starts.append(start)
+            end = start + len(word)
+        return WordSpans(words, starts)
 
 
 class Characters(_Pattern):
