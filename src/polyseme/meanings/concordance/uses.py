@@ -8,6 +8,7 @@ little memory and go to a model without becoming objects. Memory is bounded by w
 few row groups of the corpus.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -162,6 +163,14 @@ class Uses(Sequence[Use]):
         """The words of each use's sentence; two uses in one sentence share one list."""
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
         return [made[row] for row in self._rows.tolist()]
+
+    def by_word(self) -> dict[str, Integers]:
+        """The numbers of the uses of each single word, which is case folded, in the given order."""
+        found: dict[str, list[int]] = defaultdict(list)
+        begins = self.spans[:, 0].tolist()
+        for number, (words, begin) in enumerate(zip(self.sentences(), begins, strict=True)):
+            found[words[begin].casefold()].append(number)
+        return {word: np.array(numbers, np.int64) for word, numbers in found.items()}
 
     def sentence_ids(self) -> list[str]:
         """The id of each use's sentence; reads them from the corpus."""

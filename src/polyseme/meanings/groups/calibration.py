@@ -15,7 +15,6 @@ Both are measured once and kept beside the corpus, in `NAME.calibration/`, with 
 import contextlib
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -146,16 +145,12 @@ def _frequent_uses(corpus: Corpus) -> list[Uses]:
     query = Query(tuple(words))
     table, rows, spans = search(corpus, query.resolve(corpus), EVERYTHING, threads=2, parts=parts)
     every = Uses(table, rows, spans, query, corpus)
-    by_word: dict[str, list[int]] = defaultdict(list)
-    for number, (sentence, (begin, _)) in enumerate(
-        zip(every.sentences(), spans.tolist(), strict=True)
-    ):
-        by_word[sentence[begin].lower()].append(number)
+    by_word = every.by_word()
     random = np.random.default_rng(1)
     return [
         every.select(np.sort(random.permutation(by_word[word])[:_USES]))
         for word in words
-        if len(by_word[word]) >= _USES
+        if len(by_word.get(word, [])) >= _USES
     ]
 
 
