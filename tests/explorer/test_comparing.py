@@ -61,7 +61,7 @@ def test_the_verdict_is_by_control_words_and_in_bold_only_if_a_group_moved(
     )
     try:
         for share, verdict in ((0.5, "changed"), (1.5, "alike")):
-            found = Controls(40, True, {f"word {n}": share for n in range(60)})
+            found = Controls(True, {40: {f"word {n}": share for n in range(60)}})
             explored.workspace._controls[key] = MeasuredControls(None, found)
             page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
             assert ("<b>“bank” changed more than 60 of 60" in page) == (verdict == "changed")

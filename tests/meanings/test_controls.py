@@ -8,9 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+import torch
+from pretraining.making import tiny_model
 from scipy.stats import kstest
 
 from meanings.making import make_corpus
+from meanings.test_use_index import make_index
 from polyseme.meanings.change.controls import (
     Band,
     Controls,
@@ -31,6 +34,7 @@ from polyseme.meanings.concordance.conditions import parse_where
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Describer, UseFeatures
+from polyseme.meanings.index.sources import load_describer
 from polyseme.text.corpus import Corpus
 
 NUM_USES = 40
@@ -51,7 +55,7 @@ def sides_of(number: int = NUM_USES) -> tuple[Any, Any]:
 def some_controls(number: int = 60, seed: int = 0) -> Controls:
     generator = np.random.default_rng(seed)
     shares = {f"w{n}": own_side_share(features_of(generator), 20) for n in range(number)}
-    return Controls(20, False, shares)
+    return Controls(False, {20: shares})
 
 
 def rank(controls: Controls, features: UseFeatures) -> AgainstControls:
@@ -112,7 +116,7 @@ def test_a_word_with_too_few_uses_is_not_ranked() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "uses"),
-    [((19, 500), None), ((20, 500), 20), ((500, 79), 40), ((80, 80), 80), ((9_000, 9_000), 80)],
+    [((19, 500), None), ((20, 500), 20), ((500, 79), 40), ((80, 80), 80), ((9_000, 9_000), 120)],
 )
 def test_a_band_is_that_of_the_side_where_a_word_is_rarer(
     counts: tuple[int, int], uses: int | None
@@ -218,6 +222,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return make_corpus(tmp_path_factory.mktemp("controls"), texts, meta=["year"])
 
 
+def kept_of(corpus: Corpus) -> set[Path]:
+    return set(Path(f"{corpus.folder}.calibration").glob("change-*.json"))
+
+
 def sides(corpus: Corpus, *, turned: bool = False) -> Sides:
     columns = CorpusColumns(corpus)
     pair = [parse_where(text, columns) for text in ("year<1910", "year>=1910")]
@@ -229,16 +237,15 @@ def test_control_words_are_measured_once_for_two_sides(corpus: Corpus) -> None:
     asked = cast(Describer, describer)
     found = controls_of(corpus, asked, sides(corpus), (26, 30))
     assert found is not None
-    assert found.uses == 20
     assert found.by_document
-    assert len(found.own_side) == 30
-    assert "seldom" not in found.own_side
+    [(uses, shares)] = found.own_side.items()
+    assert (uses, len(shares)) == (20, 30)
+    assert "seldom" not in shares
     assert describer.described == 30 * 40
     again = controls_of(corpus, asked, sides(corpus, turned=True), (30, 26))
     assert again == found
     assert describer.described == 30 * 40
-    kept = list(Path(f"{corpus.folder}.calibration").glob("change-*.json"))
-    assert len(kept) == 1
+    assert len(kept_of(corpus)) == 1
 
 
 def test_a_word_as_frequent_as_no_other_has_no_controls(corpus: Corpus) -> None:
@@ -247,3 +254,21 @@ def test_a_word_as_frequent_as_no_other_has_no_controls(corpus: Corpus) -> None:
     assert controls_of(corpus, asked, sides(corpus), (400, 400)) is None
     assert controls_of(corpus, asked, sides(corpus), (5, 400)) is None
     assert describer.described == 0
+
+
+def test_an_index_gives_the_controls_that_its_model_gives(corpus: Corpus, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    tiny_model(corpus).save(tmp_path / "model", card="A model for tests.")
+    words = [f"{a}{b}rd" for a in "bcdfgh" for b in "aeiou"]
+    index = make_index(tmp_path / "model", corpus, tmp_path / "index", index={"words": words})
+    kept_before = kept_of(corpus)
+    by_index = controls_of(corpus, index.find(corpus, "bard"), sides(corpus), (26, 30))
+    assert by_index is not None
+    [kept] = kept_of(corpus) - kept_before
+    kept.unlink()
+    describer = load_describer(str(tmp_path / "model"), corpus)
+    assert controls_of(corpus, describer, sides(corpus), (26, 30)) == by_index
+    kept.unlink()
+    few = make_index(tmp_path / "model", corpus, tmp_path / "few", index={"words": words[:9]})
+    assert controls_of(corpus, few.find(corpus, "bard"), sides(corpus), (26, 30)) is None
+    assert not kept.exists()  # a model may have more to say

@@ -9,6 +9,7 @@ periods write of different things with the same words; so are contexts, which te
 judgements of change less well (`benchmarks/change.py`).
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -102,7 +103,7 @@ def compare_sides(
     other words of the corpus.
     """
     before, after = sides.numbers(uses) if isinstance(sides, Sides) else sides
-    check_sides(before, after)
+    _check_sides(before, after)
     random = np.random.default_rng(seed)
     first, second = (np.sort(random.permutation(side)[:_MAX_SIDE]) for side in (before, after))
     chosen, edge = uses.select(np.concatenate([first, second])), len(first)
@@ -131,11 +132,13 @@ class TwoSides:
     def compare(
         self, senses: Senses, *, unit: Unit | None = None, seed: int = 1
     ) -> tuple[Change, Senses]:
-        """As `measure`; if all are one group and yet moved, split to see which of them did."""
+        """As `measure`; if one group moved beyond control words, split to see which uses did."""
         change = self.measure(senses.labels, unit=unit, seed=seed)
-        if change.verdict != "apart" or not senses.grouping.is_one_meaning:
+        is_beyond = change.controls is not None and change.controls.is_beyond
+        if not (is_beyond and senses.grouping.is_one_meaning):
             return change, senses
-        senses = _split(senses, seed)
+        with contextlib.suppress(InputError):  # uses that are nearly all the same
+            senses = _split(senses, seed)
         return self.measure(senses.labels, unit=unit, seed=seed), senses
 
     def measure(
@@ -219,7 +222,7 @@ def _split(senses: Senses, seed: int) -> Senses:
     )
 
 
-def check_sides(before: Labels, after: Labels) -> None:
+def _check_sides(before: Labels, after: Labels) -> None:
     """Refuse sides that share uses, or have too few."""
     if both := np.intersect1d(before, after).size:
         raise InputError(
