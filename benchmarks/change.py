@@ -42,7 +42,7 @@ from polyseme.meanings.change.sides import MIN_SIDE, TwoSides, substitute_vector
 from polyseme.meanings.concordance.conditions import parse_where
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import CorpusColumns
-from polyseme.meanings.concordance.uses import find_uses
+from polyseme.meanings.concordance.uses import find_uses, numbers_by_word
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.calibration import calibration_of, describe_uses
@@ -126,7 +126,7 @@ def everyday_and_planted(embedder: Embedder, arguments: argparse.Namespace) -> N
     before, after = sides.numbers(uses)
     random = np.random.default_rng(1)
     counts, drawn = {}, {}
-    for noun, numbers in uses.by_word().items():
+    for noun, numbers in numbers_by_word(uses).items():
         both = [np.intersect1d(numbers, side) for side in (before, after)]
         if min(map(len, both)) >= MIN_SIDE:
             counts[noun] = (len(both[0]), len(both[1]))

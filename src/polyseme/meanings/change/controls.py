@@ -49,7 +49,7 @@ from polyseme.meanings.concordance.search import (
     search,
 )
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.concordance.uses import Uses, numbers_by_word
 from polyseme.meanings.features.use_features import Describer, Ids, Labels, UseFeatures
 from polyseme.meanings.groups.calibration import folder_of
 from polyseme.meanings.groups.grouping import centred, unit_length
@@ -311,7 +311,7 @@ def _draw(
     uses: Uses, words: Sequence[str], sides: tuple[Condition, Condition], number: int
 ) -> dict[str, Labels]:
     """As many uses of each side of every word that has them, those before first, in any order."""
-    by_word = uses.by_word()
+    by_word = numbers_by_word(uses)
     matching = [uses.matching(side) for side in sides]
     random = np.random.default_rng(1)
     found = {}

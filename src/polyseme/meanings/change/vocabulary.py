@@ -48,7 +48,7 @@ from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.export import Cell, to_pandas, write_uses
 from polyseme.meanings.concordance.search import search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.concordance.uses import Uses, numbers_by_word
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import canonical_json, write_text
 from polyseme.text.corpus import Corpus
@@ -364,7 +364,7 @@ class _Work:
             spellings = frozenset().union(*(self.sides.spellings[word] for word in batch))
             table, rows, spans = search(self.corpus, [(spellings,)], self.question.where, threads=2)
             uses = Uses(table, rows, spans)
-            numbers = uses.by_word()
+            numbers = numbers_by_word(uses)
             for word in batch:
                 yield word, self._change(word, uses.select(numbers[word]))
 

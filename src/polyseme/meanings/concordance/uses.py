@@ -164,14 +164,6 @@ class Uses(Sequence[Use]):
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
         return [made[row] for row in self._rows.tolist()]
 
-    def by_word(self) -> dict[str, Integers]:
-        """The numbers of the uses of each single word, which is case folded, in the given order."""
-        found: dict[str, list[int]] = defaultdict(list)
-        begins = self.spans[:, 0].tolist()
-        for number, (words, begin) in enumerate(zip(self.sentences(), begins, strict=True)):
-            found[words[begin].casefold()].append(number)
-        return {word: np.array(numbers, np.int64) for word, numbers in found.items()}
-
     def sentence_ids(self) -> list[str]:
         """The id of each use's sentence; reads them from the corpus."""
         return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]
@@ -225,6 +217,15 @@ class Uses(Sequence[Use]):
 def _in_context(use: Use) -> tuple[str, str, str]:
     left, right = use.words[: use.begin][-_CONTEXT:], use.words[use.end :][:_CONTEXT]
     return " ".join(left), use.form, " ".join(right)
+
+
+def numbers_by_word(uses: Uses) -> dict[str, Integers]:
+    """The numbers of the uses of each single word, which is case folded, in the given order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    begins = uses.spans[:, 0].tolist()
+    for number, (words, begin) in enumerate(zip(uses.sentences(), begins, strict=True)):
+        found[words[begin].casefold()].append(number)
+    return {word: np.array(numbers, np.int64) for word, numbers in found.items()}
 
 
 def find_uses(

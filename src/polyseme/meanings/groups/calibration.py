@@ -29,7 +29,7 @@ from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.conditions import EVERYTHING
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import all_groups, search
-from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.concordance.uses import Uses, numbers_by_word
 from polyseme.meanings.features.topics import Topics
 from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
@@ -145,7 +145,7 @@ def _frequent_uses(corpus: Corpus) -> list[Uses]:
     query = Query(tuple(words))
     table, rows, spans = search(corpus, query.resolve(corpus), EVERYTHING, threads=2, parts=parts)
     every = Uses(table, rows, spans, query, corpus)
-    by_word = every.by_word()
+    by_word = numbers_by_word(every)
     random = np.random.default_rng(1)
     return [
         every.select(np.sort(random.permutation(by_word[word])[:_USES]))
