@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.meanings.annotation.labelled_uses import LabelledUses
     from polyseme.meanings.change.sides import WordChange
-    from polyseme.meanings.change.word_changes import VocabularyChange
+    from polyseme.meanings.change.vocabulary import VocabularyChange
     from polyseme.meanings.concordance.uses import Uses
     from polyseme.meanings.groups.named_groups import Senses
     from polyseme.meanings.nearest import Nearest
@@ -372,7 +372,7 @@ def vocabulary_change(
 
     from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
-    from polyseme.meanings.change.word_changes import VocabularyChange
+    from polyseme.meanings.change.vocabulary import VocabularyChange
 
     asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
     given = {"in_": corpus, "model": model, "all_": True, "words": asked, **settings}

@@ -388,7 +388,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     assert here.page.query_selector(".band h2:has-text('<i>mine</i>')") is None
 
     here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
-    here.wait(".shares")
+    here.wait(".verdict")
     here.look_for_barriers()
     width = here.page.viewport_size["width"]
     for movement in here.page.query_selector_all(".shares td:nth-child(5)"):

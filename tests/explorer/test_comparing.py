@@ -7,14 +7,27 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from polyseme.explorer.view import View
-from polyseme.meanings.change.measure import Side, measure_change
+from polyseme.explorer.workspace import MeasuredControls
+from polyseme.meanings.change.controls import Controls, Sides, band_of
+from polyseme.meanings.change.sides import TwoSides
+from polyseme.meanings.concordance.conditions import parse_where
 
 from .making import Explored, explore, make_bank_corpus
 
 SIDES = "before=year<1900&after=year>=1900"
+SIDES_TOLD = ("year<1900", "year>=1900")
+
+
+def wait_for_verdict(explored: Explored, address: str) -> str:
+    """The page once control words were measured, or found to be too few."""
+    explored.get(address)
+    for measured in explored.workspace._controls.values():
+        assert measured.job is None or measured.job.ended.wait(timeout=120)
+    return explored.get(address)
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +39,38 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 
 
 def test_rivers_and_money_differ_as_the_library_says(explored: Explored) -> None:
-    page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
+    page = wait_for_verdict(explored, f"/compare?q=bank&finer=2&{SIDES}")
     reading = explored.desk.reading(View(q="bank", finer=2))
     assert reading.edited is not None
-    vectors, labels = reading.edited.grouping.vectors, reading.edited.labels
-    documents = reading.word.uses.metadata("document")
-    expected = measure_change(
-        Side(vectors[:42], documents[:42], labels[:42]),
-        Side(vectors[42:], documents[42:], labels[42:]),
-    )
+    two = TwoSides(reading.word.uses, reading.edited.features, (np.arange(42), np.arange(42, 84)))
+    expected = two.measure(reading.edited.labels)
     assert f"p = {expected.p_value:.3f}" in page
     assert f"APD {expected.apd:.3f}" in page
-    assert "Whole documents were shuffled" in page
+    assert "with whole documents shuffled" in page
+    assert expected.sentence("bank")[0] == "changed_alone"
+    assert "There are too few words of like frequency to compare “bank” with." in page
+
+
+def test_the_verdict_is_by_control_words_and_in_bold_only_if_a_group_moved(
+    explored: Explored,
+) -> None:
+    sides = Sides(*(parse_where(side, explored.workspace.values) for side in SIDES_TOLD))
+    key = sides, band_of((42, 42))
+    as_before = explored.workspace.controls(
+        explored.workspace.word(View(q="bank")), sides, (42, 42)
+    )
+    try:
+        for share, verdict in ((0.5, "changed"), (1.5, "alike")):
+            found = Controls(True, {40: {f"word {n}": share for n in range(60)}})
+            explored.workspace._controls[key] = MeasuredControls(None, found)
+            page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
+            assert ("<b>“bank” changed more than 60 of 60" in page) == (verdict == "changed")
+            assert ("differ as much as those of ordinary words do" in page) == (verdict == "alike")
+            in_chinese = explored.get(f"/compare?q=bank&finer=2&lang=zh&{SIDES}")
+            assert ("“bank”的变化比" in in_chinese) == (verdict == "changed")
+            assert ("与普通的词相当" in in_chinese) == (verdict == "alike")
+    finally:
+        explored.workspace._controls[key] = as_before
 
 
 def test_every_figure_leads_to_its_lines(explored: Explored) -> None:

@@ -8,7 +8,7 @@ from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
 from polyseme.meanings.annotation.labelled_uses import LabelledUses
-from polyseme.meanings.change.word_changes import VocabularyChange
+from polyseme.meanings.change.vocabulary import VocabularyChange
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.substitutes import Substitutes

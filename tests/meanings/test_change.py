@@ -17,7 +17,6 @@ from polyseme.meanings.change.measure import (
     Side,
     Unit,
     benjamini_hochberg,
-    frequency_matched,
     measure_change,
 )
 
@@ -259,19 +258,3 @@ def test_p_values_of_many_words_are_adjusted_as_by_hand() -> None:
     assert benjamini_hochberg([]) == []
     with pytest.raises(InputError, match="between 0 and 1"):
         benjamini_hochberg([0.5, 1.5])
-
-
-def test_controls_are_about_as_frequent_on_both_sides() -> None:
-    counts = {
-        "mouse": (100, 200),
-        "near": (110, 190),
-        "nearer": (100, 201),
-        "reversed": (300, 100),
-        "rare": (3, 5),
-        "lost": (100, 0),
-        "within": (199, 110),
-    }
-    assert frequency_matched(counts, "mouse", 5) == ["nearer", "near", "within"]
-    assert frequency_matched(counts, "mouse", 1) == ["nearer"]
-    with pytest.raises(InputError, match="'vole' has no counts"):
-        frequency_matched(counts, "vole", 3)

@@ -153,7 +153,7 @@ def test_a_page_of_two_sides_shows_lines_and_shares_of_both(describer: UseDescri
     river = np.flatnonzero(is_river)
     money = np.flatnonzero(~np.array(is_river))
     before, after = np.concatenate([river, money[:5]]), money[5:]
-    found = compare_sides(uses, before, after, describer)
+    found = compare_sides(uses, (before, after), describer)
     made = change_page(found, ("year<1900", "year>=1900"), [("seed", 1)])
     parsed = check_harmless(made)
     told = " ".join(parsed.texts)

@@ -5,7 +5,12 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest
 
-from polyseme.meanings.change.shares import compare_shares, effective_number, jensen_shannon
+from polyseme.meanings.change.shares import (
+    compare_shares,
+    design_effect,
+    effective_number,
+    jensen_shannon,
+)
 
 
 def movements(before: str, after: str) -> dict[str, str]:
@@ -74,3 +79,29 @@ def test_of_equal_sides_about_one_interval_in_twenty_is_without_zero() -> None:
     sides = generator.random((500, 2, 80)) < 0.3
     moved = [compare_shares(*pair)[0].movement != "unclear" for pair in sides.tolist()]
     assert 0.02 <= np.mean(moved) <= 0.08
+
+
+def test_documents_whose_uses_do_not_agree_cost_nothing() -> None:
+    generator = np.random.default_rng(3)
+    groups = ["a" if each else "b" for each in generator.random(200) < 0.4]
+    documents = [number % 10 for number in range(200)]
+    assert design_effect("a", [groups, groups], (documents, documents)) < 1.6
+    wide = compare_shares(groups, groups, (documents, documents))[0].before
+    narrow = compare_shares(groups, groups)[0].before
+    assert wide.high - wide.low < 1.3 * (narrow.high - narrow.low)
+
+
+def test_where_documents_differ_few_shares_are_said_to_move_by_chance() -> None:
+    generator = np.random.default_rng(1)
+    names = np.repeat(np.arange(20), 8).tolist()
+
+    def moved(*, by_document: bool) -> bool:
+        sides = [
+            (generator.random(160) < np.repeat(generator.beta(2, 3, 20), 8)).tolist()
+            for _ in range(2)
+        ]
+        documents = (names, names) if by_document else None
+        return compare_shares(*sides, documents)[0].movement != "unclear"
+
+    assert np.mean([moved(by_document=True) for _ in range(400)]) <= 0.08
+    assert np.mean([moved(by_document=False) for _ in range(400)]) > 0.12

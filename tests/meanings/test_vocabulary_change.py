@@ -12,10 +12,14 @@ import pytest
 
 from meanings.making import make_corpus
 from polyseme.errors import InputError
-from polyseme.meanings.change.side_counts import count_sides
-from polyseme.meanings.change.vocabulary import VocabularyQuestion, compare_vocabulary
-from polyseme.meanings.change.word_changes import ChangedWord, VocabularyChange
-from polyseme.meanings.change.word_log import WordLog
+from polyseme.meanings.change.controls import count_sides
+from polyseme.meanings.change.vocabulary import (
+    ChangedWord,
+    VocabularyChange,
+    VocabularyQuestion,
+    WordLog,
+    compare_vocabulary,
+)
 from polyseme.meanings.concordance.conditions import All, Comparison, Not
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import UseFeatures

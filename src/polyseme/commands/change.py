@@ -1,13 +1,14 @@
 r"""Test whether a word changed between two sets of texts, and which of its meanings grew or shrank.
 
-The uses of both sides are grouped together, then the sides are compared: how far apart they are
-(APD, PRT), how likely that is by chance (a permutation test over documents, if there are enough),
-and the share of each group on each side. Texts of two periods also differ in topic and genre: read
-the lines before you call it a change of meaning.
+The uses of both sides are grouped together, then the sides are compared: by how many control words
+of like frequency moved less far between the same two sides, and by the share of each group on each
+side. Control words are measured once for two sides and a model. Texts of two periods also differ in
+topic and genre: read the lines before you call it a change of meaning.
 
 With --all, every word with enough uses on both sides is compared, the most changed first, with
-p-values adjusted for multiple testing, control words of the same frequency, and a control run with
-documents assigned to the sides at random. With --out, a stopped run is resumed.
+p-values of a permutation test over documents adjusted for multiple testing, control words of like
+frequency, and a control run with documents assigned to the sides at random. With --out, a stopped
+run is resumed.
 
 Examples:
 
@@ -27,7 +28,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -43,10 +44,9 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import JsonLines, on_one_line, titled
 
 if TYPE_CHECKING:
+    from polyseme.meanings.change.controls import Sides
     from polyseme.meanings.change.sides import WordChange
-    from polyseme.meanings.change.vocabulary import VocabularyQuestion
-    from polyseme.meanings.change.word_changes import VocabularyChange
-    from polyseme.meanings.concordance.conditions import Condition
+    from polyseme.meanings.change.vocabulary import VocabularyChange, VocabularyQuestion
     from polyseme.text.corpus import Corpus
 
 
@@ -98,16 +98,9 @@ class ChangeResult:
     seconds: float
 
 
-class _Conditions(NamedTuple):
-    """What the metadata of each side meet, and of both."""
-
-    before: "Condition"
-    after: "Condition"
-    where: "Condition"
-
-
 def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
+    from polyseme.meanings.change.controls import Sides
     from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.text.corpus import Corpus
@@ -117,9 +110,9 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     corpus = Corpus.open(config.find.in_)
     columns = CorpusColumns(corpus)
     given = (config.before, config.after, config.find.where)
-    conditions = _Conditions(*(parse_where(texts, columns) for texts in given))
+    sides = Sides(*(parse_where(texts, columns) for texts in given))
     compare = _compare_many if config.all_ or config.words else _compare_one
-    found = compare(config, corpus, conditions, progress or NullProgress())
+    found = compare(config, corpus, sides, progress or NullProgress())
     _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
 
@@ -177,7 +170,7 @@ def _check(config: ChangeConfig) -> None:
 def _compare_one(
     config: ChangeConfig,
     corpus: "Corpus",
-    conditions: "_Conditions",
+    sides: "Sides",
     progress: Progress,
 ) -> "WordChange":
     from polyseme.meanings.change.sides import compare_sides
@@ -186,27 +179,26 @@ def _compare_one(
     source = find_described(
         corpus,
         config.find.query,
-        where=conditions.where,
+        where=sides.where,
         model=config.model,
         index=config.index,
     )
     found = compare_sides(
         source.uses,
-        source.uses.matching(conditions.before),
-        source.uses.matching(conditions.after),
+        sides,
         source.describer,
         unit=config.shuffle,
         seed=config.seed,
         progress=progress,
     )
-    return replace(found, senses=replace(found.senses, source_notes=source.notes))
+    notes = (*source.notes, *found.senses.source_notes)
+    return replace(found, senses=replace(found.senses, source_notes=notes))
 
 
 def _compare_many(
-    config: ChangeConfig, corpus: "Corpus", conditions: "_Conditions", progress: Progress
+    config: ChangeConfig, corpus: "Corpus", sides: "Sides", progress: Progress
 ) -> "VocabularyChange":
-    from polyseme.meanings.change.vocabulary import compare_vocabulary
-    from polyseme.meanings.change.word_log import WordLog
+    from polyseme.meanings.change.vocabulary import WordLog, compare_vocabulary
     from polyseme.meanings.concordance.export import write_uses
     from polyseme.meanings.index.sources import load_describer
     from polyseme.storage.files import disk_faults_explained, sha256_of
@@ -214,7 +206,7 @@ def _compare_many(
     from polyseme.storage.locks import hold_file
 
     assert config.model is not None  # or it was refused
-    question = _question(config, conditions)
+    question = _question(config, sides)
     describer = load_describer(config.model, corpus)
     words = _read_words(config.words) if isinstance(config.words, Path) else config.words
     compare = partial(
@@ -236,13 +228,13 @@ def _compare_many(
     return found
 
 
-def _question(config: ChangeConfig, conditions: "_Conditions") -> "VocabularyQuestion":
+def _question(config: ChangeConfig, sides: "Sides") -> "VocabularyQuestion":
     from polyseme.meanings.change.vocabulary import VocabularyQuestion
 
     return VocabularyQuestion(
-        before=conditions.before,
-        after=conditions.after,
-        where=conditions.where,
+        before=sides.before,
+        after=sides.after,
+        where=sides.where,
         min_uses=config.min_uses,
         max_uses=config.max_uses,
         permutations=config.permutations,
@@ -323,4 +315,7 @@ def _verdict(found: "WordChange") -> RenderableType:
     facts = Table.grid(padding=(0, 2))
     for name, value in found.change.facts():
         facts.add_row(name, PrintableText(value))
-    return Group(facts, PrintableText(verdict(found), "bold"), PrintableText(caveat(found)))
+    style = "bold" if found.change.verdict == "changed" else ""
+    told = [PrintableText(verdict(found), style)]
+    told += [PrintableText(str(rival), "yellow") for rival in found.rivals]
+    return Group(facts, *told, PrintableText(caveat(found)))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.explorer.jobs import Gate, Job
+from polyseme.explorer.jobs import Gate, Job, Stage
 from polyseme.meanings.annotation.edited_groups import use_ids
 from polyseme.meanings.annotation.edits import Edit, UseId
 from polyseme.meanings.concordance.query import InLongerWords, in_longer_words
@@ -30,7 +30,6 @@ from polyseme.meanings.groups.layout import lay_out
 from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
 from polyseme.meanings.groups.names import NameSource
 from polyseme.meanings.index.use_index import IndexedUses
-from polyseme.progress import NullProgress
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
 SEED = 1
@@ -196,7 +195,9 @@ class ExploredWord:
             job.start("describe", len(self.uses))
             self._features = describe_uses(self.uses, describer, job.update)
             if self.uses.corpus is not None:
-                self._calibration = calibration_of(self.uses.corpus, describer, _Calibrating(job))
+                self._calibration = calibration_of(
+                    self.uses.corpus, describer, Stage(job, "calibrate")
+                )
         return self._features
 
     def _group(
@@ -217,22 +218,6 @@ class ExploredWord:
             self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
         job.start("group", 0)
         return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)
-
-
-class _Calibrating(NullProgress):
-    """The stage of a job in which the corpus's own words are described, the first time."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def start(self, what: str, total: int) -> None:
-        """As the pages call it."""
-        del what
-        self._job.start("calibrate", total)
-
-    def update(self, done: int, note: str = "") -> None:
-        """So many uses are described."""
-        self._job.update(done, note)
 
 
 def _may_begin(job: Job | None, *, is_begun: bool) -> bool:

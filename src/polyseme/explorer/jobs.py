@@ -9,6 +9,7 @@ from typing import Literal
 
 from polyseme.errors import PolysemeError
 from polyseme.explorer.language import PageError, log_details
+from polyseme.progress import NullProgress
 from polyseme.training.memory import return_freed_memory
 
 _log = logging.getLogger(__name__)
@@ -120,3 +121,19 @@ class Job:
             del work
             self.ended.set()
             return_freed_memory()
+
+
+class Stage(NullProgress):
+    """A stage of a job, as work that knows no jobs tells how far it is."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job, self._name = job, name
+
+    def start(self, what: str, total: int) -> None:
+        """As the pages call it."""
+        del what
+        self._job.start(self._name, total)
+
+    def update(self, done: int, note: str = "") -> None:
+        """So much is done."""
+        self._job.update(done, note)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from polyseme.errors import InputError, PolysemeError
 from polyseme.limits import TOML_BYTES, parse_toml, read_text
+from polyseme.meanings.change.measure import SENTENCES as CHANGE_SENTENCES
 from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError, say_in
 from polyseme.printable import printable
 
@@ -79,6 +80,7 @@ def log_details(error: PolysemeError) -> None:
 def sentences(code: str) -> Mapping[str, str]:
     """All sentences of a language. What the library says in English need not be said again."""
     of_library = {f"condition_{key}": text for key, text in SENTENCES.items()}
+    of_library |= {f"change_{key}": text for key, text in CHANGE_SENTENCES.items()}
     return {**of_library, **parse_toml(read_text(_FOLDER / f"{code}.toml", TOML_BYTES))}
 
 

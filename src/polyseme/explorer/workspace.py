@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +20,14 @@ from polyseme.embedding.loading import load_for_corpus
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError
 from polyseme.explorer.explored_word import ExploredWord, Fineness
-from polyseme.explorer.jobs import Gate
+from polyseme.explorer.jobs import Gate, Job, Stage
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json
 from polyseme.meanings.annotation.edit_log import NAME as EDITS
 from polyseme.meanings.annotation.edit_log import EditLog, append_next, read_edits
 from polyseme.meanings.annotation.edits import Edit
+from polyseme.meanings.change.controls import Band, Controls, Sides, band_of, controls_of
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
 from polyseme.meanings.concordance.query import Query
@@ -43,6 +44,7 @@ from polyseme.text.corpus import Corpus
 _WORDS = 3
 _BYTES = 32 << 20  # of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
+_SIDES = 8  # pairs of sides whose control words are kept
 _SIZES = 4  # conditions whose sizes are kept
 _ENDING = 10  # seconds that work has to end
 ABOUT = "about.json"
@@ -53,6 +55,15 @@ class Search(NamedTuple):
 
     view: View
     num_uses: int
+
+
+@dataclass(eq=False)
+class MeasuredControls:
+    """Control words of two sides, once a thread has measured them."""
+
+    job: Job | None = None
+    """None, if a word is too rare to have any."""
+    found: Controls | None = None
 
 
 @dataclass(eq=False)
@@ -77,6 +88,9 @@ class Workspace:
     """Whether nobody will ask for anything any more."""
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
     _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
+    _controls: OrderedDict[tuple[Sides, Band | None], MeasuredControls] = field(
+        default_factory=OrderedDict
+    )
     _gate: Gate = field(default_factory=Gate)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
@@ -162,6 +176,39 @@ class Workspace:
         except InputError:
             return None
 
+    def controls(
+        self, word: ExploredWord, sides: Sides, counts: tuple[int, int]
+    ) -> MeasuredControls:
+        """Words to compare with, which occur as often on either side: measured, or begun to be."""
+        key = sides, band_of(counts)
+        with self._lock:
+            kept = self._controls.get(key)
+            if kept is None or (kept.job and kept.job.state in ("failed", "stopped")):
+                kept = self._controls[key] = MeasuredControls()
+                if band_of(counts) is not None:
+                    work = partial(self._measure, kept, word.indexed, sides, counts)
+                    kept.job = Job(work, self._gate)
+            self._controls.move_to_end(key)
+            while len(self._controls) > _SIDES:
+                old = self._controls.popitem(last=False)[1]
+                if old.job:
+                    old.job.stop()
+            return kept
+
+    def _measure(
+        self,
+        kept: MeasuredControls,
+        indexed: IndexedUses | None,
+        sides: Sides,
+        counts: tuple[int, int],
+        job: Job,
+    ) -> None:
+        measure = partial(controls_of, self.corpus, sides=sides, counts=counts)
+        progress = Stage(job, "controls")
+        kept.found = measure(describer=indexed, progress=progress) if indexed else None
+        if kept.found is None:  # also if the index has too few of these words
+            kept.found = measure(describer=self.describer(), progress=progress)
+
     @property
     def num_bytes(self) -> int:
         """Memory of all words that are kept."""
@@ -176,11 +223,13 @@ class Workspace:
         self.is_closed = True
         with self._lock:
             words = list(self._words.values())
+            jobs = [each.job for each in (*words, *self._controls.values()) if each.job]
         for word in words:
             word.stop()
-        for word in words:
-            if word.job:  # torn from its work at the end, it would take the process along
-                word.job.ended.wait(_ENDING)
+        for job in jobs:
+            job.stop()
+        for job in jobs:  # torn from its work at the end, one would take the process along
+            job.ended.wait(_ENDING)
 
     def remember(self, view: View, num_uses: int) -> None:
         """Put a search into the history."""

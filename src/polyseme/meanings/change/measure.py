@@ -11,37 +11,63 @@ the sides, again and again, and the p-value is the share of shuffles that are as
 Where documents are known, whole documents are shuffled. Uses of one document are alike in author,
 topic and genre. Shuffled one by one they would mix all authors on both sides, so any two sets of
 texts would seem further apart than chance, and a matter of style be taken for change.
+
+That test is of the texts as much as of the word. So a word's verdict is by control words, if they
+were measured (`controls.py`): it changed if it moved further than nine of ten of them, and if the
+share of a group moved as well.
 """
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
-from polyseme.meanings.change.permutation import (
-    Units,
-    distance_within,
-    distances,
-    prototype_distance,
-    resampled,
-    shuffled,
-)
 from polyseme.meanings.change.shares import GroupShares, compare_shares, jensen_shannon
 
 Features: TypeAlias = npt.NDArray[Any]
 Unit: TypeAlias = Literal["documents", "uses"]
 
+Verdict: TypeAlias = Literal["changed", "apart", "alike"]
+"""Apart: beyond the control words, but no group's share moved. Alike: no further than they."""
+
+SENTENCES = {
+    "changed": (
+        "“{word}” changed more than {below} of {number} words of like frequency (p = {p})."
+    ),
+    "apart": (
+        "The uses of “{word}” differ more than those of {below} of {number} words of like "
+        "frequency (p = {p}), but no group’s share moved beyond its interval: that may be style or "
+        "topic."
+    ),
+    "alike": (
+        "The uses of “{word}” differ as much as those of ordinary words do: more than those of "
+        "{below} of {number} words of like frequency (p = {p})."
+    ),
+    "changed_alone": (
+        "The sides differ by more than chance explains (p = {p}), and the share of a group moved. "
+        "There are too few words of like frequency to compare “{word}” with."
+    ),
+    "apart_alone": (
+        "The sides differ by more than chance explains (p = {p}), but no group’s share moved "
+        "beyond its interval. There are too few words of like frequency to compare “{word}” with."
+    ),
+    "alike_alone": "Chance alone could explain this difference (p = {p}).",
+}
+"""What a verdict says, with control words and without."""
+BEYOND = 0.1
+"""A word is beyond its controls if it moved further than nine of ten."""
+SIGNIFICANT = 0.05
 MAX_USES = 1_000
 """Uses of a side that are compared; of more, so many are drawn."""
 MIN_DOCUMENTS = 5
 """Of a side, to shuffle documents unasked. Two times four can give no p-value below 2 / 70."""
+Values: TypeAlias = npt.NDArray[np.float64]
+_ROOM = 1 << 22  # numbers in hand at once: 32 MB
 _TINY = 1e-12  # equal distances may differ by rounding
-_MOST_UNEQUAL = 2.0  # words differ in frequency by at most this factor to be controls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +93,29 @@ class SideCounts:
     """None, if they were not given."""
     distance_within: float
     """Average cosine distance between two uses of this side."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstControls:
+    """How far a word moved, beside control words (`controls.py`)."""
+
+    below: int
+    """Control words that moved less far."""
+    number: int
+    uses: int
+    """Of each side, of this word as of each control."""
+    own_side: float
+    """Which part of the nearest neighbours of a use is of its own side, on average."""
+
+    @property
+    def p_value(self) -> float:
+        """How probable it would be to move as far, if it were one of them."""
+        return (1 + self.number - self.below) / (1 + self.number)
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it moved further than nine of ten."""
+        return self.p_value <= BEYOND
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,6 +145,24 @@ class Change:
     Of all uses, not of a sample. A few uses per group make it larger than 0 by chance alone.
     """
     groups: tuple[GroupShares, ...]
+    controls: AgainstControls | None = None
+    """None, if there were none to compare with."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """By control words and groups; without control words, by chance and groups."""
+        is_beyond = self.controls.is_beyond if self.controls else self.p_value < SIGNIFICANT
+        if not is_beyond:
+            return "alike"
+        return "changed" if any(each.movement != "unclear" for each in self.groups) else "apart"
+
+    def sentence(self, word: str) -> tuple[str, dict[str, object]]:
+        """What to say of it: a key of `SENTENCES`, and what is put into that sentence."""
+        found = self.controls
+        if found is None:
+            return f"{self.verdict}_alone", {"word": word, "p": f"{self.p_value:.3f}"}
+        values = {"word": word, "below": found.below, "number": found.number}
+        return self.verdict, values | {"p": f"{found.p_value:.2f}"}
 
     def __repr__(self) -> str:
         return summary("Change", *(f"{name} {value}" for name, value in self.facts()))
@@ -114,17 +181,23 @@ class Change:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {**asdict(self), "groups": [each.to_json() for each in self.groups]}
+        found = self.controls
+        controls = None if found is None else {**asdict(found), "p_value": found.p_value}
+        groups = [each.to_json() for each in self.groups]
+        return {**asdict(self), "groups": groups, "controls": controls, "verdict": self.verdict}
 
     def facts(self) -> list[tuple[str, str]]:
         """The measures, each with its value in words."""
         jsd = [] if self.jsd is None else [("JSD", f"{self.jsd:.3f} bits")]
+        found = self.controls
+        controls = [] if found is None else [("control words", _told_controls(found))]
         return [
             ("APD", f"{self.apd:.3f} ({self.apd_low:.3f} to {self.apd_high:.3f})"),
             ("APD by chance", f"{self.apd_by_chance:.3f}"),
             ("PRT", f"{self.prt:.3f}"),
             ("p", f"{self.p_value:.3f} ({self.permutations:,} permutations of {self.unit})"),
             *jsd,
+            *controls,
             ("before", _told(self.before)),
             ("after", _told(self.after)),
         ]
@@ -177,29 +250,6 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
             f"P-values lie between 0 and 1; these reach from {values.min()} to {values.max()}."
         )
     return [float(value) for value in false_discovery_control(values)] if len(values) else []
-
-
-def frequency_matched(counts: Mapping[str, tuple[int, int]], word: str, number: int) -> list[str]:
-    """Control words, nearest first: at most twice or half as frequent, before and after.
-
-    `counts` has how often each word occurs before and after. Two corpora differ in topic and genre,
-    so that most words seem to change; a change is worth telling if it exceeds that of the controls.
-    """
-    if word not in counts:
-        raise InputError(f"{word!r} has no counts, so no words of its frequency can be found.")
-
-    words = sorted(counts)
-    table = np.array([counts[each] for each in words], np.float64)
-    return [words[place] for place in frequency_matches(table, words.index(word), number)]
-
-
-def frequency_matches(counts: npt.NDArray[np.float64], row: int, number: int) -> list[int]:
-    """As `frequency_matched`, in a table (V, 2) of how often each word is before and after."""
-    logs = np.log(counts + 1)
-    apart = np.abs(logs - logs[row]).max(axis=1)
-    apart[row] = np.inf
-    near = np.argsort(apart, kind="stable")[:number]
-    return [int(place) for place in near if apart[place] <= math.log(_MOST_UNEQUAL) + _TINY]
 
 
 def _check(before: Side, after: Side, permutations: int) -> None:
@@ -257,7 +307,7 @@ def _sampled(side: Side, seed: int) -> Side:
     return Side(features / np.where(lengths > 0, lengths, 1.0), documents)
 
 
-def _units(side: Side, unit: Unit) -> Units:
+def _units(side: Side, unit: Unit) -> "Units":
     if unit == "uses" or side.documents is None:
         return Units(side.features, np.ones(len(side.features)))
     number: dict[Hashable, int] = {}
@@ -281,7 +331,128 @@ def _counts(given: Side, compared: Side) -> SideCounts:
     )
 
 
+def _told_controls(found: AgainstControls) -> str:
+    return (
+        f"{found.below} of {found.number} moved less, by {found.uses} uses a side: "
+        f"{found.own_side:.0%} of a use's neighbours are of its own side (p = {found.p_value:.2f})"
+    )
+
+
 def _told(side: SideCounts) -> str:
     sample = f", {side.compared:,} of them compared" if side.compared < side.uses else ""
     documents = "" if side.documents is None else f" in {counted(side.documents, 'document')}"
     return f"{counted(side.uses, 'use')}{documents}{sample}"
+
+
+# Distances, observed, shuffled and resampled, all from sums: features have unit length, so the mean
+# cosine of all pairs of uses is the product of the sides' mean vectors. A shuffle is then a row of
+# zeros and ones, and R shuffles are one matrix product.
+
+
+class Units(NamedTuple):
+    """What is shuffled as a whole: uses, or documents with all their uses."""
+
+    sums: Values
+    """(U, D): the features of each unit's uses, summed."""
+    sizes: Values
+    """(U,): how many uses that is."""
+
+    @classmethod
+    def clustered(cls, features: Values, index: npt.NDArray[np.int64]) -> "Units":
+        """Uses in clusters: `index` has the number of each use's cluster."""
+        sizes = np.bincount(index).astype(np.float64)
+        sums = np.zeros((len(sizes), features.shape[1]))
+        np.add.at(sums, index, features)
+        return cls(sums, sizes)
+
+    def weighted(self, weights: Values) -> "Units":
+        """(R, U) -> R sides: each a sum of units, every unit so many times."""
+        return Units(weights @ self.sums, weights @ self.sizes)
+
+    def total(self) -> "Units":
+        """All as one side."""
+        return self.weighted(np.ones((1, len(self.sizes))))
+
+
+class Distances(NamedTuple):
+    """Of R pairs of sides, each (R,)."""
+
+    apd: Values
+    """Average cosine distance of a use of one side from a use of the other."""
+    shift: Values
+    """Half the squared distance of the mean vectors: APD less the mean distance within the sides.
+
+    The statistic of the test. Between sides of one size it puts shuffles in the order that APD
+    does. Between others APD varies with where the smaller side's mean happens to lie, change or
+    not, and finds half as many changes (400 uses against 50).
+    """
+
+
+def distances(first: Units, second: Units) -> Distances:
+    """Of R sides from R others."""
+    one, two = (side.sums / side.sizes[:, None] for side in (first, second))  # (R, D)
+    return Distances(1.0 - (one * two).sum(axis=1), ((one - two) ** 2).sum(axis=1) / 2)
+
+
+def prototype_distance(first: Units, second: Units) -> float:
+    """Cosine distance of the mean vectors of two sides; 1, if one of them is zero."""
+    one, two = (side.sums.sum(axis=0) for side in (first, second))
+    lengths = np.linalg.norm(one) * np.linalg.norm(two)
+    return float(1.0 - one @ two / lengths) if lengths > 0 else 1.0
+
+
+def distance_within(features: Values) -> float:
+    """Average cosine distance of two different uses."""
+    number = len(features)
+    total = features.sum(axis=0)
+    return float(1.0 - (total @ total - (features**2).sum()) / (number * (number - 1)))
+
+
+def shuffled(
+    first: Units, second: Units, *, number: int, generator: np.random.Generator
+) -> Distances:
+    """Distances after units have changed sides at random; as many stay on each side as were."""
+    pool = Units(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+    whole = pool.total()
+
+    def parts() -> Iterator[Distances]:
+        for rows in _rows(pool, number):
+            is_first = np.zeros((rows, len(pool.sizes)))
+            is_first[:, : len(first.sizes)] = 1.0
+            side = pool.weighted(generator.permuted(is_first, axis=1, out=is_first))
+            yield distances(side, Units(whole.sums - side.sums, whole.sizes - side.sizes))
+
+    return _joined(parts())
+
+
+def resampled(
+    first: Units, second: Units, *, number: int, generator: np.random.Generator
+) -> Distances:
+    """Distances after the units of each side have been drawn again with replacement."""
+    larger = max((first, second), key=lambda side: len(side.sizes))
+
+    def parts() -> Iterator[Distances]:
+        for rows in _rows(larger, number):
+            one, two = (s.weighted(_draws(len(s.sizes), rows, generator)) for s in (first, second))
+            yield distances(one, two)
+
+    return _joined(parts())
+
+
+def _rows(units: Units, number: int) -> Iterator[int]:
+    """How many shuffles to do at once, so that memory stays bounded."""
+    at_once = max(1, _ROOM // max(units.sums.shape))
+    for begin in range(0, number, at_once):
+        yield min(at_once, number - begin)
+
+
+def _draws(num_units: int, rows: int, generator: np.random.Generator) -> Values:
+    """(R, U): how often each unit is in each resample."""
+    drawn = generator.integers(num_units, size=(rows, num_units))
+    drawn += np.arange(rows)[:, None] * num_units
+    often = np.bincount(drawn.ravel(), minlength=rows * num_units)
+    return often.reshape(rows, num_units).astype(np.float64)
+
+
+def _joined(parts: Iterable[Distances]) -> Distances:
+    return Distances(*(np.concatenate(column) for column in zip(*parts, strict=True)))

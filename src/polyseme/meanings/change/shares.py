@@ -3,9 +3,11 @@
     in    the group of each use, for two sides
     out   the Jensen-Shannon divergence in bits, and for each group its share on each side
 
-Uses of one document tend to have one sense (Gale, Church and Yarowsky 1992), so 50 of them tell
-hardly more than one. Where documents are given, intervals are as wide as for the effective number
-of documents (Kish 1965): (sum of n)² / sum of n², n being the uses of a document.
+Uses of one document tend to have one sense (Gale, Church and Yarowsky 1992), so 50 of them may tell
+hardly more than one. Where documents are given, intervals are as wide as for an effective number of
+uses (Kish 1965): their number divided by the design effect, which is how much more a group's share
+varies over documents than it would if each use had its group by itself. At most it is such that
+each document counts as one: (sum of n)² / sum of n², n being the uses of a document.
 """
 
 import math
@@ -71,19 +73,39 @@ def compare_shares(
     documents: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> tuple[GroupShares, ...]:
     """Every group of either side, those that moved furthest first."""
-    counts = [Counter(map(str, side)) for side in (before, after)]
-    effective = [
-        effective_number(Counter(own).values()) if documents else float(len(side))
-        for side, own in zip((before, after), documents or ((), ()), strict=True)
-    ]
+    sides = [[str(group) for group in side] for side in (before, after)]
+    counts = [Counter(side) for side in sides]
+    fewest = [effective_number(Counter(own).values()) for own in documents or ((0,), (0,))]
     found = []
     for group in sorted(counts[0] | counts[1]):
+        effect = design_effect(group, sides, documents) if documents else 1.0
         first, second = (
-            _share(side[group], side.total(), number)
-            for side, number in zip(counts, effective, strict=True)
+            _share(side[group], side.total(), max(side.total() / effect, least))
+            for side, least in zip(counts, fewest, strict=True)
         )
         found.append(GroupShares(group, first, second, *_difference(first, second)))
     return tuple(sorted(found, key=lambda each: -abs(each.difference)))
+
+
+def design_effect(
+    group: str,
+    sides: Sequence[Sequence[str]],
+    documents: tuple[Sequence[Hashable], Sequence[Hashable]],
+) -> float:
+    """How much more a group's share varies over documents than over as many independent uses.
+
+    Of both sides together, each about its own share: a side without the group says nothing.
+    """
+    observed = expected = 0.0
+    for side, names in zip(sides, documents, strict=True):
+        is_in = np.array([each == group for each in side], np.float64)
+        codes: dict[Hashable, int] = {}
+        own = np.array([codes.setdefault(name, len(codes)) for name in names])
+        share = is_in.mean()
+        off = np.bincount(own, weights=is_in - share)
+        observed += float((off**2).sum()) * len(off) / max(1, len(off) - 1)
+        expected += float(share * (1 - share)) * len(side)
+    return max(1.0, observed / expected) if expected else math.inf
 
 
 def jensen_shannon(shares: Sequence[GroupShares]) -> float:

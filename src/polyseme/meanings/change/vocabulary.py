@@ -1,34 +1,62 @@
 """Which words of a whole vocabulary changed between two sides of a corpus?
 
     in   a corpus, two sides, and what describes uses
-    out  `VocabularyChange`: each word with its change, its p-value adjusted for the number of
-         words, and the controls that a reviewer asks for
+    out  `VocabularyChange`: the words as one table, the most changed first, with p-values adjusted
+         for the number of words, and the controls that a reviewer asks for
 
-Each word is measured as `change.py` does it, on a sample of its uses, by itself: so a run can stop
-after any word and go on. Two controls: words of the same frequency, since sides that differ in
-topic move all words; and whole documents dealt to the sides at random, where no word has changed,
-so that what is still found shows how often such a finding is false.
+Each word is measured on a sample of its uses, by itself: so a run can stop after any word and go
+on, from a `WordLog`. Two controls: words of the same frequency, since sides that differ in topic
+move all words; and whole documents dealt to the sides at random, where no word has changed, so that
+what is still found shows how often such a finding is false.
+
+APD varies with how varied a word's uses are, change or not. So words are ranked by its *excess*:
+APD less what it is on average when documents are shuffled.
 """
 
+import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
+from polyseme.display import html_table, summary
 from polyseme.errors import InputError
-from polyseme.meanings.change.measure import MIN_DOCUMENTS, Side, Unit, measure_change
-from polyseme.meanings.change.side_counts import SideWords, count_sides
-from polyseme.meanings.change.word_changes import ChangedWord, VocabularyChange
+from polyseme.limits import FILE_BYTES, parse_json, read_bytes
+from polyseme.meanings.change.controls import (
+    SideWords,
+    band_of,
+    count_sides,
+    mean_own_side_share,
+)
+from polyseme.meanings.change.measure import (
+    MIN_DOCUMENTS,
+    SIGNIFICANT,
+    Side,
+    Unit,
+    benjamini_hochberg,
+    measure_change,
+)
+from polyseme.meanings.change.sides import MIN_SIDE, substitute_vectors
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
+from polyseme.meanings.concordance.export import Cell, to_pandas, write_uses
 from polyseme.meanings.concordance.search import search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.grouping import join_views
+from polyseme.meanings.concordance.uses import Uses, numbers_by_word
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.files import canonical_json, write_text
 from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    import pandas
+
+    from polyseme.meanings.features.use_describer import UseDescriber
 
 NUM_SHUFFLES = 5
 """How often documents are dealt to the sides at random, for the control."""
@@ -38,6 +66,10 @@ _MAX_SHARE = 1e-3
 _FOUND_AT_ONCE = 100_000  # uses that are looked for in one reading of the corpus: some 50 MB
 
 TOO_FEW = "fewer than {} documents on a side"
+_COLUMNS = (
+    *("rank", "word", "uses_before", "uses_after", "excess", "apd", "apd_by_chance", "prt"),
+    *("p", "q", "controls_below", "controls", "documents_before", "documents_after", "shuffled"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,14 +96,14 @@ class VocabularyQuestion:
 
 def compare_vocabulary(
     corpus: Corpus,
-    describer: UseDescriber,
+    describer: "UseDescriber",
     question: VocabularyQuestion,
     *,
     words: Sequence[str] | None = None,
-    known: Mapping[str, ChangedWord | None] | None = None,
-    on_word: Callable[[str, ChangedWord | None], None] = lambda *_: None,
+    known: "Mapping[str, ChangedWord | None] | None" = None,
+    on_word: "Callable[[str, ChangedWord | None], None]" = lambda *_: None,
     progress: Progress | None = None,
-) -> VocabularyChange:
+) -> "VocabularyChange":
     """Measure every word that has enough uses on both sides, or of `words` those that do.
 
     `known`: what an earlier run found; `on_word` is told of each word as soon as it is measured.
@@ -93,6 +125,199 @@ def compare_vocabulary(
     few = TOO_FEW.format(MIN_DOCUMENTS)
     passed_over[few] = sum(change is None for change in found.values())
     return VocabularyChange.of([c for c in found.values() if c], dict(+passed_over))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedWord:
+    """One word on two sides."""
+
+    word: str
+    before: int
+    after: int
+    """Uses in the corpus; up to so many were compared."""
+    documents_before: int
+    documents_after: int
+    apd: float
+    apd_by_chance: float
+    prt: float
+    p_value: float
+    unit: Unit
+    own_side: float
+    """How far it moved, as `controls.py` has it."""
+    by_chance: tuple[float, ...]
+    """P-values after documents were dealt to the sides at random, each time for all words alike."""
+
+    @property
+    def excess(self) -> float:
+        """APD less what it is on average after shuffling."""
+        return self.apd - self.apd_by_chance
+
+
+@dataclass(frozen=True, slots=True)
+class RankedWord:
+    """A word beside the others."""
+
+    change: ChangedWord
+    q_value: float
+    """P-value adjusted for the number of words (Benjamini and Hochberg 1995)."""
+    controls_below: int
+    controls: int
+    """Of so many of the other words that are about as frequent, how many moved less far."""
+
+
+@dataclass(frozen=True, eq=False)
+class VocabularyChange:
+    """Words, the most changed first."""
+
+    words: tuple[RankedWord, ...]
+    passed_over: Mapping[str, int]
+    """How many words were not compared, by the reason."""
+
+    @classmethod
+    def of(cls, found: Sequence[ChangedWord], passed_over: Mapping[str, int]) -> "VocabularyChange":
+        """Ranked, adjusted, and each beside its controls."""
+        adjusted = benjamini_hochberg([word.p_value for word in found])
+        bands = [band_of((word.before, word.after)) for word in found]
+        ranked = []
+        for number, (word, q) in enumerate(zip(found, adjusted, strict=True)):
+            others = [
+                other.own_side
+                for place, other in enumerate(found)
+                if bands[place] == bands[number] and place != number
+            ]
+            below = sum(share < word.own_side for share in others)
+            ranked.append(RankedWord(word, q, below, len(others)))
+        ranked.sort(key=lambda each: (-each.change.excess, each.change.word))
+        return cls(tuple(ranked), dict(passed_over))
+
+    @property
+    def significant(self) -> list[RankedWord]:
+        """Words that differ by more than chance: about one in twenty of them by chance."""
+        return [word for word in self.words if word.q_value < SIGNIFICANT]
+
+    @property
+    def false_positives(self) -> float | None:
+        """The share of words with p < 0.05 when documents are dealt at random; 0.05 is expected.
+
+        None, if there are too few documents for it.
+        """
+        values = [p for word in self.words for p in word.change.by_chance]
+        return float(np.mean(np.array(values) < SIGNIFICANT)) if values else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know before believing the table."""
+        notes = [
+            f"Words not compared, {why}: {count:,}." for why, count in self.passed_over.items()
+        ]
+        if self.false_positives is not None:
+            notes.append(
+                "Control: with documents assigned to the sides at random, "
+                f"{self.false_positives:.1%} of the words have p < 0.05 (5% are expected)."
+            )
+        notes.append("Sides may differ in topic and genre as well: read the lines behind a word.")
+        return notes
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        first = ", ".join(each.change.word for each in self.words[:5])
+        found = f"{len(self.significant):,} of {len(self):,} words differ (q < {SIGNIFICANT})"
+        return summary("VocabularyChange", found, f"most changed: {first}" if first else "")
+
+    def _repr_html_(self) -> str:
+        rows = [row[:12] for row in self.rows()][:20]
+        return html_table(repr(self), [[*map(_plain, row)] for row in rows], _COLUMNS[:12])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of a table of all words."""
+        return [*_COLUMNS]
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """One row per word, the most changed first."""
+        for rank, each in enumerate(self.words, start=1):
+            word = each.change
+            measured = (word.excess, word.apd, word.apd_by_chance, word.prt, word.p_value)
+            yield [
+                *(rank, word.word, word.before, word.after),
+                *(round(value, 6) for value in (*measured, each.q_value)),
+                *(each.controls_below, each.controls),
+                *(word.documents_before, word.documents_after, word.unit),
+            ]
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A data frame, one row per word; needs the package pandas."""
+        return to_pandas(self)
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """All words, for a spreadsheet or any other tool."""
+        write_uses(self, Path(path), kind=".csv")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "words": [
+                {**asdict(each.change), "excess": each.change.excess, "q_value": each.q_value,
+                 "controls_below": each.controls_below, "controls": each.controls}
+                for each in self.words
+            ],
+            "passed_over": dict(self.passed_over),
+            "false_positives": self.false_positives,
+            "notes": self.notes,
+        }  # fmt: skip
+
+
+class WordLog:
+    """Words that were compared, and those that had too few documents."""
+
+    def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
+        self.path, self._asked = path, parse_json(canonical_json(dict(asked)))
+        self.found: dict[str, ChangedWord | None] = {}
+        if path.exists():
+            self._read()
+        else:
+            write_text(path, json.dumps({"asked": self._asked}, ensure_ascii=False) + "\n")
+
+    def add(self, word: str, change: ChangedWord | None) -> None:
+        """Keep a word's result; returns once it is on the disk."""
+        found = None if change is None else asdict(change)
+        line = json.dumps({"word": word, "found": found}, ensure_ascii=False) + "\n"
+        with self.path.open("ab") as file:
+            file.write(line.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        self.found[word] = change
+
+    def remove(self) -> None:
+        """All is done and written elsewhere."""
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        try:
+            content = read_bytes(self.path, FILE_BYTES)
+            whole = content[: content.rfind(b"\n") + 1]
+            header, *lines = whole.decode("utf-8").splitlines()
+            asked = parse_json(header)["asked"]
+            for line in lines:
+                entry = parse_json(line)
+                self.found[str(entry["word"])] = _CHANGE.validate_python(entry["found"])
+        except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+            raise InputError(
+                f"{self.path}, an unfinished run, is damaged. Remove it to start again."
+            ) from error
+        if asked != self._asked:
+            differ = sorted(k for k in {*asked, *self._asked} if asked.get(k) != self._asked.get(k))
+            raise InputError(
+                f"{self.path} is an unfinished run with other settings ({', '.join(differ)} "
+                "differs). Resume that run, remove the file, or choose another --out."
+            )
+        if len(whole) < len(content):  # a line that was cut short when a process was killed
+            os.truncate(self.path, len(whole))
+
+
+_CHANGE: TypeAdapter[ChangedWord | None] = TypeAdapter(ChangedWord | None)
 
 
 def _chosen_words(
@@ -129,7 +354,7 @@ class _Work:
     """Words in, their changes out, one after the other."""
 
     corpus: Corpus
-    describer: UseDescriber
+    describer: "UseDescriber"
     question: VocabularyQuestion
     sides: SideWords
 
@@ -139,13 +364,7 @@ class _Work:
             spellings = frozenset().union(*(self.sides.spellings[word] for word in batch))
             table, rows, spans = search(self.corpus, [(spellings,)], self.question.where, threads=2)
             uses = Uses(table, rows, spans)
-            forms = [
-                sentence[begin].casefold()
-                for sentence, (begin, _) in zip(uses.sentences(), spans.tolist(), strict=True)
-            ]
-            numbers: dict[str, list[int]] = {word: [] for word in batch}
-            for number, form in enumerate(forms):
-                numbers[form].append(number)
+            numbers = numbers_by_word(uses)
             for word in batch:
                 yield word, self._change(word, uses.select(numbers[word]))
 
@@ -176,7 +395,7 @@ class _Work:
         ):
             return None
         features = self.describer(chosen.sentences(), chosen.spans)
-        vectors = join_views(features, seed=asked.seed)
+        vectors = substitute_vectors(features, asked.seed)
         change = measure_change(
             Side(vectors[:edge], documents[:edge]),
             Side(vectors[edge:], documents[edge:]),
@@ -184,9 +403,29 @@ class _Work:
             permutations=asked.permutations,
             seed=asked.seed,
         )
-        counts = [counts[word] for counts in self.sides.counts]
-        by_chance = tuple(self._by_chance(vectors, documents))
-        return ChangedWord.of(word, (counts[0], counts[1]), change, by_chance)
+        before, after = (counts[word] for counts in self.sides.counts)
+        band = band_of((before, after))
+        own_side = mean_own_side_share(
+            features,
+            (np.arange(edge), np.arange(edge, len(chosen))),
+            min(asked.max_uses, band.uses if band else MIN_SIDE),
+            documents if asked.unit == "documents" else None,
+            asked.seed,
+        )
+        return ChangedWord(
+            word=word,
+            before=before,
+            after=after,
+            documents_before=change.before.documents or 0,
+            documents_after=change.after.documents or 0,
+            apd=change.apd,
+            apd_by_chance=change.apd_by_chance,
+            prt=change.prt,
+            p_value=change.p_value,
+            unit=change.unit,
+            own_side=own_side,
+            by_chance=tuple(self._by_chance(vectors, documents)),
+        )
 
     def _by_chance(
         self,
@@ -221,3 +460,8 @@ class _Work:
             {every[n] for n in random.permutation(len(every))[: len(before)]}
             for _ in range(NUM_SHUFFLES)
         ]
+
+
+def _plain(value: Cell) -> object:
+    """Measures differ in the third digit."""
+    return f"{value:.3f}" if isinstance(value, float) else value

@@ -8,6 +8,7 @@ little memory and go to a model without becoming objects. Memory is bounded by w
 few row groups of the corpus.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -235,6 +236,15 @@ class Uses(Sequence[Use]):
 def _in_context(use: Use) -> tuple[str, str, str]:
     left, right = use.words[: use.begin][-_CONTEXT:], use.words[use.end :][:_CONTEXT]
     return " ".join(left), use.form, " ".join(right)
+
+
+def numbers_by_word(uses: Uses) -> dict[str, Integers]:
+    """The numbers of the uses of each single word, which is case folded, in the given order."""
+    found: dict[str, list[int]] = defaultdict(list)
+    begins = uses.spans[:, 0].tolist()
+    for number, (words, begin) in enumerate(zip(uses.sentences(), begins, strict=True)):
+        found[words[begin].casefold()].append(number)
+    return {word: np.array(numbers, np.int64) for word, numbers in found.items()}
 
 
 def find_uses(

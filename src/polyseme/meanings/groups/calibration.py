@@ -15,7 +15,6 @@ Both are measured once and kept beside the corpus, in `NAME.calibration/`, with 
 import contextlib
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -30,7 +29,7 @@ from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.conditions import EVERYTHING
 from polyseme.meanings.concordance.query import Query
 from polyseme.meanings.concordance.search import all_groups, search
-from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.concordance.uses import Uses, numbers_by_word
 from polyseme.meanings.features.topics import Topics, learn_aside
 from polyseme.meanings.features.use_features import Describer, Floats, Labels, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
@@ -167,16 +166,12 @@ def _frequent_uses(corpus: Corpus) -> list[Uses]:
     query = Query(tuple(words))
     table, rows, spans = search(corpus, query.resolve(corpus), EVERYTHING, threads=2, parts=parts)
     every = Uses(table, rows, spans, query, corpus)
-    by_word: dict[str, list[int]] = defaultdict(list)
-    for number, (sentence, (begin, _)) in enumerate(
-        zip(every.sentences(), spans.tolist(), strict=True)
-    ):
-        by_word[sentence[begin].lower()].append(number)
+    by_word = numbers_by_word(every)
     random = np.random.default_rng(1)
     return [
         every.select(np.sort(random.permutation(by_word[word])[:_USES]))
         for word in words
-        if len(by_word[word]) >= _USES
+        if len(by_word.get(word, [])) >= _USES
     ]
 
 

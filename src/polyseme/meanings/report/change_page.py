@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from polyseme.display import counted, html_text
+from polyseme.meanings.change.measure import SENTENCES
 from polyseme.meanings.change.shares import GroupShares, Share
 from polyseme.meanings.change.sides import WordChange
 from polyseme.meanings.concordance.lines import metadata_columns
@@ -63,11 +64,9 @@ def change_page(
 
 
 def verdict(found: WordChange) -> str:
-    """What the test says, in a sentence."""
-    p = found.change.p_value
-    if p < 0.05:
-        return f"The sides differ by more than chance explains (p = {p:.3f})."
-    return f"Chance alone could explain this difference (p = {p:.3f})."
+    """What was found, in a sentence."""
+    key, values = found.change.sentence(word_of(found.senses))
+    return SENTENCES[key].format(**values)
 
 
 def caveat(found: WordChange) -> str:
@@ -83,7 +82,11 @@ def caveat(found: WordChange) -> str:
 def _top(found: WordChange, word: str, sides: tuple[str, str]) -> Iterator[str]:
     yield f"<header><h1>{html_text(word)}</h1>"
     yield f'<p class="sub"><b>{html_text(sides[0])}</b> against <b>{html_text(sides[1])}</b></p>'
-    yield f'<p class="verdict">{html_text(verdict(found))}</p>'
+    told = html_text(verdict(found))
+    told = f"<b>{told}</b>" if found.change.verdict == "changed" else told
+    yield f'<p class="verdict">{told}</p>'
+    for rival in found.rivals:
+        yield f'<p class="note warn">{html_text(str(rival))}</p>'
     yield f'<p class="note">{html_text(caveat(found))}</p>'
     for note in found.senses.notes:
         yield f'<p class="note warn">{html_text(note)}</p>'
