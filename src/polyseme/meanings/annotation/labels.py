@@ -10,6 +10,7 @@ few labelled ones have by chance counts less. Measured on CoarseWSD-20 and on no
 docs/experiments.md).
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -205,7 +206,11 @@ def _probabilities(known: Values, own: Sequence[str], rows: Values) -> Values:
     with extra_needed_for("Learning from labels"):
         from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(C=_C, class_weight="balanced", max_iter=1000).fit(known, list(own))
+    model = LogisticRegression(C=_C, class_weight="balanced", max_iter=1000)
+    with warnings.catch_warnings():
+        # Nearly every labelled use may have a label of its own: so be it.
+        warnings.filterwarnings("ignore", message="The number of unique classes")
+        model.fit(known, list(own))
     found: Values = model.predict_proba(rows)
     return found
 
