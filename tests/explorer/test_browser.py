@@ -366,20 +366,9 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.page.fill(".band .panel [name=name]", "<i>mine</i>")
     here.edit(".band .panel [value=rename]")
     here.wait(".band h2:has-text('<i>mine</i>')")
-    for label, place in (("one", 0), ("two", -1)):
-        here.page.query_selector_all(".tick input")[place].check()
-        here.page.fill(".judge [name=label]", label)
-        here.edit(".judge [value=label]")
-        here.wait(f".label:text-is('{label}')")
     change_groups(here)
-    here.page.click(".judge a.button")
-    here.page.wait_for_url(re.compile("show=labels"))
-    here.look_for_barriers()
-    here.edit(".next button")
-    here.page.wait_for_url(re.compile("show=labels"))
-    before = len(here.page.query_selector_all(".next"))
-    assert before > 0
-    for _ in range(7):  # three labels, what was done to groups, and the name
+    sort_lines(here)
+    for _ in range(8):  # four labels, what was done to groups, and the name
         here.open(start)
         here.edit(".judge [value=undo]")
         here.wait(".judge")
@@ -421,17 +410,50 @@ EXPORTS = [
 ]
 
 
+def sort_lines(here: Visit) -> None:
+    """As the reader does: six lines are offered, two are ticked, the others follow."""
+    here.page.click(".ways a:not([aria-current])")
+    here.page.wait_for_url(re.compile("show=labels"))
+    here.wait_for_count(".sorting .line", 6)
+    here.look_for_barriers()
+    for label, place in (("one", 0), ("two", -1)):
+        here.page.query_selector_all(".sorting .tick input")[place].check()
+        here.page.fill(".judge [name=new_label]", label)
+        here.edit(".judge [value=label]")
+        here.wait(f".judge .sense:has-text('{label}')")
+    here.wait_for_count(".sorting .line", 8)
+    here.wait_for_count(".band", 2)
+    here.look_for_barriers()
+    width = here.page.viewport_size["width"]
+    assert here.page.evaluate("document.documentElement.scrollWidth") <= width
+    here.edit(".give button")
+    # By the keyboard: the line that has the focus gets the second sense, and the next one has it.
+    here.wait("#map.ready")
+    here.page.focus(".sorting a.word")
+    sorted_line = here.page.evaluate("document.activeElement.closest('tbody').dataset.use")
+    with here.page.expect_event("load"):
+        here.page.keyboard.press("2")
+    here.wait("#map.ready")
+    focused = "document.activeElement.closest('.sorting tbody').dataset.use"
+    assert here.page.evaluate(focused) != sorted_line
+    here.page.keyboard.press("n")
+    assert here.page.evaluate("document.activeElement.name") == "new_label"
+    assert here.page.evaluate("document.querySelectorAll('.tick input:checked').length") >= 1
+    undo = here.page.inner_text(".judge [value=undo]")
+    assert "two" in undo
+
+
 def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&layer=1&lang={language}")  # whose log no other test writes
     here.wait(".band")
     here.wait("#map.ready")
-    here.page.fill(".judge [name=label]", "mine")
-    here.page.click(".judge [value=label]")
+    here.page.fill(".judge [name=name]", "mine")
+    here.page.click(".judge [value=split]")
     told = here.wait("#problem .problem").inner_text()
     assert {"en": "No line is ticked", "zh": "没有勾选"}[language] in told
-    assert here.page.input_value(".judge [name=label]") == "mine"
+    assert here.page.input_value(".judge [name=name]") == "mine"
     here.look_for_barriers()
     # Another tab renames the group that this one is about to.
     other = begin()
@@ -658,13 +680,13 @@ def test_the_keyboard_is_enough(walked: Any) -> None:
 
 
 def judge_by_keys(here: Visit) -> None:
-    """Label the ticked line, name a group, and undo both."""
+    """Split the ticked line off, name a group, and undo both."""
     press = here.page.keyboard.press
-    tab_to(here, ".judge [name=label]")
+    tab_to(here, ".judge [name=name]")
     here.page.keyboard.type("mine")
     with here.page.expect_event("load"):
-        press("Enter")  # gives the label, though that is not the first button
-    here.wait(".label:text-is('mine')")
+        press("Enter")  # splits it off, though that is not the first button
+    here.wait(".band h2:has-text('mine')")
     here.wait("#map.ready")
     tab_to(here, ".menu summary")
     press("Enter")
@@ -673,7 +695,7 @@ def judge_by_keys(here: Visit) -> None:
     with here.page.expect_event("load"):
         press("Enter")
     here.wait(".band h2:has-text('named by keys')")
-    for undone in (".band h2:has-text('named by keys')", ".label"):
+    for undone in (".band h2:has-text('named by keys')", ".band h2:has-text('mine')"):
         here.wait("#map.ready")
         tab_to(here, ".judge [value=undo]")
         with here.page.expect_event("load"):

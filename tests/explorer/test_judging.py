@@ -111,16 +111,75 @@ def test_a_large_group_is_split_in_two(explored: Explored) -> None:
     assert new.size < old.size  # the larger part keeps the name
 
 
-def test_labels_teach_the_others_and_say_what_to_look_at_next(explored: Explored) -> None:
-    judge(explored, action="label", use=["0", "1", "2", "10"], label="river")
-    judge(explored, action="label", use=["50", "51", "60", "70"], label="money")
-    page = explored.get(f"/word?{SENT}&show=labels")
-    assert "8 lines labelled by hand" in page
-    assert page.count('class="next"') == 8
+def test_six_lines_sorted_by_the_reader_sort_the_others(explored: Explored) -> None:
+    """*bank* in 84 uses, of which the first half are of rivers."""
+    own = f"{SENT}&show=labels"
+    begin = explored.get(f"/word?{own}")
+    first = re.findall(r'<section class="sorting".*?</section>', begin, re.DOTALL)[0]
+    lines = [int(line) for line in re.findall(r'data-use="(\d+)"', first)]
+    assert len(lines) == 6
+    assert {line < 42 for line in lines} == {True, False}  # both senses are among them
+    assert 'class="give"' not in begin  # there is no sense yet
+    for name, is_river in (("river", True), ("money", False)):
+        ticked = [str(line) for line in lines if (line < 42) == is_river]
+        to = judge(explored, view=own, use=ticked, new_label=name, action="label")
+        assert "show=labels" in to
+        if is_river:  # one sense, from which nothing can follow
+            begun = explored.get(f"/word?{own}")
+            assert "there is one sense, “river”" in begun
+            assert 'class="give"' not in begun
+    page = explored.get(f"/word?{own}")
+    assert "6 lines sorted by you" in page
+    assert page.count('class="give"') == 8
     reading = explored.desk.reading(View(q="bank", finer=2, show="labels"))
     assert reading.learned is not None
     is_right = [(label == "river") == (n < 42) for n, label in enumerate(reading.learned.labels)]
-    assert sum(is_right) > 70
+    assert sum(is_right) > 76
+    assert [band.name for band in reading.bands] == ["river", "money"]  # as they were first given
+    assert sum(len(band.uses) for band in reading.bands) == 84
+
+
+def test_a_line_is_given_a_sense_by_its_button(explored: Explored) -> None:
+    own = f"{SENT}&show=labels"
+    judge(explored, view=own, use=["0"], new_label="river", action="label")
+    judge(explored, view=own, use=["50"], label="river")  # as without a script
+    assert groups(explored).labels_by_hand == {0: "river", 50: "river"}
+    judge(explored, view=own, use=["50"], label="money", new_label="")
+    assert groups(explored).labels_by_hand == {0: "river", 50: "money"}
+
+
+def test_a_sense_is_renamed_and_by_the_name_of_another_becomes_one_with_it(
+    explored: Explored,
+) -> None:
+    own = f"{SENT}&show=labels"
+    for lines, name in ((["0", "1"], "river"), (["50"], "money"), (["60"], "loan")):
+        judge(explored, view=own, use=lines, new_label=name, action="label")
+    shown = f"{own}&group=river"
+    to = judge(explored, view=shown, action="rename_label", group="river", name="shore")
+    assert "group=" not in to  # no sense is called so any more
+    judge(explored, view=own, action="rename_label", group="loan", name="money")
+    assert groups(explored).labels_by_hand == {0: "shore", 1: "shore", 50: "money", 60: "money"}
+    assert "no group" in refused(explored, action="rename_label", group="loan", name="x")
+    judge(explored, view=own, action="undo")
+    assert groups(explored).labels_by_hand[60] == "loan"
+
+
+def test_senses_of_the_readers_own_are_compared_and_exported_like_groups(
+    explored: Explored,
+) -> None:
+    own = f"{SENT}&show=labels"
+    judge(explored, view=own, use=["0", "1", "2"], new_label="river", action="label")
+    judge(explored, view=own, use=["50", "51", "60"], new_label="money", action="label")
+    table = explored.get(f"/export/uses.csv?{own}")
+    header, *rows = table.lstrip("\ufeff").splitlines()
+    assert header.startswith('"label","predicted","confidence","look_next"')
+    assert len(rows) == 84
+    assert sum('"river",' in row for row in rows) > 30
+    assert ">river<" in explored.get(f"/export/report.html?{own}")
+    assert ">money</text>" in re.sub(r"[\d,]+  ", "", explored.get(f"/export/map.svg?{own}"))
+    compared = explored.get(f"/compare?{own}&before=year<1900&after=year>1900")
+    names = re.findall(r'<td class="name"><a [^>]*>(.*?)</a>', compared)
+    assert set(names) == {"river", "money"}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_from_a_table_with_labels_to_every_use_labelled(corpus: Path, tmp_path: 
     ask = ("label", "bank", "--in", corpus, "--model", MODEL)
     shown = polyseme(*ask, "--labels", mine, "--next", "3", "--out", out).stdout
     assert "'bank': 84 uses labelled" in shown
-    assert "By logistic regression" in shown
+    assert "are predicted correctly in" in shown
     assert "Look at these lines next:" in shown
     with out.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -8,8 +8,9 @@ import pytest
 
 from polyseme.errors import InputError
 from polyseme.meanings.annotation.labels import (
-    ENOUGH,
     LearnedLabels,
+    draw_together,
+    first_to_label,
     labels_when_left_out,
     learn_labels,
 )
@@ -42,21 +43,27 @@ def accuracy(found: LearnedLabels, true: Integers) -> float:
     return float(np.mean([found.labels[number] == f"sense {true[number]}" for number in others]))
 
 
-@pytest.mark.parametrize(
-    ("each", "method"), [(1, "centroid"), (4, "centroid"), (5, "logistic regression")]
-)
-def test_senses_that_are_far_apart_are_learned(each: int, method: str) -> None:
+@pytest.mark.parametrize("each", [1, 4, 12])
+def test_senses_that_are_far_apart_are_learned(each: int) -> None:
     features, true = made_up(0, apart=1.0, senses=3)
-    found = learn_labels(features, some_labels(true, each))
-    assert found.method == method
-    assert accuracy(found, true) > 0.95
+    assert accuracy(learn_labels(features, some_labels(true, each)), true) > 0.95
 
 
-def test_the_nearest_mean_is_found_as_by_hand() -> None:
+def test_of_two_labels_the_nearer_one_is_given() -> None:
     features = np.array([[1.0, 0], [0.8, 0.6], [0, 1.0], [-1.0, 0], [0, -1.0]])
     found = learn_labels(features, {0: "east", 3: "west"})
     # Less the mean (0.16, 0.12), the others point to (0.64, 0.48), (-0.16, 0.88), (-0.16, -1.12).
     assert found.labels == ("east", "east", "west", "west", "west")
+
+
+def test_a_label_that_few_uses_have_takes_little_more_than_its_own() -> None:
+    """By the nearest mean, three uses in ten would get the label that one in ten should have."""
+    random = np.random.default_rng(2)
+    true = (np.arange(300) < 30).astype(int)
+    centres = np.eye(40)[:2]
+    features = centres[true] + random.normal(size=(300, 40)) * 0.2
+    found = learn_labels(features, {0: "sense 1", **dict.fromkeys(range(40, 52), "sense 0")})
+    assert accuracy(found, true) > 0.95
 
 
 @pytest.mark.parametrize("each", [2, 8])
@@ -70,21 +77,21 @@ def test_a_users_own_labels_stay_as_they_are(each: int) -> None:
     assert all(found.confidence[number] == 1.0 for number in given)
 
 
-def test_confidence_is_how_often_labels_are_right() -> None:
+def test_labels_are_right_as_often_as_confidence_says_or_oftener() -> None:
     said, right = [], []
     for seed in range(12):
         features, true = made_up(seed, apart=0.25)
         found = learn_labels(features, some_labels(true, 10))
-        assert found.is_calibrated
         others = [number for number in range(len(true)) if number not in found.given]
         said += [float(found.confidence[number]) for number in others]
         right += [found.labels[number] == f"sense {true[number]}" for number in others]
     confidence, is_right = np.array(said), np.array(right)
-    assert 0.7 < is_right.mean() < 0.95  # hard enough to show something
+    before = 0.5
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
         inside = (confidence >= low) & (confidence < high)
         assert inside.sum() > 200
-        assert is_right[inside].mean() == pytest.approx(confidence[inside].mean(), abs=0.08)
+        assert is_right[inside].mean() > max(before, confidence[inside].mean() - 0.02)
+        before = is_right[inside].mean()
 
 
 def test_regression_leaves_topic_aside_that_misleads_means() -> None:
@@ -104,7 +111,7 @@ def test_regression_leaves_topic_aside_that_misleads_means() -> None:
 
 def test_the_order_of_labels_changes_nothing() -> None:
     features, true = made_up(2, apart=0.3)
-    given = some_labels(true, ENOUGH)
+    given = some_labels(true, 5)
     turned = dict(reversed(given.items()))
     assert learn_labels(features, given).to_json() == learn_labels(features, turned).to_json()
 
@@ -114,7 +121,6 @@ def test_one_label_is_given_to_all_with_no_confidence() -> None:
     found = learn_labels(features, {3: "bank", 9: "bank"})
     assert set(found.labels) == {"bank"}
     assert found.confidence.sum() == 2.0  # the two that the user labelled
-    assert not found.is_calibrated
 
 
 def test_after_one_label_the_most_different_use_is_next() -> None:
@@ -186,7 +192,7 @@ def test_a_result_is_plain_json_and_a_page_that_obeys_no_label() -> None:
     assert told["given"] == {"0": "<b>a", "1": "b"}
     assert len(told["labels"]) == len(told["confidence"]) == 10
     assert "<b>a" not in found._repr_html_()
-    assert "not calibrated" in repr(found)
+    assert "2 labelled by hand" in repr(found)
 
 
 def test_left_out_labels_are_found_from_the_others_where_they_mean_something() -> None:
@@ -205,3 +211,48 @@ def test_a_label_that_one_use_has_cannot_be_found_again() -> None:
     again = labels_when_left_out(features, {0: "a", 1: "a", 2: "b"})
     assert again[2] == "a"
     assert labels_when_left_out(features, {0: "a"}) == {0: ""}
+
+
+def test_uses_drawn_together_are_between_themselves_and_those_nearest() -> None:
+    random = np.random.default_rng(0)
+    true = np.arange(60) % 2
+    features = (np.eye(2, 8)[true] + 0.3 * random.normal(size=(60, 8))).astype(np.float32)
+    drawn = draw_together(features)
+    assert np.allclose(np.linalg.norm(drawn, axis=1), 1, atol=1e-5)
+
+    def spread(rows: npt.NDArray[np.float32]) -> float:
+        """Of how unlike its own kind a use is, beside the other kind."""
+        same = rows @ rows.T
+        inside = same[true[:, None] == true].mean()
+        return float(inside - same[true[:, None] != true].mean())
+
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    assert spread(drawn) > spread(unit - unit.mean(axis=0)) + 0.1
+
+
+@pytest.mark.parametrize("uses", [1, 2, 7, 600])
+def test_any_number_of_uses_is_drawn_together(uses: int) -> None:
+    features = np.random.default_rng(0).normal(size=(uses, 5)).astype(np.float32)
+    drawn = draw_together(features)
+    assert drawn.shape == features.shape
+    assert np.isfinite(drawn).all()
+
+
+def test_what_is_drawn_together_does_not_depend_on_the_order_of_uses() -> None:
+    features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    turned = np.random.default_rng(1).permutation(40)
+    assert np.allclose(draw_together(features)[turned], draw_together(features[turned]), atol=1e-5)
+
+
+def test_the_first_lines_to_label_are_of_every_sense() -> None:
+    features, true = made_up(0, apart=1.0, senses=4)
+    first = first_to_label(features, 6)
+    assert len(set(first)) == 6
+    assert set(true[first]) == {0, 1, 2, 3}
+    assert first_to_label(features, 6) == first
+
+
+def test_of_copies_one_line_is_offered() -> None:
+    features = np.repeat(np.eye(3), 10, axis=0)
+    assert len(first_to_label(features, 6)) == 3
+    assert first_to_label(np.empty((0, 3)), 6) == []

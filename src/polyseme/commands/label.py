@@ -138,13 +138,15 @@ def _table(found: "LabelledUses") -> RenderableType:
 
 def _trust(found: "LabelledUses") -> str:
     """What the figures say, and what they do not."""
-    learned = found.learned
-    if learned.method == "one label":
+    from polyseme.meanings.annotation.labels import FEW_LABELS
+
+    given = found.learned.given
+    if len(found.left_out) == 1:
         return "All labels are the same: label a use of another sense."
     told = (
-        f"By {learned.method}: {found.right_when_left_out:.0%} of your {len(learned.given)} labels "
-        "are predicted correctly in cross-validation."
+        f"{found.right_when_left_out:.0%} of your {len(given)} labels are predicted correctly in "
+        "cross-validation."
     )
-    if not learned.is_calibrated:
-        told += " Confidences are only a ranking: label five uses of each sense for probabilities."
+    if len(given) < FEW_LABELS:
+        told += f" Confidences are too high with fewer than {FEW_LABELS} labels."
     return told

@@ -17,8 +17,15 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.explorer.jobs import Gate, Job, Stage
-from polyseme.meanings.annotation.edited_groups import use_ids
+from polyseme.meanings.annotation.edited_groups import grouped_by_label, use_ids
 from polyseme.meanings.annotation.edits import Edit, UseId
+from polyseme.meanings.annotation.labels import (
+    LearnedLabels,
+    draw_together,
+    first_to_label,
+    labels_when_left_out,
+    learn_labels,
+)
 from polyseme.meanings.concordance.query import InLongerWords, in_longer_words
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.layer_describer import LayerDescriber
@@ -33,6 +40,8 @@ from polyseme.meanings.index.use_index import IndexedUses
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
 SEED = 1
+_FIRST, _NEXT = 6, 8
+"""Lines that are offered to be sorted: at the beginning, and then."""
 
 
 class Fineness(NamedTuple):
@@ -48,6 +57,46 @@ class _Grouped:
     senses: Senses
     places: Floats | None = None
     drawing: Job | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sorting:
+    """The uses of a word as the user sorts them: some by hand, the others learned from those."""
+
+    edited: Senses
+    vectors: Floats
+    """What labels are learned from."""
+
+    @property
+    def labels(self) -> list[str]:
+        """The user's, in the order in which they were given first."""
+        return list(dict.fromkeys(self.edited.labels_by_hand.values()))
+
+    @cached_property
+    def learned(self) -> LearnedLabels | None:
+        """None as long as there are not two labels to choose from."""
+        by_hand = self.edited.labels_by_hand
+        return learn_labels(self.vectors, by_hand) if len(self.labels) > 1 else None
+
+    @cached_property
+    def senses(self) -> Senses | None:
+        """A group for each label."""
+        return grouped_by_label(self.edited, self.learned) if self.learned else None
+
+    @cached_property
+    def num_found_again(self) -> int:
+        """How many labels by hand would have been learned, had those uses none."""
+        by_hand = self.edited.labels_by_hand
+        again = labels_when_left_out(self.vectors, by_hand)
+        return sum(again[number] == label for number, label in by_hand.items())
+
+    @cached_property
+    def next_lines(self) -> list[int]:
+        """Which uses to sort next: those that show what there is; then those in doubt."""
+        if self.learned is not None:
+            return self.learned.next_to_label(_NEXT)
+        first = first_to_label(self.vectors, _FIRST, seed=SEED)
+        return [number for number in first if number not in self.edited.labels_by_hand]
 
 
 @dataclass(eq=False)
@@ -72,6 +121,8 @@ class ExploredWord:
     _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
     _edited: tuple[Senses, tuple[Edit, ...], Senses] | None = None
     """The last that was edited, the edits, and what came out."""
+    _sorting: Sorting | None = None
+    """The last that was sorted as the user does."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
@@ -114,6 +165,15 @@ class ExploredWord:
         if last is None or last[0] is not senses or last[1] != edits:
             last = self._edited = (senses, edits, senses.edited(edits))
         return last[2]
+
+    def sorting(self, edited: Senses) -> Sorting:
+        """The uses as the user sorts them."""
+        last = self._sorting
+        if last is None or last.edited is not edited:
+            same = last and last.edited.grouping.vectors is edited.grouping.vectors
+            vectors = last.vectors if last and same else draw_together(edited.grouping.vectors)
+            last = self._sorting = Sorting(edited, vectors)
+        return last
 
     def places(self, how: Fineness) -> Floats | None:
         """(N, 2) a place on the map for each use, if they are there. If not, see `drawing`."""

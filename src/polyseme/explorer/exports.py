@@ -17,6 +17,7 @@ from polyseme.explorer.explored_word import SEED, Fineness
 from polyseme.explorer.language import PageError
 from polyseme.explorer.reading import Reading
 from polyseme.explorer.view import View
+from polyseme.meanings.annotation.labelled_uses import LabelledUses
 from polyseme.meanings.concordance.export import UseTable, write_uses
 from polyseme.meanings.concordance.lines import first_words
 from polyseme.meanings.report.page import write_page
@@ -64,11 +65,16 @@ def export(request: Request) -> Response:
 
 
 def _write_table(desk: Desk, view: View, path: Path) -> None:
-    """Every use that meets the filters, with its group and label."""
+    """Every use that meets the filters, with its group and label; or with what was learned."""
     reading, edited = desk.judged(view)
-    labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
-    table = edited.table()
-    _write(UseTable(table.uses, {**table.first, "label": labels}), reading, path)
+    if reading.learned:
+        asked = tuple(reading.sorting.next_lines) if reading.sorting else ()
+        table = LabelledUses(edited.uses, reading.learned, {}, asked).table()
+    else:
+        labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
+        table = edited.table()
+        table = UseTable(table.uses, {**table.first, "label": labels})
+    _write(table, reading, path)
 
 
 def _write_lines(desk: Desk, view: View, path: Path) -> None:
@@ -87,18 +93,20 @@ def _write(table: UseTable, reading: Reading, path: Path) -> None:
 
 
 def _write_report(desk: Desk, view: View, path: Path) -> None:
-    """The groups as the user left them, in one file that needs nothing else."""
-    _, edited = desk.judged(view)
+    """The groups as the user left them, or the senses that the user taught, in one file."""
+    senses = desk.judged(view)[0].senses
+    assert senses is not None
     settings = [
         ("corpus", desk.workspace.name),
         ("model", desk.workspace.model_name),
         ("steps finer", view.finer),
         ("layer", "what is expected in its place" if view.layer is None else view.layer),
         ("edits", len(desk.workspace.edits(view).edits)),
+        *([("groups", "learned from labels")] if view.show == "labels" else []),
         ("polyseme", __version__),
     ]
     language = desk.workspace.corpus.config.language
-    write_page(path, senses_page(edited, settings, language=language, seed=SEED))
+    write_page(path, senses_page(senses, settings, language=language, seed=SEED))
 
 
 def _write_map(desk: Desk, view: View, path: Path) -> None:

@@ -45,8 +45,8 @@ def judge(request: Request, form: FormValues) -> Response:
     request.state.view = view  # an error leads back to it
     desk.workspace.add_edit(view, partial(_next_edit, desk, view, form))
     # A group may be gone now, and numbers of pages with it.
-    ids = {group.id for group in desk.judged(view)[1].groups}
-    stays = view.group if view.group in ids or view.show else ""
+    reading = desk.reading(view)
+    stays = view.group if view.group in {band.id for band in reading.bands} else ""
     address = view.but(group=stays, uses=()).address("/word")
     if "hx-request" in request.headers:
         return Response(status_code=204, headers={"HX-Redirect": address})
@@ -95,11 +95,22 @@ def _edit(form: FormValues, reading: Reading, senses: Senses, new_id: str) -> Ed
         case "move":
             target = _group(form, senses, "to")
             return MoveEdit(uses=_ids(reading, _chosen(form, reading)), to=target)
-        case "label":
-            label = _name(form, "label")
-            return LabelEdit(uses=_ids(reading, _chosen(form, reading)), label=label)
+        case "label" | "rename_label" | "":  # a button with the name of a sense has no action
+            return _label(form, reading, senses)
         case _:
             raise PageError("no_such_edit")
+
+
+def _label(form: FormValues, reading: Reading, senses: Senses) -> LabelEdit:
+    """A label for the chosen lines: one there is, or a new one; or for all that have another."""
+    if form.get("action") != "rename_label":
+        label = _name(form, "label" if form.get("label") else "new_label")
+        return LabelEdit(uses=_ids(reading, _chosen(form, reading)), label=label)
+    old = form.get("group")
+    by_hand = sorted(n for n, label in senses.labels_by_hand.items() if label == old)
+    if not by_hand:
+        raise PageError("no_group", id=old)
+    return LabelEdit(uses=_ids(reading, np.array(by_hand, np.int64)), label=_name(form, "name"))
 
 
 def _group(form: FormValues, senses: Senses, key: str) -> GroupRef:

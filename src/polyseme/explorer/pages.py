@@ -190,9 +190,8 @@ def _word_page(
         columns=desk.workspace.columns,
         attributes=desk.workspace.corpus.config.word_attributes,
         num_layers=desk.num_layers if reading.edited else 0,
-        undo=log.edits[undo.edit - 1].kind if log and undo else "",
+        undo=log.edits[undo.edit - 1] if log and undo else None,
         log=log,
-        own_labels=sorted(set(reading.edited.labels_by_hand.values())) if reading.edited else [],
         citation=_citation(desk, request, view, reading),
     )
 

@@ -8,17 +8,17 @@ map.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from rich.cells import cell_len
 
 from polyseme.explorer.annotated_line import AnnotatedLine, annotate
-from polyseme.explorer.explored_word import ExploredWord
+from polyseme.explorer.explored_word import ExploredWord, Sorting
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
-from polyseme.meanings.annotation.labels import LearnedLabels, learn_labels
+from polyseme.meanings.annotation.labels import LearnedLabels
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.lines import (
     line_of,
@@ -37,8 +37,6 @@ PER_PAGE = 50
 IN_OVERVIEW = 6
 """Lines of a band where all are shown."""
 _LONGEST = 140  # cells on either side of a word in a line: a sentence may have thousands
-_SHORT = 70  # the same where a line is to be labelled
-_NEXT = 8  # lines worth labelling that are offered
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +55,8 @@ class Band:
     frames: tuple[str, ...] = ()
     is_named: bool = False
     """Whether the user gave it its name."""
+    confidence: float | None = None
+    """Of labels that were learned: the mean."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,19 @@ class Reading:
         """Whether all bands are shown, a few lines of each."""
         view = self.view
         is_chosen = view.group or view.uses or view.sort or view.like is not None
-        return bool(self.bands) and not is_chosen
+        return bool(self.bands) and not is_chosen and not self.is_unsorted
+
+    @property
+    def sorting(self) -> Sorting | None:
+        """The uses as the user sorts them, if the view asks for that and groups are there."""
+        if self.view.show != "labels" or self.edited is None:
+            return None
+        return self.word.sorting(self.edited)
+
+    @property
+    def is_unsorted(self) -> bool:
+        """Whether the user is to sort the lines, and has not yet named two senses."""
+        return self.sorting is not None and self.learned is None
 
     @property
     def form_width(self) -> str:
@@ -105,21 +117,26 @@ class Reading:
         cells = max(map(cell_len, view.q.replace("，", ",").split(",")), default=0)
         return "short" if cells <= 2 else "medium" if cells <= 6 else ""
 
-    @cached_property
+    @property
     def learned(self) -> LearnedLabels | None:
-        """What follows from the user's labels, if the view asks for it and there are any."""
-        if self.view.show != "labels" or self.edited is None or not self.edited.labels_by_hand:
-            return None
-        return learn_labels(self.edited.grouping.vectors, self.edited.labels_by_hand)
+        """What follows from the user's labels, if the view asks for it and there are two."""
+        return self.sorting.learned if self.sorting else None
+
+    @property
+    def senses(self) -> Senses | None:
+        """Groups as the user left them; or, if the view asks for it, one for each label."""
+        return (self.sorting and self.sorting.senses) or self.edited
 
     @cached_property
     def bands(self) -> list[Band]:
         """Groups; or labels."""
-        if self.edited is None:
+        if self.senses is None:
             return []
-        if self.learned is not None:
-            return _bands_of_labels(self.learned)
-        return [_band_of_group(self.edited, group) for group in self.edited.groups]
+        bands = [_band_of_group(self.senses, group) for group in self.senses.groups]
+        learned = self.learned
+        if learned is None:  # the colours are for the user's own senses
+            return [replace(band, colour=0) for band in bands] if self.is_unsorted else bands
+        return [_of_label(number, band, learned) for number, band in enumerate(bands)]
 
     @cached_property
     def band_of(self) -> Mapping[int, Band]:
@@ -197,13 +214,13 @@ class Reading:
         begin = (min(self.view.page, self.num_pages) - 1) * PER_PAGE
         return list(self.rows(self.ordered[begin : begin + PER_PAGE]))
 
-    def rows(self, numbers: Labels | Sequence[int], cells: int = _LONGEST) -> Iterator[Row]:
+    def rows(self, numbers: Labels | Sequence[int]) -> Iterator[Row]:
         """Lines of these uses."""
         columns = metadata_columns(self.word.uses.columns)
         labels = self.edited.labels_by_hand if self.edited else {}
         for number in map(int, numbers):
             use = self.word.uses[number]
-            left, form, right = shortened(line_of(use), cells)
+            left, form, right = shortened(line_of(use), _LONGEST)
             known = {DOCUMENT: use.document, **use.metadata}
             band = self.band_of.get(number)
             yield Row(
@@ -227,7 +244,7 @@ class Reading:
 
     def next_to_label(self) -> list[Row]:
         """Lines whose label would teach most."""
-        return list(self.rows(self.learned.next_to_label(_NEXT), _SHORT)) if self.learned else []
+        return list(self.rows(self.sorting.next_lines)) if self.sorting else []
 
     def _band(self) -> Band:
         for band in self.bands:
@@ -256,13 +273,10 @@ def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
     )
 
 
-def _bands_of_labels(learned: LearnedLabels) -> list[Band]:
-    names = sorted(set(learned.labels))
-    labels = np.array([names.index(label) for label in learned.labels])
-    bands = []
-    for number, name in enumerate(names):
-        members = np.flatnonzero(labels == number)
-        order = np.argsort(-learned.confidence[members], kind="stable")
-        colour = 1 + number % NUM_COLOURS
-        bands.append(Band(name, name, colour, members[order], is_named=True))
-    return bands
+def _of_label(number: int, band: Band, learned: LearnedLabels) -> Band:
+    """The surest uses first, those that the user labelled before all."""
+    confidence = learned.confidence[band.uses]
+    uses = band.uses[np.argsort(-confidence, kind="stable")]
+    others = [learned.confidence[number] for number in uses if int(number) not in learned.given]
+    mean = float(np.mean(others)) if others else None
+    return replace(band, colour=1 + number % NUM_COLOURS, uses=uses, confidence=mean)

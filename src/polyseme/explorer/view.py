@@ -43,7 +43,7 @@ class View:
     layer: int | None = None
     """Vectors that uses are grouped by: a layer of the model; None for what it expects there."""
     show: str = ""
-    """`labels`: what was learned from the user's own labels instead of groups."""
+    """`labels`: the uses as the user sorts them, instead of groups."""
     group: str = ""
     """Only this group, by its id; or this label."""
     where: tuple[str, ...] = ()

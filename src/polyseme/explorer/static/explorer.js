@@ -230,7 +230,17 @@ document.addEventListener("keydown", (event) => {
   const words = [...document.querySelectorAll(".lines a.word")];
   const at = words.indexOf(document.activeElement.closest?.("tbody")?.querySelector("a.word"));
   if (event.key === "j" || event.key === "k") words[Math.max(0, Math.min(words.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
-  if (event.key === "x" && at >= 0) words[at].closest("tr").querySelector(".tick input")?.click();
+  const box = words[at]?.closest("tr").querySelector(".tick input");
+  if (event.key === "x") box?.click();
+  // A sense by its number, or a new one: for the ticked lines, or the one that has the focus.
+  const sense = document.querySelectorAll(".judge [name=label]")[Number(event.key) - 1];
+  const name = event.key === "n" && document.querySelector(".judge [name=new_label]");
+  if (!sense && !name) return;
+  if (!document.querySelector(".tick input:checked")) box?.click();
+  event.preventDefault();
+  if (name) return void name.focus();
+  sessionStorage.setItem("sorted", "by key");
+  sense.click();
 });
 
 // An edit that was made leads to a page without ticks; one that was refused leaves them.
@@ -242,6 +252,12 @@ function start() {
   startMap();
   restoreTicks();
 }
+
+// Who sorts by the keyboard goes on with the line that is most in doubt.
+addEventListener("DOMContentLoaded", () => {
+  if (sessionStorage.getItem("sorted")) document.querySelector(".sorting a.word")?.focus();
+  sessionStorage.removeItem("sorted");
+});
 document.addEventListener("htmx:afterSettle", start);
 document.addEventListener("DOMContentLoaded", start);
 start();

@@ -9,6 +9,7 @@ corpus it was made on.
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
@@ -30,6 +31,7 @@ from polyseme.meanings.annotation.edits import (
     UseId,
     replay,
 )
+from polyseme.meanings.annotation.labels import LearnedLabels
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Labels
 from polyseme.meanings.groups.named_groups import NamedGroup, Senses, name_groups
@@ -102,7 +104,10 @@ def as_replayed(senses: Senses, replayed: Replayed) -> Senses:
         replace(group, given_id=id_, given_name=replayed.groups[id_].name)
         for id_, group in zip(order, name_groups(senses.name_source, grouping), strict=True)
     ]
-    by_hand = {n: replayed.labels[use] for n, use in enumerate(ids) if use in replayed.labels}
+    places: dict[UseId, list[int]] = defaultdict(list)
+    for place, use in enumerate(ids):
+        places[use].append(place)
+    by_hand = {n: label for use, label in replayed.labels.items() for n in places[use]}
     return replace(
         senses,
         grouping=grouping,
@@ -110,6 +115,19 @@ def as_replayed(senses: Senses, replayed: Replayed) -> Senses:
         problems=replayed.problems,
         labels_by_hand=by_hand,
     )
+
+
+def grouped_by_label(senses: Senses, learned: LearnedLabels) -> Senses:
+    """The senses with a group for each label, those that were given first in the log first."""
+    order = list(dict.fromkeys([*senses.labels_by_hand.values(), *learned.labels]))
+    labels = np.array([order.index(label) for label in learned.labels], np.int64)
+    unknown = (math.nan,) * len(order)
+    grouping = replace(senses.grouping, labels=labels, stability=unknown, is_one_meaning=False)
+    groups = [
+        replace(group, given_id=label, given_name=label)
+        for label, group in zip(order, name_groups(senses.name_source, grouping), strict=True)
+    ]
+    return replace(senses, grouping=grouping, groups=tuple(groups), calibration=None)
 
 
 def _stability_of(id_: str, members: Labels, senses: Senses) -> float:

@@ -21,10 +21,16 @@ from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
 from polyseme.meanings.annotation.edit_log import read_edits
 from polyseme.meanings.annotation.edited_groups import use_ids
 from polyseme.meanings.annotation.edits import UseGroup, replay
-from polyseme.meanings.annotation.labels import LearnedLabels, labels_when_left_out, learn_labels
+from polyseme.meanings.annotation.labels import (
+    LearnedLabels,
+    draw_together,
+    labels_when_left_out,
+    learn_labels,
+)
 from polyseme.meanings.concordance.export import Cell, UseTable, guarded, to_pandas, write_uses
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.features.use_features import Describer, Floats
+from polyseme.meanings.groups.calibration import describe_uses
 from polyseme.meanings.groups.grouping import join_views
 from polyseme.progress import NullProgress, Progress
 
@@ -104,8 +110,8 @@ def label_uses(
     """
     progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
-    features = describer.describe(uses, progress.update)
-    vectors = join_views(features, seed=seed)
+    features = describe_uses(uses, describer, progress.update)
+    vectors = draw_together(join_views(features, seed=seed))
     learned = learn_labels(vectors, labels)
     how = "random" if at_random else "uncertain"
     chosen = tuple(learned.next_to_label(num_next, how=how, seed=seed))  # type: ignore[arg-type]
