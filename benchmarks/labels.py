@@ -124,7 +124,7 @@ def _by_group(word: Word) -> Names:
 
 
 def _most_frequent(senses: Names) -> str:
-    return max(sorted(Counter(senses.tolist()).items()), key=lambda item: item[1])[0]
+    return str(max(sorted(Counter(senses.tolist()).items()), key=lambda item: item[1])[0])
 
 
 def _coarsewsd(arguments: Namespace) -> Iterator[Word]:

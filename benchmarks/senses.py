@@ -219,7 +219,12 @@ def senses_of(
         own, lines = described.select(chosen), [given[number] for number in numbers]
         grouped = own.without_syntax
         if topics:
-            grouped = replace(grouped, topic=topics.of_uses(Uses.of(*zip(*lines, strict=True))))
+            grouped = replace(
+                grouped,
+                topic=topics.of_uses(
+                    Uses.of([words for words, _ in lines], [span for _, span in lines])
+                ),
+            )
         every = variants(own, randomly.select(chosen)) | {"as grouped": join_views(grouped)}
         for name, vectors in every.items():
             nearest, mean = _supervised(vectors, senses, train)

@@ -202,9 +202,8 @@ def test_words_shuffled_over_all_lines_have_one_meaning() -> None:
     def shuffled() -> UseFeatures:
         features, _ = planted([100, 100], seed=int(random.integers(1_000)))
         assert features.substitutes is not None
-        orders = [random.permutation(200) for _ in range(3)]
-        views = features.context, features.bag, features.substitutes
-        return UseFeatures(*(view[order] for view, order in zip(views, orders, strict=True)))
+        context, bag, substitutes = (features.select(random.permutation(200)) for _ in range(3))
+        return UseFeatures(context.context, bag.bag, substitutes.substitutes)
 
     limit = np.quantile([how_separate(shuffled()).split for _ in range(20)], 0.95)
     limits = Limits(0.5, float(limit))

@@ -15,7 +15,7 @@ from polyseme.meanings.annotation.labels import (
     learn_labels,
 )
 
-Values = npt.NDArray[np.float64]
+Values = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
 
@@ -28,8 +28,8 @@ def made_up(
     true = generator.integers(senses, size=uses)
     topic = generator.normal(size=(uses, 8)) @ generator.normal(size=(8, 64)) * topics
     rows = centres[true] + topic + generator.normal(size=(uses, 64)) * 0.5 + 0.3
-    lengths: Values = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / lengths, true
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.astype(np.float32), true
 
 
 def some_labels(true: Integers, each: int) -> dict[int, str]:
@@ -253,6 +253,6 @@ def test_the_first_lines_to_label_are_of_every_sense() -> None:
 
 
 def test_of_copies_one_line_is_offered() -> None:
-    features = np.repeat(np.eye(3), 10, axis=0)
+    features = np.repeat(np.eye(3, dtype=np.float32), 10, axis=0)
     assert len(first_to_label(features, 6)) == 3
-    assert first_to_label(np.empty((0, 3)), 6) == []
+    assert first_to_label(np.empty((0, 3), np.float32), 6) == []

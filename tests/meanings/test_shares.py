@@ -96,12 +96,12 @@ def test_where_documents_differ_few_shares_are_said_to_move_by_chance() -> None:
     names = np.repeat(np.arange(20), 8).tolist()
 
     def moved(*, by_document: bool) -> bool:
-        sides = [
+        before, after = (
             (generator.random(160) < np.repeat(generator.beta(2, 3, 20), 8)).tolist()
             for _ in range(2)
-        ]
+        )
         documents = (names, names) if by_document else None
-        return compare_shares(*sides, documents)[0].movement != "unclear"
+        return compare_shares(before, after, documents)[0].movement != "unclear"
 
     assert np.mean([moved(by_document=True) for _ in range(400)]) <= 0.08
     assert np.mean([moved(by_document=False) for _ in range(400)]) > 0.12

@@ -68,10 +68,10 @@ def measure(desk: Desk, reading: Reading) -> Comparison:
     """How far the sides of a view are apart, of what meets its filter."""
     assert reading.edited is not None
     view, word = reading.view, reading.word
-    conditions = [parse_where(side, desk.workspace.values) for side in (view.before, view.after)]
-    before, after = (word.uses.matching(All((side, reading.where))) for side in conditions)
+    first, second = (parse_where(side, desk.workspace.values) for side in (view.before, view.after))
+    before, after = (word.uses.matching(All((side, reading.where))) for side in (first, second))
     _check(view, before, after)
-    sides = Sides(*conditions, reading.where)
+    sides = Sides(first, second, reading.where)
     measured = desk.workspace.controls(word, sides, (len(before), len(after)))
     two = TwoSides(
         word.uses,

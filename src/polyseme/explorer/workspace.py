@@ -223,12 +223,12 @@ class Workspace:
         self.is_closed = True
         with self._lock:
             words = list(self._words.values())
-            jobs = [each.job for each in (*words, *self._controls.values()) if each.job]
+            jobs = [each.job for each in words] + [each.job for each in self._controls.values()]
         for word in words:
             word.stop()
-        for job in jobs:
+        for job in filter(None, jobs):
             job.stop()
-        for job in jobs:  # torn from its work at the end, one would take the process along
+        for job in filter(None, jobs):  # a thread stopped in its work would end the process
             job.ended.wait(_ENDING)
 
     def remember(self, view: View, num_uses: int) -> None:
