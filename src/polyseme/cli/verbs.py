@@ -31,6 +31,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Explorer": {"demo": (), "explore": ()},
     "Tasks": {"train": (), "predict": (), "compare": (), "choices": ()},
+    "Serving": {"serve": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
     "Old ELMo weights": {"convert": ("import_", "export")},

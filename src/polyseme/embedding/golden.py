@@ -5,11 +5,16 @@ there is in doubt. The numbers were computed in float64 by the layers that train
 code with those that embed; a test does it again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from polyseme.embedding.loading import load_embedder
+from polyseme.embedding.output import Vectors
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.errors import ModelError
 
 TOLERANCE = 0.001
 """Far above what another order of adding up changes, far below what a wrong weight does."""
@@ -66,14 +71,39 @@ GOLDEN = {
 
 def largest_difference(name: str) -> float:
     """How far the vector of an installed model is here from the golden one, at most."""
-    golden = GOLDEN[name]
-    embedder = load_embedder(name)
-    many = next(embedder.stream([golden.words] * _COPIES, layers="top"))  # (1, T, D)
-    alone = next(embedder.stream([golden.words], layers="top"))  # by other code: see one_row.c
+    return _difference(load_embedder(name), GOLDEN[name])
+
+
+def check_vectors(embedder: WordEmbedder, name: str) -> None:
+    """An error where a model does not give the vectors it should.
+
+    Those of a published model, in a folder of its name, are known. Of any other, a sentence alone
+    and among others must have the same vectors: different code works them out.
+    """
+    golden = GOLDEN.get(Path(name).name)
+    if golden is not None:
+        difference = _difference(embedder, golden)
+    else:
+        many, alone = _many_and_alone(embedder, _ENGLISH[0])
+        difference = float(np.abs(many - alone).max() / max(1.0, float(np.abs(many).max())))
+    if not difference <= TOLERANCE:
+        raise ModelError(
+            f"{name} gives vectors that differ from the right ones by {difference:.1e}, so the "
+            "model or this installation is damaged. Run: polyseme doctor"
+        )
+
+
+def _many_and_alone(embedder: WordEmbedder, words: Sequence[str]) -> tuple[Vectors, Vectors]:
+    many = next(embedder.stream([words] * _COPIES, layers="top"))  # (1, T, D)
+    alone = next(embedder.stream([words], layers="top"))  # by other code: see one_row.c
+    return many, alone
+
+
+def _difference(embedder: WordEmbedder, golden: GoldenVector) -> float:
     return float(
         max(
             np.abs(found[0, golden.position, at] - value)
-            for found in (many, alone)
+            for found in _many_and_alone(embedder, golden.words)
             for at, value in golden.values.items()
         )
     )

@@ -1,0 +1,254 @@
+"""The models of a server, in a process of their own: batches of requests in, answers out.
+
+    in   frames on standard input: the settings, then batches of requests
+    out  frames on standard output: what was loaded, then the answers to each batch
+
+There is no HTTP here and no queue. A request that cannot be answered is refused by itself, the
+others of its batch are answered; a process that dies takes nothing along but the batch in hand.
+"""
+
+import json
+import os
+import struct
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import polyseme
+from polyseme.embedding.golden import check_vectors
+from polyseme.embedding.input_sentences import InputSentence, read_sentences
+from polyseme.embedding.output import LayerChoice, Vectors
+from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.errors import ConfigError, InputError, PolysemeError
+from polyseme.tasks.task import Task
+
+HEADER = struct.Struct("<II")
+"""Of a frame: how many bytes of JSON follow, and how many of numbers after them."""
+_OF_VECTORS = "embeddings", "words", "embed_all"
+
+
+def pack(told: Any, payload: bytes = b"") -> bytes:
+    """A frame."""
+    text = json.dumps(told, separators=(",", ":")).encode()
+    return b"".join((HEADER.pack(len(text), len(payload)), text, payload))
+
+
+@dataclass
+class Engine:
+    """What answers requests: vectors by an embedder, predictions by a task, senses in a corpus."""
+
+    embedder: WordEmbedder | None = None
+    task: Task | None = None
+    senses: "SenseFinder | None" = None
+    max_words: int = 1 << 14
+    max_word_characters: int = 1_000
+    batch_invariant: bool = False
+
+    @classmethod
+    def load(cls, settings: dict[str, Any]) -> "Engine":
+        """Load what is to be served, and check that the model gives the vectors that it should."""
+        limits = {name: settings[name] for name in ("max_words", "max_word_characters")}
+        engine = cls(**limits, batch_invariant=settings["batch_invariant"])
+        model, options = settings["model"], {"threads": settings["threads"]}
+        if settings["role"] == "senses":
+            engine.senses = SenseFinder(settings["corpus"], model, settings["index"])
+            return engine
+        if model:
+            options |= {"device": settings["device"], "tokenizer_from": settings["tokenizer_from"]}
+            engine.embedder = polyseme.load(model, **options)
+            check_vectors(engine.embedder, model)
+        if settings["task"]:
+            engine.task = Task.load(settings["task"])
+        return engine
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What was loaded."""
+        told: dict[str, Any] = {}
+        if (embedder := self.embedder) is not None:
+            told |= {
+                "num_layers": embedder.num_layers,
+                "dim": embedder.dim,
+                "max_length": embedder.max_length,
+                "fingerprint": embedder.fingerprint,
+                "environment": embedder.environment,
+            }
+        if self.task is not None:
+            told["task"] = self.task.config.network.kind
+        return told
+
+    def answer(self, requests: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bytes]:
+        """An answer to each; its numbers are `bytes` of the payload, from and to."""
+        answers: list[dict[str, Any]] = [{} for _ in requests]
+        numbers: list[bytes] = []
+        size = 0
+
+        def put(place: int, answer: dict[str, Any], vectors: bytes = b"") -> None:
+            nonlocal size
+            answers[place] = {**answer, "bytes": [size, size + len(vectors)]}
+            numbers.append(vectors)
+            size += len(vectors)
+
+        together: dict[str, list[_Read]] = defaultdict(list)
+        for place, request in enumerate(requests):
+            try:
+                if request["kind"] in _OF_VECTORS:
+                    read = self._read(place, request)
+                    together[json.dumps(request["layers"])].append(read)
+                else:
+                    put(place, self._other(request))
+            except (ConfigError, InputError) as error:
+                answers[place] = _refusal(error)
+        for read_together in together.values():
+            for read in self._embedded(read_together):
+                put(read.place, *read.answer())
+        return answers, b"".join(numbers)
+
+    def _read(self, place: int, request: dict[str, Any]) -> "_Read":
+        assert self.embedder is not None
+        LayerChoice(request["layers"], self.embedder.num_layers)  # which refuses what is not there
+        preprocessor = self.embedder.preprocessor
+        sentences = list(read_sentences(request["input"], preprocessor))
+        num_words = sum(len(each.words) for each in sentences)
+        if num_words > self.max_words:
+            raise InputError(
+                f"{num_words:,} words are too many for one request; at most {self.max_words:,}."
+            )
+        longest = max((len(word) for each in sentences for word in each.words), default=0)
+        if longest > self.max_word_characters:
+            raise InputError(
+                f"A word has {longest:,} characters; at most {self.max_word_characters:,}."
+            )
+        return _Read(place, request, sentences, self.embedder)
+
+    def _embedded(self, together: "list[_Read]") -> "Iterator[_Read]":
+        """The requests, each once its sentences have their vectors; all are read in one batch."""
+        assert self.embedder is not None
+        found = self.embedder.stream(
+            [sentence.words for read in together for sentence in read.sentences],
+            layers=together[0].request["layers"],
+            batch_invariant=self.batch_invariant,
+        )
+        for read in together:
+            is_one = read.request["layers"] != "all"
+            vectors = [next(found) for _ in read.sentences]
+            read.vectors = [each[0] for each in vectors] if is_one else vectors
+            yield read
+
+    def _other(self, request: dict[str, Any]) -> dict[str, Any]:
+        if request["kind"] == "senses":
+            assert self.senses is not None
+            return self.senses(request)
+        assert self.task is not None
+        found = self.task.predict(request["input"], probabilities=request["probabilities"])
+        return {"data": [each.as_json() for each in found]}
+
+
+@dataclass
+class _Read:
+    """A request for vectors, its sentences, and what the model makes of them."""
+
+    place: int
+    request: dict[str, Any]
+    sentences: list[InputSentence]
+    embedder: WordEmbedder
+    vectors: list[Vectors] = field(default_factory=list)
+
+    def answer(self) -> tuple[dict[str, Any], bytes]:
+        """In the form that was asked for."""
+        num_words = sum(len(each.words) for each in self.sentences)
+        answer: dict[str, Any] = {"num_words": num_words}
+        if self.request["kind"] == "embeddings":
+            return answer, self._means().tobytes()
+        indices = [each.index for each in self.sentences]
+        kind = np.dtype(self.request["dtype"])
+        vectors = b"".join(each.astype(kind).tobytes() for each in self.vectors)
+        answer |= {"indices": indices, "shapes": [each.shape for each in self.vectors]}
+        if self.request["kind"] == "words":
+            truncation = [self.embedder.truncation(each.words) for each in self.sentences]
+            answer |= {
+                "words": [list(each.words) for each in self.sentences],
+                "starts": [each.starts for each in self.sentences],
+                "chunks": [each.chunks for each in truncation],
+                "truncated_characters": [each.characters for each in truncation],
+            }
+        return answer, vectors
+
+    def _means(self) -> Vectors:
+        """(N, D): as `encode` has it, the mean over the words of each text."""
+        rows = np.zeros((len(self.request["input"]), self.embedder.dim))
+        counts = np.zeros((len(rows), 1))
+        for sentence, vectors in zip(self.sentences, self.vectors, strict=True):
+            rows[sentence.index] += vectors.sum(axis=-2, dtype=np.float64).ravel()
+            counts[sentence.index] += len(sentence.words)
+        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
+        return means
+
+
+class SenseFinder:
+    """Groups of a word's uses in one corpus; those of the words asked for last are kept."""
+
+    _KEPT = 32
+
+    def __init__(self, corpus: str, model: str, index: str | None) -> None:
+        self._options = {"corpus": corpus, "model": model or None, "index": index}
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The groups, as JSON."""
+        key = json.dumps([request["word"], request["finer"], request["lines"]])
+        found = self._found.pop(key, None)
+        if found is None:
+            senses = polyseme.senses(
+                self._options["corpus"],
+                request["word"],
+                model=self._options["model"],
+                index=self._options["index"],
+                finer=request["finer"],
+            )
+            found = senses.to_json(lines=request["lines"])
+        self._found[key] = found  # the newest stands last
+        while len(self._found) > self._KEPT:
+            self._found.pop(next(iter(self._found)))
+        return found
+
+
+def _refusal(error: PolysemeError) -> dict[str, Any]:
+    return {"refused": str(error).partition("\n")[0]}
+
+
+def main() -> None:
+    """Serve standard input until it ends."""
+    source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not end up between frames
+    settings, _ = read_frame(source)
+    try:
+        engine = Engine.load(settings)
+    except PolysemeError as error:
+        _write(sink, {"failed": str(error)})
+        return
+    _write(sink, engine.about)
+    while True:
+        try:
+            requests, _ = read_frame(source)
+        except EOFError:
+            return
+        _write(sink, *engine.answer(requests))
+
+
+def read_frame(source: BinaryIO) -> tuple[Any, bytes]:
+    """The next frame; an EOFError where there is none."""
+    header = source.read(HEADER.size)
+    if len(header) < HEADER.size:
+        raise EOFError
+    text, payload = HEADER.unpack(header)
+    return json.loads(source.read(text)), source.read(payload)
+
+
+def _write(sink: BinaryIO, told: Any, payload: bytes = b"") -> None:
+    sink.write(pack(told, payload))
+    sink.flush()
