@@ -30,9 +30,10 @@ class GoldenVector:
     values: dict[int, float]
 
 
-# A sentence of each language, and where its word stands: the same for all models.
+# A sentence of each language, and where its word stands: the same for all models of its words.
 _ENGLISH = ("He", "sat", "on", "the", "bank", "of", "the", "river", "."), 4
 _CHINESE = ("他", "在", "银行", "工作", "。"), 2
+_CHARACTERS = ("他", "往", "河", "边", "走", "去", "。"), 4
 
 GOLDEN = {
     "en-mini": GoldenVector(
@@ -64,6 +65,14 @@ GOLDEN = {
             300: 0.93768,
             383: -0.126178,
         },
+    ),
+    "en-novels": GoldenVector(
+        *_ENGLISH,
+        {0: 0.871432, 100: 0.845844, 191: 0.120129, 192: 1.056335, 300: -0.171946, 383: 0.663737},
+    ),
+    "zh-classics": GoldenVector(
+        *_CHARACTERS,
+        {0: 0.755322, 100: -0.870007, 191: 0.450065, 192: 0.498921, 300: 1.060391, 383: -0.097914},
     ),
 }
 """By the name of the model."""
