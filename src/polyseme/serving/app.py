@@ -204,6 +204,8 @@ class Endpoint:
     example: dict[str, Any]
     ask: Callable[[Any], dict[str, Any]]
     tell: "Callable[[Any, Answer, Serving], Any]"
+    least_cost: int = 0
+    """In characters, for what takes long however short it is asked."""
 
 
 @dataclass
@@ -238,8 +240,6 @@ def _inputs(given: Any) -> list[Any]:
 
 def _tell_embeddings(request: EmbeddingsRequest, answer: Answer, serving: Serving) -> Any:
     vectors = np.frombuffer(answer.numbers, "<f4").reshape(len(_inputs(request.input)), -1)
-    if request.dimensions not in (None, vectors.shape[1]):
-        raise Refused(400, "invalid_input", f"The model has {vectors.shape[1]} dimensions.")
     as_text = request.encoding_format == "base64"
     found = [base64.b64encode(row).decode() for row in vectors] if as_text else vectors
     data = [
@@ -359,6 +359,7 @@ ENDPOINTS = (
         {"word": "bank"},
         lambda request: {"kind": "senses", **request.model_dump()},
         _told,
+        least_cost=1_000,
     ),
 )
 
@@ -406,14 +407,18 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         serving: Serving = request.app.state.serving
         began = time.monotonic()
         serving.in_flight += 1
+        serving.metrics.accepted.set(serving.in_flight)
         try:
             if serving.is_draining:
                 raise Refused(503, "shutting_down", "The server is shutting down.", retry_after=5)
             body = await _read_body(request, serving.limits)
             asked = _parse(endpoint, body, serving.limits)
             dispatcher = serving.dispatchers[endpoint.kind]
+            dim = (dispatcher.about or {}).get("dim")
+            if getattr(asked, "dimensions", None) not in (None, dim):
+                raise Refused(400, "invalid_input", f"The model has {dim} dimensions.")
             told = await _while_client_waits(
-                request, dispatcher.submit(endpoint.ask(asked), len(body))
+                request, dispatcher.submit(endpoint.ask(asked), max(len(body), endpoint.least_cost))
             )
             content = orjson.dumps(
                 endpoint.tell(asked, told, serving), option=orjson.OPT_SERIALIZE_NUMPY
@@ -425,6 +430,7 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
             response = Response(status_code=499)  # nobody reads it
         finally:
             serving.in_flight -= 1
+            serving.metrics.accepted.set(serving.in_flight)
         serving.metrics.requests.labels(endpoint.path, response.status_code).inc()
         serving.metrics.seconds.labels(endpoint.path).observe(time.monotonic() - began)
         return response

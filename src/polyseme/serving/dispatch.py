@@ -29,7 +29,8 @@ from polyseme.serving.engine import HEADER, pack
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # seconds before an engine is started again
-_NEWEST = 0.2  # weight of the last batch in how long a character takes
+_NEWEST = 0.2  # weight of the last large batch in how long a character takes
+_LARGE = 1_000  # characters; in small batches, which nobody waits for, each takes longer
 
 
 class LimitsConfig(Settings):
@@ -90,6 +91,9 @@ class Metrics:
             "polyseme_request_seconds", "Time from a request's head to its answer.", ["route"],
             buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30), **kept,
         )  # fmt: skip
+        self.accepted = Gauge(
+            "polyseme_accepted_requests", "Requests that are not answered yet.", **kept
+        )
         self.waiting = Gauge("polyseme_waiting_requests", "Requests in the queue.", **kept)
         self.batch = Histogram(
             "polyseme_batch_requests", "Requests read together.",
@@ -164,7 +168,7 @@ class EngineProcess:
 class _Job:
     request: dict[str, Any]
     cost: int
-    """In characters: what of a request is known before its words are."""
+    """In characters (bytes of its body): what is known of a request before its words are."""
     answer: "asyncio.Future[Answer]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -228,6 +232,7 @@ class Dispatcher:
             while True:
                 try:
                     self.about = await self._engine.start()
+                    self._seconds_per_character = self.about["seconds_per_character"]
                     self.is_ready, pause = True, _FIRST_PAUSE
                     await self._serve()
                 except EngineDiedError:
@@ -277,9 +282,9 @@ class Dispatcher:
             seconds, cost = time.monotonic() - began, self._in_hand
             self._in_hand = 0
             self._metrics.busy.inc(seconds)
-        newest = seconds / max(1, cost)
-        before = self._seconds_per_character or newest
-        self._seconds_per_character = (1 - _NEWEST) * before + _NEWEST * newest
+        if cost >= _LARGE:
+            newest, before = seconds / cost, self._seconds_per_character or seconds / cost
+            self._seconds_per_character = (1 - _NEWEST) * before + _NEWEST * newest
         for job, answer in zip(jobs, answers, strict=True):
             if not job.answer.done():
                 job.answer.set_result(answer)

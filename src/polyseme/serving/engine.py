@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,8 @@ class Engine:
     max_words: int = 1 << 14
     max_word_characters: int = 1_000
     batch_invariant: bool = False
+    seconds_per_character: float = 0.0
+    """In a large batch, when it was loaded."""
 
     @classmethod
     def load(cls, settings: dict[str, Any]) -> "Engine":
@@ -61,6 +64,7 @@ class Engine:
             options |= {"device": settings["device"], "tokenizer_from": settings["tokenizer_from"]}
             engine.embedder = polyseme.load(model, **options)
             check_vectors(engine.embedder, model)
+            engine.seconds_per_character = _warm_up(engine.embedder)
         if settings["task"]:
             engine.task = Task.load(settings["task"])
         return engine
@@ -68,7 +72,7 @@ class Engine:
     @property
     def about(self) -> dict[str, Any]:
         """What was loaded."""
-        told: dict[str, Any] = {}
+        told: dict[str, Any] = {"seconds_per_character": self.seconds_per_character}
         if (embedder := self.embedder) is not None:
             told |= {
                 "num_layers": embedder.num_layers,
@@ -215,6 +219,18 @@ class SenseFinder:
         while len(self._found) > self._KEPT:
             self._found.pop(next(iter(self._found)))
         return found
+
+
+def _warm_up(embedder: WordEmbedder) -> float:
+    """Do once what the first request would wait for; seconds for a character of a large batch."""
+    text = "Once upon a time. "
+    if embedder.preparation is not None:
+        embedder.preprocessor(text)
+    many = [text.split()] * 128
+    began = time.monotonic()
+    for _ in embedder.stream(many):
+        pass
+    return (time.monotonic() - began) / (len(many) * len(text))
 
 
 def _refusal(error: PolysemeError) -> dict[str, Any]:

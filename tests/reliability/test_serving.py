@@ -1,0 +1,325 @@
+"""A real server under what happens to servers: signals, dead engines, clients that leave, mixes."""
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from serving.making import TEXT, children_of, embed, save_tiny, serving
+
+from polyseme.embedding.embedder import Embedder
+from polyseme.model import Model
+from polyseme.storage.files import write_text
+
+WORDS = "she sat on the bank of the river . it rained money".split()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("served") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    with serving(str(model)) as (address, process):
+        yield address, process
+
+
+def sentences(seed: int, number: int) -> list[str]:
+    """Texts of different lengths."""
+    chance = random.Random(seed)
+    return [" ".join(chance.choices(WORDS, k=chance.randint(1, 30))) for _ in range(number)]
+
+
+@pytest.mark.parametrize("invariant", [False, True])
+def test_a_text_has_the_librarys_vector_whoever_else_asks(model: Path, invariant: bool) -> None:
+    """Bitwise the same if batches are invariant; else to 1e-5 of their size."""
+    embedder = Embedder.load(model, device="cpu", threads=1)
+    needle = TEXT.partition(".")[0] + "."
+    (expected,) = embedder.embed([needle], layers="top", batch_invariant=invariant)
+    options = ["--batch-invariant"] * invariant
+    with serving(str(model), "--threads", "1", "--max-wait", "30", *options) as (address, _):
+
+        def ask(number: int) -> Any:
+            texts = sentences(number, number % 5)
+            at = number % (len(texts) + 1)
+            body = {"input": [*texts[:at], needle, *texts[at:]], "dtype": "float32"}
+            answer = client.post(f"{address}/v1/words", json=body)
+            assert answer.status_code == 200, answer.text
+            (found,) = [each for each in answer.json()["sentences"] if each["index"] == at]
+            import base64
+
+            numbers = np.frombuffer(base64.b64decode(found["vectors"]), "<f4")
+            return numbers.reshape(found["shape"])
+
+        with httpx.Client(timeout=60) as client, ThreadPoolExecutor(16) as threads:
+            for found in threads.map(ask, range(200)):
+                if invariant:
+                    assert np.array_equal(found, expected.vectors)
+                else:
+                    size = float(np.sqrt(np.mean(expected.vectors**2)))
+                    assert np.abs(found - expected.vectors).max() <= 1e-5 * size
+
+
+def test_a_signal_ends_the_server_once_all_it_accepted_is_answered(model: Path) -> None:
+    with serving(str(model), "--max-wait", "30") as (address, process):
+        children = children_of(process.pid)
+        big = {"input": [" ".join(WORDS * 40)] * 32}
+
+        def ask(_: int) -> int:
+            return httpx.post(f"{address}/v1/embeddings", json=big, timeout=60).status_code
+
+        with ThreadPoolExecutor(20) as threads:
+            asked = [threads.submit(ask, n) for n in range(20)]
+            while _in_flight(address) < 20 and not all(each.done() for each in asked):
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            assert [each.result() for each in asked] == [200] * 20
+        assert process.wait(30) == 0
+        assert time.monotonic() - began < 30
+        assert not [each for each in children if _is_alive(each)]
+
+
+def _in_flight(address: str) -> int:
+    """Requests that have come: those waiting, and those in hand are not told apart from outside."""
+    text = httpx.get(f"{address}/metrics").text
+    line = next(
+        each for each in text.splitlines() if each.startswith("polyseme_accepted_requests ")
+    )
+    return int(float(line.split()[1]))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2][:3]
+
+
+def test_once_told_to_end_it_is_not_ready_and_takes_nothing_new(model: Path) -> None:
+    with serving(str(model), "--max-wait", "30") as (address, process):
+        # Connections that are there already: new ones find nobody.
+        with (
+            httpx.Client(base_url=address, timeout=60) as one,
+            httpx.Client(base_url=address) as two,
+        ):
+            assert one.get("/readyz").status_code == two.get("/readyz").status_code == 200
+            busy = threading.Thread(
+                target=embed, args=(address, " ".join(WORDS * 3_000)), daemon=True
+            )
+            busy.start()
+            while _in_flight(address) < 1 and busy.is_alive():
+                time.sleep(0.005)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+            assert one.get("/readyz").status_code == 503
+            refused = two.post("/v1/embeddings", json={"input": TEXT})
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"]
+            busy.join(60)
+        assert process.wait(30) == 0
+
+
+def test_a_killed_engine_costs_only_what_it_had_in_hand(
+    server: tuple[str, "subprocess.Popen[str]"],
+) -> None:
+    address, process = server
+    stop = threading.Event()
+    statuses: list[int] = []
+
+    def ask() -> None:
+        with httpx.Client(timeout=60) as client:
+            while not stop.is_set():
+                answer = client.post(f"{address}/v1/embeddings", json={"input": TEXT})
+                statuses.append(answer.status_code)
+
+    clients = [threading.Thread(target=ask) for _ in range(4)]
+    for each in clients:
+        each.start()
+    kills = 3
+    for _ in range(kills):
+        time.sleep(0.5)
+        (engine,) = children_of(process.pid)
+        os.kill(engine, signal.SIGKILL)
+        began = time.monotonic()
+        while httpx.get(f"{address}/readyz").status_code != 200 or engine in children_of(
+            process.pid
+        ):
+            assert time.monotonic() - began < 30
+            time.sleep(0.05)
+    time.sleep(0.5)
+    stop.set()
+    for each in clients:
+        each.join()
+    assert statuses.count(200) > 20
+    assert set(statuses) <= {200, 503}
+    assert statuses.count(503) <= kills * len(clients)
+    assert embed(address).status_code == 200
+
+
+def test_clients_that_leave_free_their_places(server: tuple[str, "subprocess.Popen[str]"]) -> None:
+    address, _ = server
+    host, port = address.removeprefix("http://").split(":")
+    body = b'{"input": "' + b"she sat on the bank . " * 300 + b'"}'
+    head = (
+        f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json"
+        f"\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    for number in range(100):
+        with socket.create_connection((host, int(port)), timeout=10) as asking:
+            asking.sendall(head + (body if number % 2 else body[:100]))
+    began = time.monotonic()
+    while _in_flight(address):
+        assert time.monotonic() - began < 5
+        time.sleep(0.05)
+    assert embed(address).status_code == 200
+
+
+def test_a_slow_body_and_a_slow_head_are_given_up(
+    server: tuple[str, "subprocess.Popen[str]"],
+) -> None:
+    address, _ = server
+    host, port = address.removeprefix("http://").split(":")
+    head = (
+        f"POST /v1/embeddings HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json"
+        "\r\nContent-Length: 1000\r\n\r\n"
+    ).encode()
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(2)]
+        slow[0].sendall(head + b"{")
+        slow[1].sendall(head[:20])
+        for each in slow:
+            each.settimeout(20)
+        assert slow[0].recv(100).startswith(b"HTTP/1.1 408")
+        assert slow[1].recv(100) == b""
+    assert 5 < time.monotonic() - began < 15
+
+
+def test_a_model_with_other_weights_is_never_ready(tmp_path: Path) -> None:
+    """Its manifest agrees with its files; its vectors are not those of the model of its name."""
+    source = Path(__file__).parents[2] / "models" / "en-mini"
+    model = Model.load(source)
+    weight = next(iter(model.network.parameters()))
+    weight.data += 0.5
+    model.save(tmp_path / "en-mini", card="")
+    found = subprocess.run(
+        [sys.executable, "-m", "polyseme", "serve", str(tmp_path / "en-mini"), "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert found.returncode == 65
+    assert "differ from the right ones" in " ".join(found.stderr.split())
+
+
+def test_overload_is_refused_quickly_and_the_rest_is_answered(model: Path) -> None:
+    """Four times as many clients as there is room for, for some seconds."""
+    text = " ".join(WORDS * 30)
+
+    async def flood(address: str) -> list[tuple[int, float]]:
+        found: list[tuple[int, float]] = []
+
+        async def ask(client: httpx.AsyncClient) -> None:
+            until = time.monotonic() + 4
+            while time.monotonic() < until:
+                began = time.monotonic()
+                answer = await client.post("/v1/embeddings", json={"input": [text] * 8})
+                found.append((answer.status_code, time.monotonic() - began))
+                if answer.status_code == 429:
+                    assert int(answer.headers["retry-after"]) >= 1
+                    await asyncio.sleep(0.05)
+
+        limits = httpx.Limits(max_connections=100)
+        async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
+            await asyncio.gather(*(ask(client) for _ in range(48)))
+        return found
+
+    with serving(str(model), "--max-wait", "0.2") as (address, _):
+        found = asyncio.run(flood(address))
+    statuses = [status for status, _ in found]
+    assert set(statuses) == {200, 429}
+    assert statuses.count(200) >= 20
+
+
+def test_beyond_this_machine_a_key_is_needed(tmp_path: Path, model: Path) -> None:
+    def refused(*arguments: str) -> str:
+        found = subprocess.run(
+            [sys.executable, "-m", "polyseme", "serve", str(model), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert found.returncode == 2
+        return found.stderr
+
+    assert "--api-key-file" in refused("--host", "0.0.0.0", "--port", "0")
+    write_text(tmp_path / "keys.txt", "short\n")
+    assert "16 characters" in refused("--port", "0", "--api-key-file", str(tmp_path / "keys.txt"))
+    write_text(tmp_path / "keys.txt", "# of the lab\na-key-of-some-length\n")
+    keys = ["--api-key-file", str(tmp_path / "keys.txt")]
+    with serving(str(model), "--host", "0.0.0.0", *keys) as (address, _):
+        local = address.replace("0.0.0.0", "127.0.0.1")
+        assert embed(local).status_code == 401
+        headers = {"authorization": "Bearer a-key-of-some-length"}
+        assert embed(local, headers=headers).status_code == 200
+
+
+NODE = """
+const response = await fetch(process.argv[1] + "/v1/embeddings", {
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ input: ["She sat on the bank."], encoding_format: "base64" }),
+});
+const { data } = await response.json();
+const bytes = Buffer.from(data[0].embedding, "base64");
+const vector = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+console.log(JSON.stringify(Array.from(vector)));
+"""
+
+
+def test_clients_in_javascript_have_the_same_vector(
+    server: tuple[str, "subprocess.Popen[str]"], model: Path
+) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    found = subprocess.run(
+        [node, "--input-type=module", "-e", NODE, server[0]],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    import json
+
+    expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")
+    assert np.allclose(json.loads(found.stdout), expected, atol=1e-5)
+
+
+def test_the_openai_package_has_the_same_vector(
+    server: tuple[str, "subprocess.Popen[str]"], model: Path
+) -> None:
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=f"{server[0]}/v1", api_key="not needed here")
+    found = client.embeddings.create(model="tiny", input=["She sat on the bank."])
+    expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")
+    assert np.allclose(found.data[0].embedding, expected, atol=1e-5)
