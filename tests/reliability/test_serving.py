@@ -25,7 +25,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.model import Model
 from polyseme.storage.files import write_text
 
-WORDS = "she sat on the bank of the river . it rained money".split()
+WORDS = ["she", "sat", "on", "the", "bank", "of", "the", "river", ".", "it", "rained", "money"]
 
 
 @pytest.fixture(scope="module")

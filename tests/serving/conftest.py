@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from serving.making import save_tiny
 
 

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving.making import TEXT, EngineHere, app_of, client_of
 from starlette.testclient import TestClient
 
 from polyseme.embedding.embedder import Embedder
 from polyseme.serving.app import Guard
+from serving.making import TEXT, EngineHere, app_of, client_of
 
 KEY = "a-key-of-some-length"
 JSON = {"content-type": "application/json"}
+LONG = {"content-length": "99999999"}
+NINES = b"9" * 999
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +104,15 @@ REFUSED: dict[str, tuple[int, dict[str, Any]]] = {
     "too many inputs": (413, {"json": {"input": ["a"] * 33}}),
     "too many words": (400, {"json": {"input": "a b " * 150}}),
     "a body too large": (413, {"json": {"input": "a" * 5_000}}),
-    "a body said to be too large": (413, {"content": b"{}", "headers": {**JSON, "content-length": "99999999"}}),
+    "a body said to be too large": (413, {"content": b"{}", "headers": {**JSON, **LONG}}),
     "chunks without end": (413, {"content": iter([b"x" * 1_000] * 99), "headers": JSON}),
     "a long word": (400, {"json": {"input": "a" * 1_001}}),
     "depth": (400, {"content": b"[" * 3_000, "headers": JSON}),
-    "depth in a field": (400, {"content": b'{"input":' + b"[" * 1_500 + b"]" * 1_500 + b"}", "headers": JSON}),
+    "depth in a field": (400, {"content": b'{"input":%b1}' % (b"[" * 1_500), "headers": JSON}),
     "a lone surrogate": (400, {"content": b'{"input":"\\ud800"}', "headers": JSON}),
     "no UTF-8": (400, {"content": b'{"input":"\xff"}', "headers": JSON}),
     "NaN": (400, {"content": b'{"input":"a","dimensions":NaN}', "headers": JSON}),
-    "a large number": (400, {"content": b'{"input":"a","dimensions":' + b"9" * 999 + b"}", "headers": JSON}),
+    "a large number": (400, {"content": b'{"input":"a","dimensions":%b}' % NINES, "headers": JSON}),
     "two roots": (400, {"content": b'{"input":"a"}{}', "headers": JSON}),
 }  # fmt: skip
 

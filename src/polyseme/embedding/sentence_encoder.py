@@ -15,7 +15,7 @@ from torch import Tensor
 from polyseme.data.char_vocabulary import Integers, encode_words
 from polyseme.data.special_tokens import BOS, EOS
 from polyseme.data.table import FIRST_ROW
-from polyseme.embedding.bucketing import ChunkBatch, LengthSortedBatches
+from polyseme.embedding.bucketing import FEW, ChunkBatch, LengthSortedBatches
 from polyseme.embedding.output import LayerChoice, Vectors, is_finite
 from polyseme.embedding.word_cache import WordEmbeddingCache
 from polyseme.encoders.lstm import Lstm
@@ -55,10 +55,17 @@ class SentenceEncoder:
         kind = self.device.partition(":")[0]
         with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
             table = self._words(group.distinct)
-            for part in group.batches(batch_invariant=batch_invariant):
+            alone = len(group) <= FEW and self._reads_rows_alone
+            for part in group.batches(batch_invariant=batch_invariant, one_by_one=alone):
                 self._write(part, table, choice, found)
         _check_finite(found)
         return found
+
+    @property
+    def _reads_rows_alone(self) -> bool:
+        contextualizer = self._encoder.contextualizer
+        on_processor = self.device == "cpu" and not self._is_half
+        return on_processor and isinstance(contextualizer, Lstm) and contextualizer.reads_rows_alone
 
     @torch.no_grad()
     def around(

@@ -107,6 +107,12 @@ class Lstm(nn.Module):
         """Those of each layer."""
         return [layer.weights() for layer in self.layers if isinstance(layer, _Layer)]
 
+    @property
+    def reads_rows_alone(self) -> bool:
+        """Whether a few rows are read faster one by one than together: see one_row.py."""
+        layers = [layer for layer in self.layers if isinstance(layer, _Layer)]
+        return bool(layers) and all(layer.can_run_one_row() for layer in layers)
+
     def _is_residual(self, number: int) -> bool:
         return self.config.residual and number > 0
 
@@ -176,6 +182,10 @@ class _Layer(nn.Module):
             state=state,
             clips=self.clips,
         )
+
+    def can_run_one_row(self) -> bool:
+        """Whether a single row is read from weights packed in float16."""
+        return self._one_row.can_run(self.weights())
 
     def weights(self) -> LayerWeights:
         """What was learnt, as a value."""

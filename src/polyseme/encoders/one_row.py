@@ -27,6 +27,11 @@ class OneRow:
         self._made_of: tuple[object, ...] = ()
         self._packed: _Packed | None = None
 
+    def can_run(self, weights: LayerWeights) -> bool:
+        """Whether this is a way to do it on a processor."""
+        kernel = loader.load()
+        return kernel is not None and self._pack(kernel, weights) is not None
+
     def run(
         self, gate_inputs: Tensor, weights: LayerWeights, state: State
     ) -> tuple[Tensor, State] | None:

@@ -18,7 +18,7 @@ import secrets
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -221,12 +221,19 @@ class Serving:
     keys: tuple[str, ...] = ()
     is_draining: bool = False
     in_flight: int = 0
-    _engines: list[Dispatcher] = field(default_factory=list)
 
     @property
     def engines(self) -> list[Dispatcher]:
         """Each dispatcher once."""
         return list({id(each): each for each in self.dispatchers.values()}.values())
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the engines have loaded."""
+        told: dict[str, Any] = {}
+        for engine in self.engines:
+            told |= engine.about or {}
+        return told
 
     @property
     def is_ready(self) -> bool:
@@ -367,11 +374,10 @@ ENDPOINTS = (
 def make_app(serving: Serving) -> ASGIApp:
     """The application: the routes whose engine there is, behind keys and limits."""
     offered = [each for each in ENDPOINTS if each.kind in serving.dispatchers]
-    document = orjson.dumps(openapi(offered, with_keys=bool(serving.keys)))
 
     async def describe(request: Request) -> Response:
         del request
-        return Response(document, media_type="application/json")
+        return Response(orjson.dumps(openapi(offered, serving)), media_type="application/json")
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -571,13 +577,10 @@ async def _fault(request: Request, error: Exception) -> Response:
 async def _info(request: Request) -> Response:
     """What is served."""
     serving: Serving = request.app.state.serving
-    about: dict[str, Any] = {}
-    for engine in serving.engines:
-        about |= engine.about or {}
     told = {
         "model": serving.name,
         "polyseme": __version__,
-        **about,
+        **serving.about,
         "limits": serving.limits.model_dump(mode="json"),
         "routes": [each.path for each in ENDPOINTS if each.kind in serving.dispatchers],
     }
@@ -605,8 +608,9 @@ async def _metrics(request: Request) -> Response:
     return Response(generate_latest(serving.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def openapi(offered: Sequence[Endpoint], *, with_keys: bool) -> dict[str, Any]:
-    """The OpenAPI document of these routes."""
+def openapi(offered: Sequence[Endpoint], serving: Serving) -> dict[str, Any]:
+    """The OpenAPI document of these routes, with the bounds of this model once it is loaded."""
+    with_keys = bool(serving.keys)
     models = [each.request for each in offered] + [
         each.response for each in offered if isinstance(each.response, type)
         and issubclass(each.response, BaseModel)
@@ -622,6 +626,7 @@ def openapi(offered: Sequence[Endpoint], *, with_keys: bool) -> dict[str, Any]:
         for status, meaning in _STATUSES.items()
         if with_keys or status != 401
     }
+    _bound(schemas.get("$defs", {}), serving)
     paths: dict[str, Any] = {
         each.path: {
             "post": {
@@ -664,6 +669,21 @@ def openapi(offered: Sequence[Endpoint], *, with_keys: bool) -> dict[str, Any]:
         document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
     return document
+
+
+def _bound(schemas: dict[str, Any], serving: Serving) -> None:
+    """Put into schemas what the model and the limits allow."""
+    about = serving.about
+    for schema in schemas.values():
+        for name, told in schema.get("properties", {}).items():
+            for choice in told.get("anyOf", ()):
+                if name in ("input", "inputs") and choice.get("type") == "array":
+                    choice["maxItems"] = serving.limits.max_inputs
+                if name == "layers" and choice.get("type") == "integer" and "num_layers" in about:
+                    choice["minimum"] = -about["num_layers"]
+                    choice["maximum"] = about["num_layers"] - 1
+                if name == "dimensions" and choice.get("type") == "integer" and "dim" in about:
+                    choice["minimum"] = choice["maximum"] = about["dim"]
 
 
 _STATUSES = {
