@@ -56,7 +56,7 @@ fix:  ## repair what a machine can
 reliability:  ## the full counts of every failure test; takes long
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
-mutants:  ## one-line faults, each of which some test must notice; about twenty minutes
+mutants:  ## sixty faults drawn anew each week: do tests notice them? about twenty minutes
 	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py --jobs $(JOBS)
 
 lock:  ## requirements.lock: what users need, extras too, for every system, each with its hashes

@@ -21,54 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.tasks import TASKS, LabelledSet
 from polyseme.drawing import load_matplotlib
 from polyseme.tasks.seeds import MeanStd
 
-
-class Reported(NamedTuple):
-    """What the authors of ELMo report: their baseline, and with ELMo."""
-
-    baseline: float
-    elmo: float
-    data: str = ""
-    """Theirs, where ours is only of its kind."""
-
-    @property
-    def error_reduction(self) -> float:
-        """Share of the baseline's errors that is gone."""
-        return (self.elmo - self.baseline) / (100 - self.baseline)
-
-
 MODELS = {"mini": "en-mini, zh-mini", "base": "en-base, zh-base"}
 _COLOURS = {"mini": "#9dbfd6", "base": "#2f6690"}
-TITLES = {
-    "conll2003": "CoNLL-2003, names",
-    "wnut17": "WNUT-17, names in posts",
-    "chunking": "CoNLL-2000, chunks",
-    "pos": "EWT, parts of speech",
-    "srl": "EWT, semantic roles",
-    "sst": "SST-5, sentiment",
-    "snli": "SNLI, entailment",
-    "coreference": "LitBank, coreference",
-    "next_sentence": "Novels, the next sentence of four",
-    "resume": "Resume, Chinese names",
-    "weibo": "Weibo, Chinese names in posts",
-    "chnsenticorp": "ChnSentiCorp, Chinese sentiment",
-    "classical": "Classical to modern Chinese",
-    "ocnli": "OCNLI, Chinese entailment",
-    "pku": "PKU, Chinese words",
-    "xquad": "XQuAD, questions",
-    "drcd": "DRCD, Chinese questions",
-    "cmrc2018": "CMRC 2018, Chinese questions",
-}
-REPORTED = {
-    "conll2003": Reported(90.15, 92.22),
-    "srl": Reported(81.4, 84.6),
-    "sst": Reported(51.4, 54.7),
-    "snli": Reported(88.0, 88.7),
-    "xquad": Reported(81.1, 85.8, "SQuAD"),
-    "coreference": Reported(67.2, 70.4, "OntoNotes"),
-}
 
 
 class Gain(NamedTuple):
@@ -150,7 +108,7 @@ def _measured(path: Path | None) -> dict[str, Gains]:
 
 
 def _of_runs(folder: Path | None, on: str) -> Gains:
-    files = {name: folder / f"{name}-{on}.json" for name in TITLES} if folder else {}
+    files = {name: folder / f"{name}-{on}.json" for name in TASKS} if folder else {}
     return {
         name: Gain.of_run(json.loads(path.read_text(encoding="utf-8")))
         for name, path in files.items()
@@ -159,7 +117,7 @@ def _of_runs(folder: Path | None, on: str) -> Gains:
 
 
 def _in_order(gains: Gains) -> Gains:
-    return {name: gains[name] for name in TITLES if name in gains}
+    return {name: gains[name] for name in TASKS if name in gains}
 
 
 def _write(found: dict[str, Gains], path: Path) -> None:
@@ -179,9 +137,8 @@ _HEAD = """\
 
 def _row(named: tuple[str, Gain]) -> str:
     name, gain = named
-    reported = REPORTED.get(name)
     cells = [
-        TITLES[name],
+        TASKS[name].title,
         gain.measure,
         gain.runs,
         f"{gain.learned_from:,}" if gain.learned_from else "",
@@ -191,14 +148,22 @@ def _row(named: tuple[str, Gain]) -> str:
         "" if gain.p_value is None else f"{gain.p_value:.4f}",
         "" if gain.in_standard_errors is None else f"{gain.in_standard_errors:.1f}",
         " ".join(f"{share:.2f}" for share in gain.weights),
-        _of_theirs(reported) if reported else "",
+        _of_theirs(TASKS[name]),
     ]
     return "| " + " | ".join(cells) + " |"
 
 
-def _of_theirs(reported: Reported) -> str:
-    own_data = f" ({reported.data})" if reported.data else ""
-    return f"{reported.baseline} → {reported.elmo}, {_fewer(reported.error_reduction)}{own_data}"
+def _of_theirs(task: LabelledSet) -> str:
+    """Their baseline, their score with ELMo, and the share of errors that is gone."""
+    if not (told := task.reported):
+        return ""
+    own_data = f" ({told['data']})" if "data" in told else ""
+    return f"{told['baseline']} → {told['elmo']}, {_fewer(_error_reduction(task))}{own_data}"
+
+
+def _error_reduction(task: LabelledSet) -> float:
+    baseline, elmo = task.reported["baseline"], task.reported["elmo"]
+    return float((elmo - baseline) / (100 - baseline))
 
 
 def _fewer(error_reduction: float) -> str:
@@ -218,9 +183,9 @@ def _draw(found: dict[str, Gains], path: Path) -> None:
         ours = [100 * gains[name].error_reduction for name in names if name in gains]
         bars = axes.barh(places, ours, height, color=_COLOURS[size], label=MODELS[size])
         axes.bar_label(bars, fmt="{:.1f}", padding=3, fontsize=8)
-    theirs = {k: REPORTED[name] for k, name in enumerate(names) if name in REPORTED}
+    theirs = {k: _error_reduction(TASKS[n]) for k, n in enumerate(names) if TASKS[n].reported}
     axes.scatter(
-        [100 * reported.error_reduction for reported in theirs.values()],
+        [100 * reduction for reduction in theirs.values()],
         list(theirs),
         marker="D",
         color="#b5651d",
@@ -228,7 +193,7 @@ def _draw(found: dict[str, Gains], path: Path) -> None:
         label="ELMo, 2018, against its own baselines",
     )
     seeds = {name: " (one seed)" if newest[name].runs == "1" else "" for name in names}
-    axes.set_yticks(range(len(names)), [TITLES[name] + seeds[name] for name in names])
+    axes.set_yticks(range(len(names)), [TASKS[name].title + seeds[name] for name in names])
     axes.invert_yaxis()
     axes.margins(x=0.1)
     axes.axvline(0, color="black", linewidth=0.8)

@@ -3,7 +3,6 @@
 import os
 import platform
 import shlex
-import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,11 +17,12 @@ from polyseme.text.corpus import Corpus
 T = TypeVar("T")
 
 
-def sentences_of(corpus: Corpus) -> Iterator[list[str]]:
-    """All of a corpus, in its order, as lists of words."""
+def sentences_of(corpus: Corpus, *, is_held_out: bool | None = None) -> Iterator[list[str]]:
+    """The sentences of a corpus, in its order, as lists of words: all, or those held out or not."""
     for shard in corpus.shards:
-        for batch in read_batches(shard, ["words"]):
-            yield from batch["words"].to_pylist()
+        for batch in read_batches(shard, ["held_out", "words"]):
+            rows = zip(batch["held_out"].to_pylist(), batch["words"].to_pylist(), strict=True)
+            yield from (words for held_out, words in rows if is_held_out in (None, held_out))
 
 
 def take_turns(contestants: Mapping[str, Callable[[], T]], repeats: int) -> dict[str, list[T]]:
@@ -59,13 +59,6 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         cells = [first.ljust(widths[0])]
         cells += [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
         print("  ".join(cells).rstrip())
-
-
-def compare(mine: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
-    """Ratio of the medians, and the lowest and highest ratio of any turn, in words."""
-    turns = [a / b for a, b in zip(mine, theirs, strict=True)]
-    ratio = statistics.median(mine) / statistics.median(theirs)
-    return ratio, f"{ratio:.3f} (turns {min(turns):.3f} to {max(turns):.3f})"
 
 
 def verdict(ratio: float, bar: float) -> str:

@@ -12,24 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from gensim.models import Word2Vec
 
+from benchmarks.side_by_side import sentences_of
 from polyseme.text.corpus import Corpus
-
-
-def write_sentences(corpus: Corpus, path: Path) -> None:
-    """A line for each sentence that is not held out: gensim's C code reads it by itself."""
-    with path.open("w", encoding="utf-8") as lines:
-        for shard in corpus.shards:
-            file = pq.ParquetFile(shard)
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group, columns=["held_out", "words"])
-                kept = table.filter(pc.invert(table["held_out"]))["words"].combine_chunks()
-                words = pa.ListArray.from_arrays(kept.offsets, kept.values.cast(pa.string()))
-                lines.writelines(f"{line}\n" for line in pc.binary_join(words, " ").to_pylist())
 
 
 def main() -> None:
@@ -45,23 +31,17 @@ def main() -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=arguments.out.parent) as scratch:
         sentences = Path(scratch) / "sentences.txt"
-        write_sentences(Corpus.open(arguments.corpus), sentences)
-        model = _train(sentences, arguments)
+        with sentences.open("w", encoding="utf-8") as lines:  # gensim's C code reads it by itself
+            trained = sentences_of(Corpus.open(arguments.corpus), is_held_out=False)
+            lines.writelines(f"{' '.join(words)}\n" for words in trained)
+        model = Word2Vec(
+            corpus_file=str(sentences), vector_size=arguments.width, epochs=arguments.passes,
+            min_count=arguments.least, sg=int(arguments.skip_gram), workers=arguments.threads,
+            seed=1,
+        )  # fmt: skip
     model.wv.save_word2vec_format(str(arguments.out), binary=True)
     minutes = (time.monotonic() - began) / 60
     print(f"{arguments.out}: {len(model.wv):,} words x {arguments.width}, {minutes:.1f} min")
-
-
-def _train(sentences: Path, arguments: argparse.Namespace) -> Word2Vec:
-    return Word2Vec(
-        corpus_file=str(sentences),
-        vector_size=arguments.width,
-        epochs=arguments.passes,
-        min_count=arguments.least,
-        sg=int(arguments.skip_gram),
-        workers=arguments.threads,
-        seed=1,
-    )
 
 
 if __name__ == "__main__":

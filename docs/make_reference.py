@@ -1,364 +1,237 @@
-"""Settings classes in, `docs/reference/settings.md` out.
+"""Commands and settings classes in, `docs/reference/settings.md` out.
 
     python docs/make_reference.py           writes the page
     python docs/make_reference.py --check   fails if the page is not up to date
 
-Every word of the page comes from the classes: names, types, defaults and docstrings.
+Every word of the page comes from the commands and their classes: what `--help` says, names, types,
+defaults and docstrings. Parts of settings are found from the commands, however deep they are.
 """
 
-import runpy
+import importlib
+import inspect
+import re
 import sys
 import types
 import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import annotated_types
 from pydantic.fields import FieldInfo
 
-from polyseme.commands.change import ChangeConfig
-from polyseme.commands.choices import ChoiceSetConfig
-from polyseme.commands.compare import CompareConfig
-from polyseme.commands.convert.export import ExportConfig
-from polyseme.commands.convert.import_ import ImportConfig
-from polyseme.commands.edit import EditConfig
-from polyseme.commands.embed import EmbedConfig
-from polyseme.commands.evaluate import EvaluateConfig
-from polyseme.commands.generate import GenerateConfig
-from polyseme.commands.index import IndexConfig
-from polyseme.commands.inspect import InspectConfig
-from polyseme.commands.label import LabelConfig
-from polyseme.commands.nearest import NearestConfig
-from polyseme.commands.plan import PlanConfig
-from polyseme.commands.predict import PredictConfig
-from polyseme.commands.prepare import PrepareConfig
-from polyseme.commands.same import SameConfig
-from polyseme.commands.score import ScoreConfig
-from polyseme.commands.senses import SensesConfig
-from polyseme.commands.substitutes import SubstitutesConfig
-from polyseme.commands.train import TrainConfig
-from polyseme.commands.uses import UsesConfig
-from polyseme.commands.vectors.info import VectorsInfoConfig
+from polyseme.cli.options import command_for
+from polyseme.cli.verbs import Verb, all_verbs
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
-from polyseme.data.vocabulary import VocabularyConfig
-from polyseme.embedding.settings import VectorsConfig
-from polyseme.encoders.characters import CharactersConfig, FilterConfig
-from polyseme.encoders.contextualizer import NoContextualizerConfig
-from polyseme.encoders.encoder import EncoderConfig
-from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputConfig, WordInputConfig
-from polyseme.encoders.lstm import LstmConfig
-from polyseme.encoders.transformer import TransformerConfig
-from polyseme.executors import ExecutorConfig
-from polyseme.meanings.settings import FindConfig, GroupingConfig, UseIndexConfig
-from polyseme.objectives.bidirectional import BidirectionalConfig
-from polyseme.objectives.causal import CausalConfig
-from polyseme.objectives.encoder_only import EncoderOnlyConfig
-from polyseme.objectives.masked import MaskedConfig
-from polyseme.objectives.softmaxes import (
-    AdaptiveSoftmaxConfig,
-    FullSoftmaxConfig,
-    SampledSoftmaxConfig,
-)
-from polyseme.objectives.word2vec import Word2VecConfig
-from polyseme.pretraining.settings import GenerationConfig, PretrainConfig, RunConfig
-from polyseme.tasks.data import DataConfig
-from polyseme.tasks.embeddings.cache import CacheConfig
-from polyseme.tasks.embeddings.character_labels import CharacterLabelsConfig
-from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
-from polyseme.tasks.embeddings.finetuned import FineTunedConfig
-from polyseme.tasks.embeddings.frozen import FrozenConfig
-from polyseme.tasks.embeddings.mix import MixConfig
-from polyseme.tasks.embeddings.word_embedding import (
-    CharacterCnnConfig,
-    FileVectorsConfig,
-    ModelVectorsConfig,
-    NewVectorsConfig,
-    WordEmbeddingConfig,
-)
-from polyseme.tasks.families import NetworkConfig
-from polyseme.tasks.families.antecedents import SpansConfig
-from polyseme.tasks.families.coreference import WindowsConfig
-from polyseme.tasks.families.decoder import DecoderConfig
-from polyseme.tasks.families.layers import ContextConfig
-from polyseme.tasks.readers.choices import ChoicesConfig
-from polyseme.tasks.readers.columns import ColumnsConfig
-from polyseme.tasks.readers.conllu import ConlluConfig
-from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
-from polyseme.tasks.readers.labelled import LabelledConfig
-from polyseme.tasks.readers.propbank import PropbankConfig
-from polyseme.tasks.readers.segmented import SegmentedConfig
-from polyseme.tasks.readers.senses import SenseLabelsConfig
-from polyseme.tasks.readers.squad import SquadConfig
-from polyseme.tasks.readers.table import TableConfig
-from polyseme.tasks.readers.trees import TreesConfig
-from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
-from polyseme.text.settings import CorpusConfig
+from polyseme.model import ModelConfig
+from polyseme.tasks.settings import TaskConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 
-_TOP = """# Settings
+_TOP = """# Commands and settings
 
-Made by `docs/make_reference.py` from the settings classes; do not edit.
+<!-- Made by docs/make_reference.py from the commands. Do not edit. -->
 
-A setting can be given in three ways. Later ones override earlier ones:
+Every command says the same with `--help`. A setting can be given in three ways. Later ones override
+earlier ones:
 
 1. in a TOML file, read with `--config FILE`;
-2. as an option of its own name, with hyphens for underscores: `max_words` is `--max-words`;
+2. as an option: `corpus.max_words` is `--max-words`, the last part with hyphens for underscores;
 3. with `--set NAME=VALUE` and the full name: `--set corpus.max_words=100`.
 
 An unknown setting is an error, also in a file. In a TOML file, lists are written as lists
-(`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`).
+(`meta = ["date", "author"]`); as an option, with commas (`--meta date,author`). What is written in
+capitals has no option: it follows the command, in this order. A part that is a choice is picked by
+its `kind`; only `--set` and files reach it, and what is deeper than its part's first level. All
+commands but `demo` and `explore` have `--json`.
 
-`task`, `model`, `folder` and `inputs` of a command have no option: they are what follows it
-on the command line, in this order. A part that is a choice is picked by its `kind`; only `--set`
-and files reach it.
+`polyseme --install-completion` teaches your shell to complete commands and options. Exit codes are
+on the page of [errors](errors.md).
 """
+_HEAD = "| setting | values | default | meaning |\n|---|---|---|---|"
 
-_SECTIONS: list[tuple[str, str, type[Settings], str]] = [
-    ("polyseme prepare", "", PrepareConfig, "Top level of the file."),
-    (
-        "The corpus",
-        "corpus.",
-        CorpusConfig,
-        (
-            "The table `[corpus]` of the file. These decide every byte of the corpus and are "
-            "stored in its `config.toml`."
-        ),
-    ),
-    (
-        "Who does the work",
-        "executor.",
-        ExecutorConfig,
-        "The table `[executor]`, of prepare and embed.",
-    ),
-    ("polyseme inspect", "", InspectConfig, "Top level of the file."),
-    ("polyseme plan", "", PlanConfig, "Top level of the file."),
-    ("polyseme pretrain", "", PretrainConfig, "Top level of the file."),
-    ("The run", "training.", RunConfig, "The table `[training]`, of plan and pretrain."),
-    ("Batches", "batches.", BatchConfig, "The table `[batches]`."),
-    (
-        "Words and characters",
-        "model.vocabulary.",
-        VocabularyConfig,
-        "The table `[model.vocabulary]`.",
-    ),
-    ("The encoder", "model.encoder.", EncoderConfig, "The table `[model.encoder]`."),
-    *(
-        (title, "model.encoder.input.", kind, "One choice of `model.encoder.input`.")
-        for title, kind in (
-            ("Input: words", WordInputConfig),
-            ("Input: characters", CharacterInputConfig),
-            ("Input: words and characters", WordCharacterInputConfig),
-        )
-    ),
-    (
-        "Characters beside a table",
-        "model.encoder.input.characters.",
-        CharactersConfig,
-        "The characters of an input of kind `word+characters`.",
-    ),
-    ("Filters", "filters.", FilterConfig, "One entry of `filters`."),
-    *(
-        (
-            title,
-            "model.encoder.contextualizer.",
-            kind,
-            "One choice of `model.encoder.contextualizer`.",
-        )
-        for title, kind in (
-            ("Contextualizer: LSTM", LstmConfig),
-            ("Contextualizer: Transformer", TransformerConfig),
-            ("Contextualizer: none", NoContextualizerConfig),
-        )
-    ),
-    *(
-        (title, "model.objective.", kind, "One choice of `model.objective`.")
-        for title, kind in (
-            ("Objective: bidirectional", BidirectionalConfig),
-            ("Objective: causal", CausalConfig),
-            ("Objective: masked", MaskedConfig),
-            ("Objective: word2vec", Word2VecConfig),
-            ("Objective: encoder only", EncoderOnlyConfig),
-        )
-    ),
-    *(
-        (title, "model.objective.softmax.", kind, "One choice of `model.objective.softmax`.")
-        for title, kind in (
-            ("Softmax: full", FullSoftmaxConfig),
-            ("Softmax: sampled", SampledSoftmaxConfig),
-            ("Softmax: adaptive", AdaptiveSoftmaxConfig),
-        )
-    ),
-    ("polyseme evaluate", "", EvaluateConfig, "Top level of the file."),
-    ("polyseme score", "", ScoreConfig, "Top level of the file."),
-    ("polyseme generate", "", GenerateConfig, "Top level of the file."),
-    ("Sampling words", "generation.", GenerationConfig, "The table `[generation]`, of generate."),
-    ("polyseme embed", "", EmbedConfig, "Top level of the file."),
-    ("Vectors", "vectors.", VectorsConfig, "The table `[vectors]`, of embed."),
-    ("polyseme vectors info", "", VectorsInfoConfig, "Top level of the file."),
-    ("polyseme uses", "", UsesConfig, "Top level of the file."),
-    ("polyseme senses", "", SensesConfig, "Top level of the file."),
-    ("polyseme edit", "", EditConfig, "Top level of the file."),
-    ("polyseme label", "", LabelConfig, "Top level of the file."),
-    ("polyseme change", "", ChangeConfig, "Top level of the file."),
-    ("polyseme substitutes", "", SubstitutesConfig, "Top level of the file."),
-    ("polyseme nearest", "", NearestConfig, "Top level of the file."),
-    ("polyseme same", "", SameConfig, "Top level of the file."),
-    ("polyseme index", "", IndexConfig, "Top level of the file."),
-    ("Which uses an index has", "index.", UseIndexConfig, "The table `[index]` of index."),
-    (
-        "What to look for",
-        "find.",
-        FindConfig,
-        "The table `[find]` of uses, senses, edit, label, change and nearest.",
-    ),
-    ("How to group", "grouping.", GroupingConfig, "The table `[grouping]` of senses and edit."),
-    ("polyseme train", "", TrainConfig, "Top level of a file read with `--config`."),
-    ("polyseme predict", "", PredictConfig, "Top level of the file."),
-    ("polyseme compare", "", CompareConfig, "Top level of a file read with `--config`."),
-    ("polyseme choices", "", ChoiceSetConfig, "Top level of the file."),
-    ("polyseme convert import", "", ImportConfig, "Top level of the file."),
-    ("polyseme convert export", "", ExportConfig, "Top level of the file."),
-    ("A task", "", TaskConfig, "Top level of a task's file, which train and compare read."),
-    ("Task: data", "data.", DataConfig, "The table `[data]` of a task."),
-    *(
-        (f"Reader: {title}", "data.reader.", kind, "One choice of `data.reader`.")
-        for title, kind in (
-            ("columns", ColumnsConfig),
-            ("CoNLL-U", ConlluConfig),
-            ("PropBank", PropbankConfig),
-            ("a table", TableConfig),
-            ("labelled lines", LabelledConfig),
-            ("trees", TreesConfig),
-            ("segmented text", SegmentedConfig),
-            ("senses", SenseLabelsConfig),
-            ("coreference", CoreferenceColumnsConfig),
-            ("squad", SquadConfig),
-            ("choices", ChoicesConfig),
-        )
-    ),
-    ("Task: embeddings", "embeddings.", EmbeddingsConfig, "The table `[embeddings]` of a task."),
-    (
-        "Words without context",
-        "embeddings.words.",
-        WordEmbeddingConfig,
-        "The table `[embeddings.words]`.",
-    ),
-    *(
-        (
-            f"Vectors: {title}",
-            "embeddings.words.vectors.",
-            kind,
-            "One choice of `embeddings.words.vectors`.",
-        )
-        for title, kind in (
-            ("from a file", FileVectorsConfig),
-            ("from a model", ModelVectorsConfig),
-            ("new", NewVectorsConfig),
-        )
-    ),
-    (
-        "Character CNN",
-        "embeddings.words.characters.",
-        CharacterCnnConfig,
-        "The table `[embeddings.words.characters]`.",
-    ),
-    ("Model: frozen", "embeddings.model.", FrozenConfig, "One choice of `embeddings.model`."),
-    ("The cache", "embeddings.model.cache.", CacheConfig, "The table `[embeddings.model.cache]`."),
-    (
-        "Model: fine-tuned",
-        "embeddings.model.",
-        FineTunedConfig,
-        "One choice of `embeddings.model`.",
-    ),
-    (
-        "Labels at characters",
-        "embeddings.character_labels.",
-        CharacterLabelsConfig,
-        "The table `[embeddings.character_labels]`.",
-    ),
-    ("The mix", "embeddings.mix.", MixConfig, "The table `[embeddings.mix]`."),
-    *(
-        (
-            f"Network: {kind.model_fields['kind'].default.replace('_', ' ')}",
-            "network.",
-            kind,
-            "One choice of `network`.",
-        )
-        for kind in typing.get_args(typing.get_args(NetworkConfig)[0])
-    ),
-    (
-        "The network's layers",
-        "network.context.",
-        ContextConfig,
-        "The table `[network.context]`, of networks that have one.",
-    ),
-    ("Spans", "network.spans.", SpansConfig, "The table `[network.spans]`, of coreference."),
-    (
-        "Windows of a long text",
-        "network.windows.",
-        WindowsConfig,
-        "The table `[network.windows]`, of coreference.",
-    ),
-    (
-        "The decoder",
-        "network.decoder.",
-        DecoderConfig,
-        "The table `[network.decoder]`, of seq2seq.",
-    ),
-    ("Task: training", "training.", TaskTrainingConfig, "The table `[training]` of a task."),
-]
+
+@dataclass
+class Part:
+    """A table of settings that is part of others: `corpus`, `model`, …"""
+
+    name: str
+    kinds: list[type[Settings]]
+    """More than one where it is a choice."""
+    title: str
+    users: list[str] = field(default_factory=list)
 
 
 def make() -> str:
     """The whole page."""
-    return "\n".join([_TOP, *(_section(*section) for section in _SECTIONS)])
+    parts: list[Part] = []
+    lines = [_TOP]
+    for heading, verbs in all_verbs().items():
+        lines.append(f"## {heading}\n")
+        for verb in verbs:
+            for name, text, examples, kind in _commands(verb):
+                lines += _command(name, text, examples, kind, parts)
+    doc = _doc(TaskConfig)
+    own = _own_rows(TaskConfig)
+    lines += ["## A task\n", f"{doc} What `train` and `compare` read as TASK.\n", _HEAD, *own, ""]
+    _collect(TaskConfig, "a task", parts)
+    lines.append("## Parts\n")
+    for part in parts:
+        told = _doc(part.kinds[0]) + " " if len(part.kinds) == 1 else ""
+        lines += [f"### {part.title}\n", f"{told}Part of {', '.join(part.users)}.\n"]
+        lines += [_HEAD, *_tree(part.kinds, part.name, set()), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def all_settings() -> Iterator[type[Settings]]:
+    """Every class of settings that a user can reach."""
+    roots: list[type[Settings]] = [TaskConfig]
+    for verbs in all_verbs().values():
+        for verb in verbs:
+            roots += [kind for *_, kind in _commands(verb)]
+    seen: set[type[Settings]] = set()
+    while roots:
+        kind = roots.pop()
+        if kind not in seen:
+            seen.add(kind)
+            yield kind
+            for name, each in kind.model_fields.items():
+                roots += _parts_in(name, each)
 
 
 def settings_without_text() -> list[str]:
     """Settings and classes that say nothing about themselves."""
-    kinds = [kind for _, _, kind, _ in _SECTIONS]
-    silent = [kind.__name__ for kind in kinds if not kind.__doc__]
-    for kind in kinds:
+    silent = []
+    for kind in all_settings():
+        silent += [] if kind.__doc__ else [kind.__name__]
         fields = kind.model_fields.items()
-        silent += [f"{kind.__name__}.{name}" for name, field in fields if not _meaning(name, field)]
+        silent += [f"{kind.__name__}.{name}" for name, each in fields if not _meaning(name, each)]
     return silent
 
 
-def _section(title: str, prefix: str, kind: type[Settings], where: str) -> str:
-    rows = [
-        _row(name, field)
-        for name, field in kind.model_fields.items()
-        if not _is_settings(field.annotation) and not _is_choice(field)
+def _commands(
+    verb: Verb, before: str = "polyseme"
+) -> Iterator[tuple[str, str, str, type[Settings]]]:
+    """Name, text, examples and settings of a command, or of each of its sub-commands."""
+    name = f"{before} {verb.name}"
+    if verb.parts:
+        for part in verb.parts:
+            yield from _commands(part, name)
+        return
+    run = inspect.signature(importlib.import_module(verb.module).run)
+    text, _, examples = verb.text.partition("Examples:")
+    yield name, text, examples, run.parameters["config"].annotation
+
+
+def _command(
+    name: str, text: str, examples: str, kind: type[Settings], parts: list[Part]
+) -> Iterator[str]:
+    options = _options(kind)
+    arguments = " ".join(shown for shown in options.values() if not shown.startswith("-"))
+    yield f"### {name}\n"
+    yield f"`{f'{name} {arguments}'.strip()} [OPTIONS]`\n"
+    for paragraph in text.strip().split("\n\n"):
+        yield f"{_escape(' '.join(paragraph.split()))}\n"
+    if examples.strip():
+        lines = (line.strip() for line in examples.splitlines() if line.strip())
+        yield "```sh\n" + "\n".join(lines) + "\n```\n"
+    rows = _own_rows(kind, options)
+    titles = _collect(kind, name.removeprefix("polyseme "), parts)
+    links = ", ".join(f"[{title}](#{title.replace(', ', '-')})" for title in titles)
+    if links:
+        yield f"Settings of {links}{', and:' if rows else '.'}\n"
+    if rows:
+        yield from (_HEAD, *rows, "")
+
+
+def _options(kind: type[Settings]) -> dict[str, str]:
+    """The option of each setting, as the help shows it."""
+    found = {}
+    for name, each in inspect.signature(command_for(kind, lambda _: None)).parameters.items():
+        told = typing.get_args(each.annotation)[1]
+        # In an annotation, what Typer calls the default is the option's name.
+        found[name] = told.default if isinstance(told.default, str) else str(told.metavar)
+    return {name: shown for name, shown in found.items() if shown not in ("--config", "--set")}
+
+
+def _own_rows(kind: type[Settings], options: dict[str, str] | None = None) -> list[str]:
+    """Those that are no parts."""
+    return [
+        _row((options or {}).get(name, name), name, each)
+        for name, each in kind.model_fields.items()
+        if not _parts_in(name, each) and name != "json_"
     ]
-    lines = [
-        f"## {title}\n",
-        f"{kind.__doc__} {where}\n",
-        "| setting | values | default | meaning |",
-        "|---|---|---|---|",
-        *(f"| `{prefix}{row[0]}` | {' | '.join(row[1:])} |" for row in rows),
-    ]
-    return "\n".join(lines) + "\n"
 
 
-def _row(name: str, field: FieldInfo) -> tuple[str, str, str, str]:
-    return name, _values(field), _default(field), _escape(_meaning(name, field))
+def _collect(kind: type[Settings], user: str, parts: list[Part]) -> list[str]:
+    """Note the parts of a command's settings; their titles."""
+    titles = []
+    for name, each in kind.model_fields.items():
+        if kinds := _parts_in(name, each):
+            alike = [part for part in parts if part.name == name]
+            part = next((part for part in alike if part.kinds == kinds), None)
+            if part is None:
+                # A name that means something else elsewhere, as `training`, says of what it is.
+                part = Part(name, kinds, f"{name}, {user}" if alike else name)
+                parts.append(part)
+            part.users.append(user)
+            titles.append(part.title)
+    return titles
 
 
-def _meaning(name: str, field: FieldInfo) -> str:
+def _parts_in(name: str, each: FieldInfo) -> list[type[Settings]]:
+    """The classes of a part; also where a command takes a table that overrides some of it."""
+    if typing.get_origin(each.annotation) is dict:
+        return {"model": [ModelConfig], "batches": [BatchConfig]}.get(name, [])
+    return _settings_in(each.annotation)
+
+
+def _tree(kinds: list[type[Settings]], prefix: str, seen: set[type[Settings]]) -> Iterator[str]:
+    """The rows of a part and of all that is in it, each class once."""
+    for kind in kinds:
+        if len(kinds) > 1 or "." in prefix:
+            picked = kind.model_fields.get("kind")
+            shown = f'{prefix}.kind = "{picked.default}"' if picked else prefix
+            yield f"| **`{shown}`** | | | {_escape(_doc(kind))} |"
+        if kind in seen:
+            continue
+        seen.add(kind)
+        for name, each in kind.model_fields.items():
+            if inner := _settings_in(each.annotation):
+                yield from _tree(inner, f"{prefix}.{name}", seen)
+            elif name != "kind":
+                yield _row(f"{prefix}.{name}", name, each)
+
+
+def _row(shown: str, name: str, each: FieldInfo) -> str:
+    values = _bounded(_type(each.annotation), each.metadata)
+    return f"| `{shown}` | {values} | {_default(each)} | {_escape(_meaning(name, each))} |"
+
+
+def _meaning(name: str, each: FieldInfo) -> str:
     """What a setting says of itself."""
     if name == "kind":
         return "Picks this choice."
-    return " ".join((field.description or "").split())
+    return " ".join((each.description or "").split())
 
 
-def _values(field: FieldInfo) -> str:
-    """The type in words, with its bounds."""
-    return _bounded(_type(field.annotation), field.metadata)
+def _doc(kind: type[Settings]) -> str:
+    return " ".join((kind.__doc__ or "").split())
 
 
-def _bounded(text: str, limits: typing.Iterable[Any]) -> str:
+def _settings_in(annotation: Any) -> list[type[Settings]]:
+    """The classes of settings that a type is put together from."""
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return [annotation]
+    inner = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Annotated:
+        inner = inner[:1]
+    return [kind for part in inner for kind in _settings_in(part)]
+
+
+def _bounded(text: str, limits: Iterable[Any]) -> str:
     for limit in limits:
         match limit:
             case annotated_types.Ge():
@@ -369,55 +242,36 @@ def _bounded(text: str, limits: typing.Iterable[Any]) -> str:
 
 
 def _type(annotation: Any) -> str:
-    if typing.get_origin(annotation) is typing.Literal:
-        return ", ".join(f"`{value}`" for value in typing.get_args(annotation))
-    if typing.get_origin(annotation) is typing.Annotated:  # a part of a union, with bounds
-        inner, field = typing.get_args(annotation)
-        return _bounded(_type(inner), field.metadata)
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        parts = [part for part in typing.get_args(annotation) if part is not type(None)]
-        return ", ".join(_type(part) for part in parts)
-    if typing.get_origin(annotation) is tuple:
-        return "list"
-    if typing.get_origin(annotation) is dict or _is_settings(annotation):
-        return "table"
+    """A type in words."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return ", ".join(f"`{value}`" for value in inner)
+    if origin is typing.Annotated:  # a part of a union, with bounds
+        return _bounded(_type(inner[0]), inner[1].metadata)
+    if origin in (typing.Union, types.UnionType):
+        return ", ".join(_type(part) for part in inner if part is not type(None))
+    if origin in (tuple, dict):
+        return "list" if origin is tuple else "table"
     words = {str: "text", int: "number", float: "number", bool: "true, false", Path: "path"}
     return words[annotation]
 
 
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
+def _default(each: FieldInfo) -> str:
+    if each.is_required():
         return "required"
-    if field.default_factory is not None:
-        return "see there"
-    if field.default is None or field.default == ():
+    if each.default is None or each.default == ():
         return "none"
-    value = field.default
-    if isinstance(value, Settings | tuple):
+    if each.default_factory is not None or isinstance(each.default, tuple):
         return "see there"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
-def _is_settings(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Settings)
-
-
-def _is_choice(field: FieldInfo) -> bool:
-    """One of several settings classes: each has a section of its own."""
-    return any(_is_settings(part) for part in _parts(field.annotation))
-
-
-def _parts(annotation: Any) -> list[Any]:
-    """What a type is put together from, down to the last."""
-    inner = typing.get_args(annotation)
-    if typing.get_origin(annotation) is typing.Annotated:
-        inner = inner[:1]
-    return [leaf for part in inner for leaf in _parts(part) or [part]]
+    value = str(each.default)
+    return f"`{value.lower() if isinstance(each.default, bool) else value}`"
 
 
 def _escape(text: str) -> str:
-    text = text.replace("}_{", "}\\_{")
-    return text.replace("|", "\\|").replace("[", "\\[").replace("<", "&lt;")
+    """Text in which a star, a bracket or an underscore is itself, unless it is code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([\\\[*_])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts).replace("|", "\\|")
 
 
 def main() -> None:
@@ -427,7 +281,6 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
     elif PAGE.read_text(encoding="utf-8") != text:
         sys.exit(f"{PAGE} is not up to date. Run: python docs/make_reference.py")
-    runpy.run_path(str(Path(__file__).with_name("make_command_line.py")), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 `polyseme` runs it in this process, which has loaded torch already: a process of its own takes
 seconds to do so. `polyseme_process` is for what only a process shows: how it starts, how it ends,
-how quick it is. tests/journeys/test_every_command.py starts every command so.
+how quick it is. `forked_process` is one, too, in which the libraries are there and Polyseme is not
+yet; tests/journeys/test_every_command.py starts every command so.
 """
 
+import atexit
 import contextlib
 import io
+import json
 import logging
 import os
 import signal
@@ -15,6 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import IO
 from unittest.mock import patch
@@ -24,6 +28,8 @@ import torch
 from polyseme.cli.app import main
 
 Done = subprocess.CompletedProcess[str]
+SECONDS_OF_FORKED: list[float] = []
+"""Processor seconds of each `forked_process`: the system does not count them as ours."""
 
 
 def polyseme_process(*words: str | Path, code: int = 0) -> Done:
@@ -34,6 +40,37 @@ def polyseme_process(*words: str | Path, code: int = 0) -> Done:
     )
     assert result.returncode == code, result.stdout + result.stderr
     return result
+
+
+def forked_process(*words: str | Path, code: int = 0) -> Done:
+    """Run `polyseme` in a process of its own that has the large libraries; without `os.fork`, in a
+    new one."""
+    if not hasattr(os, "fork"):
+        return polyseme_process(*words, code=code)
+    server = _fork_server()
+    assert server.stdin
+    assert server.stdout
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder, name)) for name in ("out", "err")]
+        told = {"words": [*map(str, words)], "cwd": str(Path.cwd()), "files": files}
+        server.stdin.write(json.dumps({**told, "environment": dict(os.environ)}) + "\n")
+        server.stdin.flush()
+        told_code, seconds = server.stdout.readline().split()
+        SECONDS_OF_FORKED.append(float(seconds))
+        printed, complained = (Path(file).read_text(encoding="utf-8") for file in files)
+    assert int(told_code) == code, printed + complained
+    return Done(["polyseme", *map(str, words)], code, printed, complained)
+
+
+@cache
+def _fork_server() -> "subprocess.Popen[str]":
+    """One for all tests of this process; it ends when its input does."""
+    command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+    server = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    atexit.register(server.communicate)
+    return server
 
 
 def polyseme(

@@ -1,184 +1,244 @@
-"""One-line faults put into the sources on purpose: the tests that guard a line must notice.
+"""Faults put into the sources on purpose: how many of them does a test notice?
 
-    python tests/mutants.py [--only ROOM] [--jobs N]     or: make mutants
+    python tests/mutants.py [--only FOLDER] [--count N] [--seed N] [--jobs N]     or: make mutants
 
-Each mutant of `mutants.txt` is applied in a copy of the sources, never in the work tree, and the
-tests named with it run against the copy. One that survives is a line that no test holds: it needs a
-test, or a word in the list why none can be had. The list reads like a diff:
-
-    FILE: why the line matters
-    - its text, which occurs exactly once in the file; \\n is a line end
-    + what it becomes
-    ? the tests that must fail
+A fault is one change of the syntax tree: another comparison, a negated condition, `or` for `and`,
+a sign, a number that is one larger, a call or an argument that is left out. So many are drawn from
+all places where one fits, others each week. Each is made in a copy of the sources, and the tests of
+its module run against the copy. What survives is printed as a diff: it needs a test, unless the
+program does the same with it.
 """
 
 import argparse
+import ast
 import concurrent.futures
+import copy
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "polyseme"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "src" / "polyseme"
 SECONDS = 300  # a mutant that makes tests hang is killed by the clock
-STRAIGHT_AWAY = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout=120")
+FEWEST_KILLED = 0.75
+"""Below this share the run fails. Some mutants cannot be noticed, as the program does the same."""
+PYTEST = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout=120", "-m", "not slow")
 
-LIST = Path(__file__).with_suffix(".txt")
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
+}  # fmt: skip
 
 
 class Mutant(NamedTuple):
-    """A fault, the tests that must notice it, and a written reason if none can."""
+    """A fault: in which function, what kind of change, and where in the syntax tree."""
 
     file: str
-    why: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    explained: str = ""
+    function: str
+    kind: str
+    node: ast.AST
+    new: ast.AST
+    tree: ast.Module
+    holder: ast.AST
+    field: str
+    place: int | None
 
-    @property
-    def room(self) -> str:
-        return self.file.partition("/")[0].removesuffix(".py")
+    def text(self) -> str:
+        """The whole file with the fault, without its comments."""
+        held = getattr(self.holder, self.field)
+        index = self.place
+        put = self.new if index is None else [*held[:index], self.new, *held[index + 1 :]]
+        setattr(self.holder, self.field, put)
+        text = ast.unparse(ast.fix_missing_locations(self.tree))
+        setattr(self.holder, self.field, held)
+        return text
 
-    def apply(self, package: Path) -> str:
-        """Put the fault into a copy of the package; the file as it was."""
-        path = package / self.file
-        before = path.read_text(encoding="utf-8")
-        if before.count(self.old) != 1:
-            raise ValueError(f"{self.file} has {before.count(self.old)} times: {self.old}")
-        path.write_text(before.replace(self.old, self.new), encoding="utf-8")
-        return before
+    def diff(self) -> tuple[str, str]:
+        """The first line of what is changed, before and after."""
+        nodes = (self.node, self.new)
+        before, after = (ast.unparse(node).partition("\n")[0] for node in nodes)
+        return before, after
 
 
-def mutants() -> Iterator[Mutant]:
-    """Those of the list. Before its tests, a line that begins with = says why one may live."""
-    file = why = old = new = explained = ""
-    for line in LIST.read_text(encoding="utf-8").splitlines():
-        text = line[2:].replace("\\n", "\n")
-        match line[:2]:
-            case "- ":
-                old = text
-            case "+ ":
-                new = text
-            case "= ":
-                explained = text
-            case "? ":
-                yield Mutant(file, why, old, new, tuple(text.split()), explained)
-            case "":
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Every way to change one node, with the kind of change."""
+    new = copy.copy(node)
+    match new:
+        case ast.Compare(ops=[operator]) if type(operator) in _COMPARISONS:
+            new.ops = [_COMPARISONS[type(operator)]()]
+            yield "comparison", new
+        case ast.BoolOp():
+            new.op = ast.And() if isinstance(new.op, ast.Or) else ast.Or()
+            yield "and, or", new
+        case ast.UnaryOp(op=ast.Not()):
+            yield "not", new.operand
+        case ast.BinOp(op=operator) if type(operator) in _OPERATORS:
+            new.op = _OPERATORS[type(operator)]()
+            yield "operator", new
+        case ast.Constant(value=bool() as value):
+            new.value = not value
+            yield "truth", new
+        case ast.Constant(value=int() | float() as number):
+            new.value = number + 1
+            yield "number", new
+        case ast.If() | ast.IfExp() | ast.While():
+            new.test = ast.UnaryOp(ast.Not(), new.test)
+            yield "condition", new
+        case ast.Expr(value=ast.Call()):
+            yield "call left out", ast.Pass()
+        case ast.Call(keywords=[_, *others]):
+            new.keywords = others
+            yield "argument left out", new
+        case ast.Return(value=ast.expr()) if not isinstance(new.value, ast.Constant):
+            new.value = ast.Constant(None)
+            yield "result", new
+
+
+def places(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST, str, int | None]]:
+    """Where a fault fits: in which function, and which field of which node holds the place.
+
+    Messages of errors, annotations, decorators and what a module or a class says outside functions
+    are left alone: tests do not quote them.
+    """
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list", "type_params", "type_comment"):
+            continue
+        for index, child in enumerate(value if isinstance(value, list) else [value]):
+            if not isinstance(child, ast.AST) or isinstance(child, ast.Raise | ast.JoinedStr):
                 continue
-            case _:
-                (file, _, why), explained = line.partition(": "), ""
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from places(child, f"{function}.{child.name}".lstrip("."))
+                continue
+            if function and not isinstance(tree, ast.ClassDef):
+                yield function, tree, field, index if isinstance(value, list) else None
+            yield from places(child, function)
 
 
-def run_tests(
-    package: Path, tests: tuple[str, ...], *, seconds: float = SECONDS
-) -> tuple[int, str]:
-    """Pytest's exit code with this copy of the sources, and what it said last."""
+def mutants_of(file: str, text: str) -> Iterator[Mutant]:
+    """Every mutant of a module; `text` is its source."""
+    tree = ast.parse(text)
+    for function, holder, field, index in places(tree):
+        held = getattr(holder, field)
+        node = held if index is None else held[index]
+        for kind, new in changes(node):
+            yield Mutant(file, function, kind, node, new, tree, holder, field, index)
+
+
+def draw(count: int, only: str, seed: int) -> list[Mutant]:
+    """So many mutants, no more than one of a function; larger modules have more."""
+    functions: dict[tuple[str, str], list[Mutant]] = {}
+    chosen = random.Random(seed)
+    files = [file for file in sorted(PACKAGE.rglob("*.py")) if _name(file).startswith(only)]
+    sizes = [file.stat().st_size for file in files]
+    for file in Counter(chosen.choices(files, sizes, k=4 * count)):
+        if find_tests(_name(file)):
+            for mutant in mutants_of(_name(file), file.read_text(encoding="utf-8")):
+                functions.setdefault(mutant[:2], []).append(mutant)
+    names = chosen.sample(sorted(functions), min(count, len(functions)))
+    return [chosen.choice(functions[name]) for name in names]
+
+
+def _name(file: Path) -> str:
+    return file.relative_to(PACKAGE).as_posix()
+
+
+@cache
+def find_tests(file: str) -> tuple[str, ...]:
+    """The tests of a module: the file of its name, and those that import it."""
+    module = "polyseme." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    folder, _, name = module.rpartition(".")
+    imports = rf"{re.escape(module)}\b|from {re.escape(folder)} import .*\b{name}\b"
+    found = [
+        test.relative_to(TESTS).as_posix()
+        for test in sorted(TESTS.rglob("test_*.py"))
+        if test.name == f"test_{name}.py" or re.search(imports, test.read_text(encoding="utf-8"))
+    ]
+    slow = ("reliability/", "journeys/", "docs/")
+    return tuple(test for test in found if not test.startswith(slow))
+
+
+def run_tests(package: Path, tests: tuple[str, ...]) -> int:
+    """Pytest's exit code with this copy of the sources; 1 if it does not come to an end."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(package.parent),
         "PYTHONDONTWRITEBYTECODE": "1",  # a file changed twice in a second would be taken for old
-        "CI": "true",  # a test that skips guards nothing
     }
-    command = [sys.executable, "-m", "pytest", *STRAIGHT_AWAY, "-m", "not slow"]
-    command += [f"tests/{test}" for test in tests]
+    command = [sys.executable, "-m", "pytest", *PYTEST, *(f"tests/{test}" for test in tests)]
     try:
-        run = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True,
-            timeout=seconds, check=False,
-        )  # fmt: skip
+        return subprocess.run(
+            command, cwd=TESTS.parent, env=environment, capture_output=True, timeout=SECONDS,
+            check=False,
+        ).returncode  # fmt: skip
     except subprocess.TimeoutExpired:
-        return 1, "no end"
-    return run.returncode, run.stdout[-2000:] + run.stderr[-500:]
+        return 1
 
 
-class Verdict(NamedTuple):
-    """What became of a mutant."""
-
-    mutant: Mutant
-    outcome: str
-    seconds: float
-    said: str = ""
-
-
-def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> Verdict:
+def judge(mutant: Mutant, copies: "SimpleQueue[Path]") -> str:
     """Apply it in a copy that nobody else uses, run its tests, and put the copy right again."""
     package, begin = copies.get(), time.monotonic()
-    before = mutant.apply(package)
-    code, said = run_tests(package, mutant.tests)
-    (package / mutant.file).write_text(before, encoding="utf-8")
-    copies.put(package)
-    # 1: a test failed. 2: a file of tests could not even be imported, which shows nothing.
-    survived = "explained" if mutant.explained else "SURVIVED"
-    outcome = {0: survived, 1: "killed"}.get(code, f"ERROR {code}")
-    return Verdict(mutant, outcome, time.monotonic() - begin, said)
+    path = package / mutant.file
+    before = path.read_bytes()
+    try:
+        # As the sources are, but without the comments: what fails by itself would show nothing.
+        path.write_text(ast.unparse(ast.parse(before)), encoding="utf-8")
+        if run_tests(package, find_tests(mutant.file)):
+            outcome = "unsound"
+        else:
+            path.write_text(mutant.text(), encoding="utf-8")
+            outcome = "killed" if run_tests(package, find_tests(mutant.file)) else "SURVIVED"
+    finally:
+        path.write_bytes(before)
+        copies.put(package)
+    seconds = time.monotonic() - begin
+    print(f"{outcome:9} {seconds:4.0f} s  {mutant.file}: {mutant.function}: {mutant.kind}")
+    if outcome != "killed":
+        print("    - {}\n    + {}".format(*mutant.diff()))
+    sys.stdout.flush()
+    return outcome
+
+
+def sum_up(outcomes: Counter[str]) -> int:
+    """The share that was killed; 1 if it is too small."""
+    judged = outcomes["killed"] + outcomes["SURVIVED"]
+    share = outcomes["killed"] / max(1, judged)
+    print(f"{outcomes['killed']} of {judged} killed; {outcomes['unsound']} without a verdict.")
+    return int(share < FEWEST_KILLED)
 
 
 def main() -> int:
-    """Judge all that are asked for; 1 if any survived without a reason."""
+    """Draw, judge and sum up."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", metavar="ROOM", help="mutants of one room")
+    parser.add_argument("--only", metavar="FOLDER", default="", help="mutants of one folder")
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=time.gmtime().tm_yday // 7)
     parser.add_argument("--jobs", type=int, default=1)
-    told = parser.parse_args()
-    chosen = [mutant for mutant in mutants() if told.only in (None, mutant.room)]
+    options = parser.parse_args()
+    chosen = draw(options.count, options.only, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
-        for number in range(told.jobs):
-            copy = Path(folder) / str(number) / "polyseme"
+        for number in range(options.jobs):
+            package = Path(folder) / str(number) / "polyseme"
             # With the compiled kernel: tests of exact work are to see both ways.
-            shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-            copies.put(copy)
-        if not passes_unharmed(chosen, Path(folder) / "0" / "polyseme"):
-            return 2
-        verdicts = []
-        with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
-            for verdict in pool.map(lambda mutant: judge(mutant, copies), chosen):
-                verdicts.append(verdict)
-                tell(verdict, len(verdicts), len(chosen))
-    return sum_up(verdicts)
-
-
-def passes_unharmed(chosen: list[Mutant], package: Path) -> bool:
-    """Whether the tests pass without any fault; otherwise a failure would say nothing."""
-    tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
-    code, said = run_tests(package, tests, seconds=4 * SECONDS)
-    if code:
-        print(f"The tests fail without any mutant:\n{said}")
-    return code == 0
-
-
-def tell(verdict: Verdict, number: int, of: int) -> None:
-    """A line of progress, and what pytest said of a mutant that was not killed."""
-    mutant = verdict.mutant
-    print(
-        f"{number:3}/{of} {verdict.outcome:9} {verdict.seconds:5.1f} s  {mutant.file}: {mutant.why}"
-    )
-    if verdict.outcome.isupper() or verdict.outcome.startswith("ERROR"):
-        print(f"      - {mutant.old}\n      + {mutant.new}\n{verdict.said}")
-    sys.stdout.flush()
-
-
-def sum_up(verdicts: list[Verdict]) -> int:
-    """The table by room."""
-    print(f"\n{'room':12} killed  not  seconds")
-    for room in dict.fromkeys(verdict.mutant.room for verdict in verdicts):
-        own = [verdict for verdict in verdicts if verdict.mutant.room == room]
-        killed = sum(verdict.outcome == "killed" for verdict in own)
-        seconds = sum(verdict.seconds for verdict in own)
-        print(f"{room:12} {killed:6} {len(own) - killed:4} {seconds:8.0f}")
-    for verdict in verdicts:
-        if verdict.outcome == "explained":
-            print(f"{verdict.mutant.file} lives: {verdict.mutant.explained}")
-    bad = [verdict for verdict in verdicts if verdict.outcome not in ("killed", "explained")]
-    print(f"{len(verdicts)} mutants, {len(bad)} survived without a reason.")
-    return int(bool(bad))
+            shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+            copies.put(package)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            return sum_up(Counter(pool.map(lambda mutant: judge(mutant, copies), chosen)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ def test_an_error_keeps_its_text_on_the_way_from_a_worker(kind: type[Exception])
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
     error = errors.MissingExtraError.of("jieba", extra="zh", purpose="Finding Chinese words")
     assert "[zh]'" in str(error)
+    error = errors.MissingExtraError.of("matplotlib", purpose="Drawing")
+    assert str(error).endswith("Install it with: pip install matplotlib")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What every picture needs: matplotlib, if it is installed (extra [plot]), and fonts that fit."""
+"""What every picture needs: matplotlib, if it is installed, and fonts that fit."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def load_matplotlib(
         from matplotlib import font_manager
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError.of("matplotlib", extra="plot", purpose=purpose) from error
+        raise MissingExtraError.of("matplotlib", purpose=purpose) from error
     if not any("\u2e80" <= character <= "\U000323af" for character in text):
         return Figure, ["sans-serif"], []
     installed = set(font_manager.get_font_names())

@@ -68,11 +68,14 @@ class MissingExtraError(PolysemeError):
     """An optional package is needed and not installed."""
 
     @classmethod
-    def of(cls, package: str, *, extra: str, purpose: str) -> "MissingExtraError":
-        """The error for one package. Not `__init__`: errors travel between processes as text."""
+    def of(cls, package: str, *, extra: str | None = None, purpose: str) -> "MissingExtraError":
+        """The error for one package, which is installed by itself unless an extra brings it.
+
+        Not `__init__`: errors travel between processes as text.
+        """
         return cls(
             f"{purpose} needs the package {package!r}, which is not installed. "
-            f"Install it with: {pip_command(extra)}"
+            f"Install it with: {pip_command(extra) if extra else f'pip install {package}'}"
         )
 
 
@@ -87,13 +90,12 @@ _EXTRAS = {
     "threadpoolctl": "torch",
     "sklearn": "senses",
     "scipy": "senses",
+    "jinja2": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",
-    "jinja2": "explorer",
-    "anywidget": "notebook",
-    "traitlets": "notebook",
+    "anywidget": None,
 }
-"""Packages that whole commands need, and the extra that brings each."""
+"""Packages that whole commands need, and the extra that brings each; None: only `all` does."""
 
 
 @contextlib.contextmanager

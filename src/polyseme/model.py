@@ -42,7 +42,7 @@ from polyseme.storage.folders import (
     write_manifest,
 )
 from polyseme.storage.installed import model_folder
-from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.storage.weights import load_network, read_shapes, write_weights
 from polyseme.text.corpus import VOCABULARY, Corpus
 from polyseme.text.preprocessing import Preparation
 
@@ -231,10 +231,7 @@ class Model:
         except ConfigError as error:
             raise ModelError(f"The weights in {folder} do not fit its settings: {error}") from error
         vocabulary = Vocabulary.load(folder)
-        check_shapes(folder / WEIGHTS, lambda: build_network(config, vocabulary))
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            network = build_network(config, vocabulary)
-        network.load_state_dict(read_weights(folder / WEIGHTS, network), assign=True)
+        network = load_network(folder / WEIGHTS, lambda: build_network(config, vocabulary))
         return cls(config, vocabulary, network.eval(), preparation, manifest["metadata"])
 
 

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 from command_line import polyseme
+from corpora import prepared
 from embedding.hf_making import make_folder
 from tasks.cases import make_task
-
-from polyseme.commands import prepare
-from polyseme.config import build
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/use-a-hugging-face-encoder.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -24,9 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make_folder("bert", Path("models/bert"))
     make_task(tmp_path)
     Path("letters.txt").write_text("She plays the piano. It rains.\n", encoding="utf-8")
-    corpus = {"language": "en", "held_out": 0.0}
-    values = {"inputs": ["letters.txt"], "out": "corpus/letters", "corpus": corpus}
-    prepare.run(build(prepare.PrepareConfig, {**values, "executor": {"workers": 1}}))
+    prepared(Path("letters.txt"), Path("corpus/letters"), held_out=0.0)
     return tmp_path
 
 

@@ -22,7 +22,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     small = {
         "NOTEBOOK_MINUTES": "0.001",
         "NOTEBOOK_EVERY": "5000",
-        "NOTEBOOK_PRESETS": "word2vec bert-mini",
+        "NOTEBOOK_PRESETS": "word2vec elmo-teaching",
         "NOTEBOOK_FOLDER": str(folder),
         "IPYTHONDIR": str(folder / "ipython"),
         "MPLCONFIGDIR": str(folder / "matplotlib"),
@@ -46,7 +46,7 @@ def test_a_word_has_one_vector_without_context_and_groups_with_it(cells: list[An
     alike = re.findall(r"\d\.\d*", shown(cells, "bank_vectors(word2vec"))
     assert {float(value) for value in alike} == {1.0}
     assert "in 2 groups" in shown(cells, "polyseme.senses(")
-    for preset in ("word2vec", "bert-mini"):
+    for preset in ("word2vec", "elmo-teaching"):
         assert preset in shown(cells, "compare_models(", "text/html")
 
 

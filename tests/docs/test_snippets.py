@@ -6,10 +6,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from corpora import prepared
 from required import need_package
 
-from polyseme.commands.prepare import PrepareConfig, run
-from polyseme.config import build
 from polyseme.text.read_stats import ReadStats
 from polyseme.text.shards import shard_schema
 from polyseme.text.word_counts import VOCABULARY_SCHEMA
@@ -30,9 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a small corpus in `corpus`, as the snippets expect it."""
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text(TEXT, encoding="utf-8")
-    corpus = {"language": "en", "segmenter": "whitespace", "held_out": 0.0}
-    values = {"inputs": ("a.txt",), "out": "corpus", "executor": {"workers": 1}, "corpus": corpus}
-    run(build(PrepareConfig, values))
+    prepared(Path("a.txt"), Path("corpus"), segmenter="whitespace", held_out=0.0)
     return tmp_path
 
 

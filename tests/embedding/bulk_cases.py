@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from corpora import prepared
 from pretraining.making import tiny_model
 
-from polyseme.commands import prepare
 from polyseme.commands.embed import EmbedConfig, EmbedResult, run
 from polyseme.config import build
 from polyseme.model import Model
@@ -52,15 +52,9 @@ def make_case(folder: Path, lines: int = 300, shard_bytes: int = 1 << 12) -> Cas
         for number in range(lines)
     ]
     text.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    corpus = {"language": "en", "layout": "lines", "held_out": 0.1, "shard_bytes": shard_bytes}
-    values = {
-        "inputs": [str(text)],
-        "out": folder / "corpus",
-        "corpus": corpus,
-        "executor": {"workers": 1},
-    }
-    prepared = prepare.run(build(prepare.PrepareConfig, values)).corpus
+    out = folder / "corpus"
+    corpus = prepared(text, out, layout="lines", held_out=0.1, shard_bytes=shard_bytes)
     torch.manual_seed(3)
-    model: Model = tiny_model(prepared)
+    model: Model = tiny_model(corpus)
     model.save(folder / "model", card="A model for tests.")
-    return Case(folder / "model", prepared, text)
+    return Case(folder / "model", corpus, text)

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from corpora import prepared
 from executors.jobs import hashes
 
 from embedding.bulk_cases import Case, make_case
-from polyseme.commands import prepare
 from polyseme.commands.embed import run
-from polyseme.config import build
 from polyseme.devices import num_threads
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.embedder import Embedder
@@ -216,13 +215,7 @@ def test_words_and_hdf5_do_not_go_together(case: Case, tmp_path: Path) -> None:
 
 
 def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> None:
-    values = {
-        "inputs": [str(case.text)],
-        "out": tmp_path / "c",
-        "corpus": {"language": "en", "layout": "lines", "segmenter": "whitespace"},
-        "executor": {"workers": 1},
-    }
-    prepare.run(build(prepare.PrepareConfig, values))
+    prepared(case.text, tmp_path / "c", layout="lines", segmenter="whitespace")
     told = r"reads words by spaCy's rules for 'en' .* has words by white space .*\. Name a model "
     with pytest.raises(ModelError, match=f"{told}.*TEXTS --language en --segmenter spacy --out"):
         case.embed(tmp_path / "v", inputs=[str(tmp_path / "c")])

@@ -18,7 +18,7 @@ from legacy.published import (
 from polyseme.embedding.output import Vectors
 from polyseme.embedding.stateful import RecurrentState, embed_stateful
 from polyseme.errors import ModelError
-from polyseme.legacy.old import vocabulary_of
+from polyseme.legacy.old_model import vocabulary_of
 from polyseme.model import Model, ModelConfig
 
 WORDS = ["she", "plays", "the", "old", "piano", "水"]

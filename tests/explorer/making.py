@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from corpora import prepared
 from meanings.test_named_groups import MODEL, bank_uses
 from starlette.testclient import TestClient
 
-from polyseme.commands.prepare import PrepareConfig, run
-from polyseme.config import build
 from polyseme.explorer.app import make_app
 from polyseme.explorer.desk import Desk
 from polyseme.explorer.explored_word import Fineness
@@ -44,13 +43,7 @@ def make_corpus_of(
     """A corpus of JSON rows, a document each."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    values = {
-        "inputs": [str(folder / "texts.jsonl")],
-        "out": folder / "corpus",
-        "corpus": {"language": language, "meta": meta},
-        "executor": {"workers": 1},
-    }
-    return run(build(PrepareConfig, values)).corpus
+    return prepared(folder / "texts.jsonl", folder / "corpus", language=language, meta=meta)
 
 
 def make_treebank_corpus(folder: Path, glosses: Sequence[str] = ()) -> Corpus:
@@ -65,14 +58,10 @@ def make_treebank_corpus(folder: Path, glosses: Sequence[str] = ()) -> Corpus:
         blocks.append("\n".join(["<text>", "<s>", *lines, "</s>", "</text>"]))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bank.vert").write_text("\n".join(blocks) + "\n", encoding="utf-8")
-    settings = {"language": "en", "format": "vertical", "word_attributes": ("lemma", "gloss")}
-    values = {
-        "inputs": [str(folder / "bank.vert")],
-        "out": folder / "corpus",
-        "corpus": settings,
-        "executor": {"workers": 1},
-    }
-    return run(build(PrepareConfig, values)).corpus
+    attributes = ("lemma", "gloss")
+    return prepared(
+        folder / "bank.vert", folder / "corpus", format="vertical", word_attributes=attributes
+    )
 
 
 @dataclass

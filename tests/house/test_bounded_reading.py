@@ -32,14 +32,13 @@ MAY = {
     },  # the bounded reader of Parquet
     "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
     "embedding/pca.py": {"safe_open"},  # after its size was looked at
-    "storage/weights.py": {"load_file", "path.open"},  # after its shapes were
+    "storage/weights.py": {"load_file", "path.open", "safe_open"},  # after its header was looked at
     "storage/records.py": {"np.memmap"},  # mapped, not read; its size is held against what it holds
     "encoders/kernels/build.py": {"source.read_bytes"},  # our own
     "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
     "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
     "training/processes.py": {"json.loads"},  # from another process of the same run
     "training/resume.py": {"json.loads"},  # what was dumped in the same line
-    "training/runlog.py": {"os.open"},  # to write
     "meanings/annotation/edit_log.py": {"os.open"},  # to write
     "meanings/report/page.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
     "meanings/use_map/widget.py": {"files(__package__).joinpath(name).read_text"},  # our own
@@ -52,12 +51,11 @@ MAY = {
     "tasks/embeddings/vector_files.py": {"path.open", "gzip.GzipFile"},  # in rows, measured
     "tasks/embeddings/cache.py": {"np.memmap"},  # mapped, not read; its size is known
     "storage/archives.py": {"zipfile.ZipFile"},  # its index is looked at first
-    "legacy/opening.py": {"zipfile.ZipFile"},  # an archive whose index was found sound
-    "legacy/torch_files.py": {"zipfile.ZipFile"},  # in the sandbox
-    "legacy/hdf5.py": {"h5py.File"},  # in the sandbox, or to write
-    "legacy/reading.py": {"path.open", "json.loads"},  # what the sandbox answers, at most 8 MB
-    "legacy/sandbox.py": {"Path('/proc/self/statm').read_text"},
+    # In a process with limits, held against the size of the file; or to write.
+    "legacy/weight_files.py": {"h5py.File", "load_file"},
     "embedding/allennlp_hdf5.py": {"h5py.File"},  # to write
+    "commands/demo.py": {"json.loads"},  # what a process of ours tells
+    "processes.py": {"Path('/proc/self/statm').read_text"},
 }  # fmt: skip
 """Which file may read what without `limits`, and why that is bounded."""
 

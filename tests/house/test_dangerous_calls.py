@@ -39,7 +39,8 @@ def _faults_of(node: ast.AST) -> Iterator[str]:
                         if f"{module}.{one.name}" in CALLS or one.name in METHODS)  # fmt: skip
         case ast.Call(func=function, keywords=keywords):
             called = ast.unparse(function)
-            if called in BUILTINS | CALLS or called.rpartition(".")[2] in METHODS:
+            is_safe = called == "torch.load" and _is_true(node, "weights_only")
+            if (called in BUILTINS | CALLS and not is_safe) or called.rpartition(".")[2] in METHODS:
                 yield called
             for keyword in keywords:
                 is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
@@ -47,6 +48,11 @@ def _faults_of(node: ast.AST) -> Iterator[str]:
                     yield f"{called}({keyword.arg})"
         case ast.Name(id=name) if name in BUILTINS:
             yield name  # given another name, it would be called unseen
+
+
+def _is_true(call: ast.Call, name: str) -> bool:
+    values = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == name]
+    return values == ["True"]
 
 
 def test_no_file_runs_or_unpacks_what_it_reads() -> None:
@@ -67,7 +73,7 @@ def test_no_file_runs_or_unpacks_what_it_reads() -> None:
         "run = eval",
         "exec(text)",
         "torch.load(path)",
-        "torch.load(path, weights_only=True)",
+        "torch.load(path, weights_only=flag)",
         "from torch import load",
         "np.load(path)",
         "numpy.load(path, allow_pickle=True)",
@@ -88,7 +94,13 @@ def test_a_file_that_did_would_be_noticed(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["read(path, allow_pickle=False)", "json.loads(text)", "self.load(path)", "model.eval()"],
-)
+    [
+        "read(path, allow_pickle=False)",
+        "torch.load(path, weights_only=True)",
+        "json.loads(text)",
+        "self.load(path)",
+        "model.eval()",
+    ],
+)  # fmt: skip
 def test_harmless_lines_are_let_pass(text: str) -> None:
     assert not faults(text)

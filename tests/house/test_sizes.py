@@ -29,13 +29,3 @@ def test_contributing_lists_every_room_in_its_order() -> None:
 def test_every_module_says_what_it_is() -> None:
     silent = [p.name for p in FILES if not ast.get_docstring(ast.parse(p.read_bytes()))]
     assert not silent
-
-
-def test_nothing_reads_pickle_or_runs_text_as_code() -> None:
-    banned = re.compile(r"\b(pickle|marshal\.load|eval\(|exec\(|yaml|torch\.load|extractall)\b")
-    for path in FILES:
-        code = "\n".join(
-            line for line in path.read_text(encoding="utf-8").splitlines() if "Not `" not in line
-        )
-        calls = [m[0] for m in banned.finditer(code) if "picklable" not in m[0]]
-        assert not [c for c in calls if c != "pickle" or "import pickle" in code], path

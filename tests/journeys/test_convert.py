@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from command_line import polyseme
 from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
-from legacy.sandboxed import needs_sandbox
 
 from polyseme.commands import score
 from polyseme.commands.convert import ConvertResult, export, import_
@@ -22,7 +21,6 @@ from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.text.preprocessing import TextPreprocessor
 
-pytestmark = needs_sandbox
 OLD = GOLDEN / "allennlp"
 WEIGHTS = OLD / "lm_weights.hdf5"
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from command_line import polyseme, polyseme_process
+from command_line import forked_process, polyseme
 from legacy.published import GOLDEN, SETS
-from legacy.sandboxed import needs_sandbox
 from storage.hub_server import local_hub
 from tasks.cases import make_task, prepare_documents
 
@@ -121,14 +120,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[needs_sandbox] if name == "convert import" else [])
-        for name in COMMANDS
-    ],
+    COMMANDS,
 )
 def test_a_command_works_in_a_process_of_its_own(name: str, made: Made, tmp_path: Path) -> None:
     words, printed = COMMANDS[name]
-    result = polyseme_process(
+    result = forked_process(
         *name.split(), *shlex.split(words.format(**vars(made), out=tmp_path / "out"))
     )
     assert printed in " ".join(result.stdout.split())
@@ -142,11 +138,7 @@ SERVERS = {"demo", "explore"}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[needs_sandbox] if name == "convert import" else [])
-        for name in COMMANDS
-        if name not in SERVERS
-    ],
+    [name for name in COMMANDS if name not in SERVERS],
 )
 def test_a_command_prints_json_lines_and_nothing_else_if_asked(
     name: str, made: Made, tmp_path: Path

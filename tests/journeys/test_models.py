@@ -136,4 +136,5 @@ def test_extras_are_those_of_the_project() -> None:
     assert found.keys() == {"", *project["optional-dependencies"]}
     assert "pyarrow" in found[""]
     assert {"torch", "safetensors", "scikit-learn"} <= set(found["senses"])
-    assert found["xlsx"] == ["openpyxl"]
+    assert {"torch", "scipy", "starlette"} <= set(found["explorer"])  # an extra of an extra
+    assert found["cluster"] == ["ray"]

@@ -66,7 +66,6 @@ SOFTMAXES: dict[str, dict[str, Any]] = {
     "tied": {"kind": "full", "tied": True},
     "sampled": {"kind": "sampled", "num_samples": 9},
     "sampled-tied": {"kind": "sampled", "num_samples": 9, "tied": True},
-    "adaptive": {"kind": "adaptive", "cutoffs": [6, 12], "div_value": 1.5},
 }
 
 
@@ -127,7 +126,7 @@ def make(contextualizer: str, direction: str, objective: str, reading: str, soft
 def _allowed() -> Iterator[Case]:
     objectives = OBJECTIVES.keys() - {"cloze"}  # reads as "bidirectional" does
     grid = product(CONTEXTUALIZERS, DIRECTIONS, sorted(objectives), INPUTS, ["full"])
-    clozes = product(["lstm", "rotary"], ["separate"], ["cloze"], ["word"], ["full", "adaptive"])
+    clozes = product(["lstm", "rotary"], ["separate"], ["cloze"], ["word"], ["full", "sampled"])
     heads = product(
         ["lstm"], DIRECTIONS, ["bidirectional", "masked"], ["word+characters"], SOFTMAXES
     )

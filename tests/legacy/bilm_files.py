@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from polyseme.legacy.bilm import read_bilm
-from polyseme.legacy.contents import Floats
-from polyseme.legacy.layout import shapes_of
-from polyseme.legacy.options import BilmOptions, parse
+from polyseme.legacy.bilm import BilmOptions, read_bilm, shapes_of
+from polyseme.legacy.old_model import parse
+from polyseme.legacy.weight_files import Floats
 from polyseme.model import Model
 
 HERE = Path("somewhere")

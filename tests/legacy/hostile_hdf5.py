@@ -24,33 +24,6 @@ def _virtual(file: h5py.File, folder: Path) -> None:
     file.create_virtual_dataset("w", layout)
 
 
-def _circle(file: h5py.File, _: Path) -> None:
-    group = file.create_group("a")
-    group["back"] = group
-
-
-def _circle_to_the_top(file: h5py.File, _: Path) -> None:
-    file.create_group("a")["top"] = file["/"]
-
-
-def _twice(file: h5py.File, _: Path) -> None:
-    file["a"] = FOUR
-    file["b"] = file["a"]
-
-
-def _deep(file: h5py.File, _: Path) -> None:
-    file["/".join("a" * 40)] = FOUR
-
-
-def _compact(file: h5py.File, _: Path) -> None:
-    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    plan.set_layout(h5py.h5d.COMPACT)
-    space = h5py.h5s.create_simple((4,))
-    h5py.h5d.create(file.id, b"w", h5py.h5t.IEEE_F32LE, space, plan).write(
-        h5py.h5s.ALL, h5py.h5s.ALL, FOUR
-    )
-
-
 def _of(name: str = "w", **options: object) -> Callable[[h5py.File, Path], None]:
     def make(file: h5py.File, _: Path) -> None:
         file.create_dataset(name, **options)
@@ -66,46 +39,16 @@ def _linked(link: Callable[[Path], object]) -> Callable[[h5py.File, Path], None]
     return make
 
 
-_PAIRS = np.zeros(4, dtype=[("a", "<f4"), ("b", "<f4")])
 ATTACKS: dict[str, Callable[[h5py.File, Path], None]] = {
     "external storage": _external_storage,
     "external link": _linked(lambda folder: h5py.ExternalLink(str(folder / "other"), "/w")),
     "soft link": _linked(lambda _: h5py.SoftLink("/a")),
-    "soft link to nothing": _linked(lambda _: h5py.SoftLink("/nowhere")),
     "virtual dataset": _virtual,
     "gzip": _of(data=np.zeros(1000, "<f4"), compression="gzip"),
-    "shuffle": _of(data=FOUR, chunks=(2,), shuffle=True),
-    "checksum": _of(data=FOUR, chunks=(2,), fletcher32=True),
-    "chunks": _of(data=FOUR, chunks=(2,)),
     "chunk bomb": _of(shape=(1 << 40,), dtype="<f4", chunks=(1 << 20,), compression="gzip"),
     "huge shape, never written": _of(shape=(1 << 50,), dtype="<f4"),
-    "huge shape of many axes": _of(shape=(1 << 7,) * 8, dtype="<f4"),
-    "never written": _of(shape=(4,), dtype="<f4"),
-    "text": _of(data=["a", "b"], dtype=h5py.string_dtype()),
-    "ragged": _of(shape=(2,), dtype=h5py.vlen_dtype(np.dtype("<f4"))),
-    "compound": _of(data=_PAIRS),
-    "array of arrays": _of(shape=(2,), dtype=np.dtype("(3,)<f4")),
-    "references": _of(shape=(2,), dtype=h5py.ref_dtype),
-    "region references": _of(shape=(2,), dtype=h5py.regionref_dtype),
-    "enumeration": _of(data=np.zeros(3, "i1"), dtype=h5py.enum_dtype({"a": 0}, "i1")),
-    "opaque": _of(data=np.zeros(4, "V8")),
-    "big-endian": _of(data=FOUR.astype(">f4")),
     "integers": _of(data=np.arange(4)),
-    "halves": _of(data=FOUR.astype("<f2")),
-    "complex": _of(data=FOUR.astype("<c8")),
-    "booleans": _of(data=FOUR > 1),
     "no values": _of(data=h5py.Empty("<f4")),
-    "zero size": _of(data=np.zeros((0, 3), "<f4")),
-    "inline": _compact,
-    "named type": lambda file, _: file.__setitem__("w", np.dtype("<f4")),
-    "circle": _circle,
-    "circle to the top": _circle_to_the_top,
-    "one array, two names": _twice,
-    "forty levels": _deep,
-    "long name": _of("n" * 2000, data=FOUR),
-    "unprintable name": _of("a\x1b[2J", data=FOUR),
-    "nothing finite": _of(data=np.array([1, np.nan], "<f4")),
-    "doubles beyond floats": _of(data=np.array([1e300], "<f8")),
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.legacy.contents import Floats
+from polyseme.legacy.weight_files import Floats
 
 Values = Any
 

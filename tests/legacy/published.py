@@ -2,6 +2,7 @@
 
 import functools
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,10 +14,10 @@ import torch
 from required import need_package
 
 from polyseme.encoders.lstm import LstmConfig
-from polyseme.legacy.bilm import read_bilm
-from polyseme.legacy.contents import Floats
+from polyseme.legacy.bilm import BilmOptions, read_bilm
+from polyseme.legacy.old_model import parse, read_json
 from polyseme.legacy.opening import read_old
-from polyseme.legacy.options import BilmOptions, parse, read_json
+from polyseme.legacy.weight_files import Floats
 from polyseme.model import Model, build_network
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -74,8 +75,10 @@ def read_arrays(path: Path) -> dict[str, Floats]:
     return found
 
 
+@functools.cache
 def read_manylangs_fixture() -> Model:
-    return read_old(MANYLANGS / "model", scratch=Path())[0].model(None, {})
+    with tempfile.TemporaryDirectory() as scratch:
+        return read_old(MANYLANGS / "model", scratch=Path(scratch))[0].model(None, {})
 
 
 def furthest(found: Any, expected: Any) -> float:

@@ -20,9 +20,9 @@ from legacy.published import (
 )
 from polyseme.data import BOS, EOS
 from polyseme.errors import ModelError
-from polyseme.legacy.bilm import read_bilm
-from polyseme.legacy.contents import Floats
-from polyseme.legacy.options import BilmOptions, parse
+from polyseme.legacy.bilm import BilmOptions, read_bilm
+from polyseme.legacy.old_model import parse
+from polyseme.legacy.weight_files import Floats
 from polyseme.model import Model
 
 SENTENCE = ["The", "naïve", "cat", "水水" * 30, "."]

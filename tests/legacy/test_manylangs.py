@@ -18,21 +18,23 @@ from legacy.published import (
     furthest,
     read_manylangs_fixture,
 )
-from legacy.sandboxed import needs_sandbox
 from polyseme.data import FIRST_WORD
 from polyseme.embedding.stateful import embed_stateful
 from polyseme.errors import ModelError
-from polyseme.legacy.contents import Floats
-from polyseme.legacy.manylangs import embedder_shapes, encoder_shapes, read_manylangs
-from polyseme.legacy.manylangs_files import (
+from polyseme.legacy.manylangs import (
     CHARACTER_TOKENS,
     WORD_TOKENS,
     Dictionary,
+    ManyLangsOptions,
+    embedder_shapes,
+    encoder_shapes,
     read_architecture,
     read_dictionary,
+    read_manylangs,
 )
+from polyseme.legacy.old_model import parse
 from polyseme.legacy.opening import read_old
-from polyseme.legacy.options import ManyLangsOptions, parse
+from polyseme.legacy.weight_files import Floats
 from polyseme.model import Model
 
 HERE = Path("somewhere")
@@ -107,12 +109,10 @@ def gap(model: Model) -> float:
     return max(gaps)
 
 
-@needs_sandbox
 def test_both_calls_give_the_numbers_of_the_program() -> None:
     assert gap(read_manylangs_fixture()) <= TOLERANCE
 
 
-@needs_sandbox
 @each_mistake
 def test_a_mistake_in_reading_would_be_seen(mistake: Any) -> None:
     assert gap(mistake(read_manylangs_fixture())) > 1e-3
@@ -128,13 +128,11 @@ def _turn_word_and_characters(weights: dict[str, torch.Tensor]) -> None:
     projection.copy_(projection.roll(-10, dims=1))  # the table is 10 numbers wide
 
 
-@needs_sandbox
 @pytest.mark.parametrize("change", [_swap_begin_and_end, _turn_word_and_characters])
 def test_a_word_that_begins_and_ends_as_one_would_think_is_seen(change: Any) -> None:
     assert gap(changed(read_manylangs_fixture(), change)) > 1e-2
 
 
-@needs_sandbox
 def test_a_saved_model_is_the_same(tmp_path: Path) -> None:
     read_manylangs_fixture().save(tmp_path, card="")
     assert gap(Model.load(tmp_path)) <= TOLERANCE
@@ -270,7 +268,6 @@ def test_an_architecture_that_is_nowhere_is_asked_for(
         read_architecture(_folder_naming(tmp_path, named))
 
 
-@needs_sandbox
 def test_a_folder_without_its_words_is_refused(tmp_path: Path) -> None:
     shutil.copytree(MANYLANGS / "model", tmp_path / "model")
     (tmp_path / "model" / "word.dic").unlink()

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from legacy.bilm_files import HERE, OPTIONS, arrays_for, model_of, options_with
 from polyseme.errors import ModelError
-from polyseme.legacy.bilm import read_bilm
-from polyseme.legacy.layout import shapes_of
-from polyseme.legacy.options import BilmOptions, parse, read_json
+from polyseme.legacy.bilm import BilmOptions, read_bilm, shapes_of
+from polyseme.legacy.old_model import parse, read_json
 
 
 def test_training_keys_are_passed_over_and_unknown_keys_are_told() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.commands.prepare import PrepareConfig, run
-from polyseme.config import build
+from corpora import prepared
+
 from polyseme.text.corpus import Corpus
 
 Document = tuple[str, dict[str, Any]]
@@ -29,11 +29,9 @@ def make_corpus(
         for number, (text, values) in enumerate(documents)
     ]
     (folder / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    corpus = {"language": "en", "segmenter": "whitespace", "held_out": 0.0, "id_column": "id",
-              "meta": tuple(meta), **settings}  # fmt: skip
-    values = {"inputs": (str(folder / "texts.jsonl"),), "out": folder / "corpus",
-              "executor": {"workers": 1}, "corpus": corpus}  # fmt: skip
-    return run(build(PrepareConfig, values)).corpus
+    own: dict[str, Any] = {"segmenter": "whitespace", "held_out": 0.0, "id_column": "id"}
+    own |= {"meta": tuple(meta), **settings}
+    return prepared(folder / "texts.jsonl", folder / "corpus", **own)
 
 
 def make_novels(folder: Path) -> Corpus:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpora import prepared
 
 from meanings.making import make_corpus
 from meanings.test_named_groups import describer, senses
@@ -16,7 +17,6 @@ from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
 from polyseme.tasks.embeddings.vector_files import read_vectors
 from polyseme.text.conllu import parse_line
-from polyseme.text.corpus import Corpus
 
 __all__ = ["describer", "senses"]
 
@@ -99,13 +99,8 @@ def test_conllu_has_every_sentence_once_with_its_senses(novels: Senses, tmp_path
 
 
 def test_conllu_can_be_prepared_as_a_corpus_again(senses: Senses, tmp_path: Path) -> None:
-    from polyseme.commands.prepare import PrepareConfig, run
-    from polyseme.config import build
-
     write_senses(senses, tmp_path / "bank.conllu")
-    values = {"inputs": (str(tmp_path / "bank.conllu"),), "out": tmp_path / "corpus",
-              "executor": {"workers": 1}, "corpus": {"language": "en", "held_out": 0}}  # fmt: skip
-    corpus: Corpus = run(build(PrepareConfig, values)).corpus
+    corpus = prepared(tmp_path / "bank.conllu", tmp_path / "corpus", held_out=0)
     assert corpus.read_stats["sentences"] == 84
     assert corpus.read_stats["words"] == sum(map(len, senses.uses.sentences()))
 

@@ -10,18 +10,14 @@ from torch.nn import functional
 
 from polyseme.config import build
 from polyseme.data import PAD
-from polyseme.errors import ConfigError
 from polyseme.model import LanguageModel, ModelConfig
 from polyseme.objectives import crossentropy
 from polyseme.objectives.causal import Causal
 from polyseme.objectives.softmaxes import (
-    AdaptiveSoftmax,
-    AdaptiveSoftmaxConfig,
     FullSoftmaxConfig,
     SampledSoftmaxConfig,
     SoftmaxConfig,
     WordSoftmax,
-    build_softmax,
     log_q,
     sample_negatives,
 )
@@ -130,45 +126,6 @@ def test_without_the_correction_frequent_words_would_be_held_down() -> None:
     )
 
 
-@pytest.mark.parametrize("vocab_size", [8, 21, 100])
-def test_an_adaptive_softmax_trains_on_the_very_probabilities_it_is_measured_by(
-    vocab_size: int,
-) -> None:
-    torch.manual_seed(0)
-    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2)
-    softmax = build_softmax(config, vocab_size=vocab_size, dim=8)
-    assert isinstance(softmax, AdaptiveSoftmax)
-    assert softmax.sample_negatives(np.random.default_rng(0)) is None
-    vectors, targets = torch.randn(30, 8), torch.randint(1, vocab_size, (30,))
-    told = softmax.log_probabilities(vectors, targets, table=None)
-    loss = softmax.losses([(vectors, targets)], table=None, negatives=None)[0]
-    assert torch.allclose(loss, -told.sum())
-    every = softmax.log_probabilities(
-        vectors[:1].expand(vocab_size, -1), torch.arange(vocab_size), table=None
-    )
-    assert float(every.exp().sum().detach()) == pytest.approx(1, abs=1e-5)
-
-
-def test_an_adaptive_softmax_without_targets_costs_nothing() -> None:
-    config = AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2)
-    softmax = AdaptiveSoftmax(config, vocab_size=40, dim=8)
-    vectors = torch.randn(0, 8, requires_grad=True)
-    none = torch.empty(0, dtype=torch.long)
-    (loss,) = softmax.losses([(vectors, none)], table=None, negatives=None)
-    assert float(loss.detach()) == 0
-
-
-@pytest.mark.parametrize("cutoffs", [[], [5, 5], [9, 3], [0, 4]])
-def test_cutoffs_that_do_not_rise_are_refused(cutoffs: list[int]) -> None:
-    with pytest.raises(ConfigError, match="cutoffs"):
-        build(AdaptiveSoftmaxConfig, {"cutoffs": cutoffs})
-
-
-def test_clusters_that_would_have_no_dimensions_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match=r"none of the encoder's 8.*div_value lower"):
-        AdaptiveSoftmax(AdaptiveSoftmaxConfig(cutoffs=(10, 20)), vocab_size=40, dim=8)
-
-
 @pytest.mark.parametrize("kind", ["full", "sampled"])
 def test_tied_weights_are_one_tensor_that_learns_from_both_sides(kind: str) -> None:
     values = {
@@ -201,7 +158,6 @@ SOFTMAXES: dict[str, SoftmaxConfig] = {
     "full": FullSoftmaxConfig(),
     "sampled": SampledSoftmaxConfig(num_samples=5),
     "tied": FullSoftmaxConfig(tied=True),
-    "adaptive": AdaptiveSoftmaxConfig(cutoffs=(10, 20), div_value=2),
 }
 
 
@@ -209,9 +165,8 @@ SOFTMAXES: dict[str, SoftmaxConfig] = {
 @pytest.mark.parametrize("kind", SOFTMAXES)
 def test_the_top_words_are_those_of_the_full_distribution(kind: str, rows: int) -> None:
     torch.manual_seed(0)
-    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
-    if isinstance(head, WordSoftmax):
-        nn.init.normal_(head.bias)
+    head = WordSoftmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    nn.init.normal_(head.bias)
     vectors, table = torch.randn(rows, DIM), torch.randn(VOCAB_SIZE, DIM)
     with torch.no_grad(), patch.object(crossentropy, "_CHUNK", 1):  # 70 rows are several chunks
         log_probs, ids = head.top_k(vectors, 7, table=table)
@@ -229,7 +184,7 @@ def test_the_top_words_are_those_of_the_full_distribution(kind: str, rows: int) 
 @pytest.mark.parametrize("kind", SOFTMAXES)
 def test_logits_of_some_words_are_their_log_probabilities_up_to_a_constant(kind: str) -> None:
     torch.manual_seed(0)
-    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    head = WordSoftmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
     vectors, table = torch.randn(5, DIM), torch.randn(VOCAB_SIZE, DIM)
     ids = torch.tensor([3, 30, 11, 3])
     with torch.no_grad():
@@ -243,7 +198,7 @@ def test_logits_of_some_words_are_their_log_probabilities_up_to_a_constant(kind:
 
 @pytest.mark.parametrize("kind", SOFTMAXES)
 def test_all_words_are_the_top_words_if_so_many_are_wanted(kind: str) -> None:
-    head = build_softmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
+    head = WordSoftmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
     with torch.no_grad():
         table = torch.randn(VOCAB_SIZE, DIM)
         log_probs, ids = head.top_k(torch.randn(3, DIM), VOCAB_SIZE, table=table)

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from polyseme.commands import prepare
+from corpora import prepared
+
 from polyseme.config import build
 from polyseme.data.stream import BatchConfig
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model, ModelConfig
-from polyseme.pretraining.train_module import Pretraining
+from polyseme.pretraining.language_modeling import Pretraining
 from polyseme.text.corpus import Corpus
 
 ANIMALS = ("cat", "dog", "hen", "cow", "pig", "fox")
@@ -30,14 +31,7 @@ def rule_corpus(folder: Path) -> Corpus:
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / "text.txt"
     text.write_text(rule_text(), encoding="utf-8")
-    corpus = {"language": "en", "layout": "lines", "held_out": 0.2}
-    values = {
-        "inputs": [str(text)],
-        "out": folder / "corpus",
-        "corpus": corpus,
-        "executor": {"workers": 1},
-    }
-    return prepare.run(build(prepare.PrepareConfig, values)).corpus
+    return prepared(text, folder / "corpus", layout="lines", held_out=0.2)
 
 
 def tiny_values(**changes: Any) -> dict[str, Any]:

@@ -34,9 +34,6 @@ MODELS: dict[str, dict[str, Any]] = {
                     "direction": "forward"},
         "objective": {"kind": "causal", "softmax": {"kind": "full", "tied": True}},
     },
-    "adaptive": {
-        "objective": {"kind": "bidirectional", "softmax": {"kind": "adaptive", "cutoffs": [8]}},
-    },
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import pytest
 from polyseme.errors import ConfigError
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
 from polyseme.presets import PRESETS
-from polyseme.pretraining.plan import (
+from polyseme.pretraining.run import (
     preset_named,
     resolve_batches,
     resolve_model,

@@ -43,7 +43,7 @@ def _one_thread() -> None:
 
 def exact_losses(folder: Path) -> list[str]:
     lines = (folder / "run.jsonl").read_text().splitlines()
-    return [line.split('"loss_exactly": ')[1][:30] for line in lines if '"loss_exactly"' in line]
+    return [line.split('"loss": ')[1][:22] for line in lines if '"loss"' in line]
 
 
 def whole(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:

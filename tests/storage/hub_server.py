@@ -127,6 +127,8 @@ class _Answer(BaseHTTPRequestHandler):
             self._json({"files": files})
         elif rest[:1] == ["commit"]:
             self._commit(name, body)
+        elif rest[:1] == ["tree"]:
+            self._paths(name, list(commits[-1]))
         elif rest[:1] == ["paths-info"]:
             self._paths(name, parse_qs(body.decode())["paths"])
         else:
@@ -134,7 +136,9 @@ class _Answer(BaseHTTPRequestHandler):
             if wanted not in ("main", sha_of(len(commits) - 1)):
                 self._send(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
                 return
-            self._json({"id": "/".join(parts[1:3]), "sha": sha_of(len(commits) - 1)})
+            siblings = [{"rfilename": path} for path in commits[-1]]
+            told = {"id": "/".join(parts[1:3]), "sha": sha_of(len(commits) - 1)}
+            self._json({**told, "siblings": siblings})
 
     def _commit(self, name: str, body: bytes) -> None:
         files = dict(self.hub.files(name))

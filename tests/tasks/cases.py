@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from corpora import prepared
 from embedding.bulk_cases import make_case
-
-from polyseme.commands import prepare
-from polyseme.config import build
 
 TASK = """
 [data]
@@ -71,11 +69,4 @@ def prepare_documents(folder: Path, number: int, after: Mapping[int, str] | None
         own = {line: f"Text {document} line {line} goes on here." for line in range(4)}
         lines.append(json.dumps({"text": " ".join((own | dict(after or {})).values())}))
     texts.write_text("\n".join(lines), encoding="utf-8")
-    values = {
-        "inputs": [str(texts)],
-        "out": folder / "corpus",
-        "executor": {"workers": 1},
-        "corpus": {"language": "en", "held_out": 0.0},
-    }
-    prepare.run(build(prepare.PrepareConfig, values))
-    return folder / "corpus"
+    return prepared(texts, folder / "corpus", held_out=0.0).folder

@@ -132,7 +132,7 @@ def test_all_that_is_trained_is_in_the_optimizer_and_in_the_file(
 
 @each_task
 def test_a_rule_is_learnt_by_heart(name: str, models: dict[str, Path], tmp_path: Path) -> None:
-    config = config_of(name, models, tmp_path / "cache", epochs=60, patience=60)
+    config = config_of(name, models, tmp_path / "cache", epochs=60, patience=30)
     examples = examples_for(name)
     task = train_task(
         config, Splits(examples, examples, {}), tmp_path / "t", seed=1, progress=NullProgress()

@@ -17,8 +17,8 @@ from polyseme.errors import ConfigError, TrainingError
 from polyseme.training import step
 from polyseme.training.checkpoint import Checkpoint, Checkpoints
 from polyseme.training.loop import train
+from polyseme.training.optimizer import learning_rate_at
 from polyseme.training.processes import DistributedContext
-from polyseme.training.schedule import learning_rate_at
 from polyseme.training.state import Outcome
 from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
@@ -36,8 +36,8 @@ def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, text.splitlines()) if kind in line]
 
 
-def losses(folder: Path) -> list[tuple[int, str]]:
-    return [(line["step"], line["loss_exactly"]) for line in lines(folder, "loss_exactly")]
+def losses(folder: Path) -> list[tuple[int, float]]:
+    return [(line["step"], line["loss"]) for line in lines(folder, "loss")]
 
 
 def checkpoint_steps(folder: Path) -> list[int]:
@@ -227,7 +227,7 @@ def test_the_loss_is_the_mean_over_the_whole_batch(tmp_path: Path) -> None:
     error = (out[:, 0] - batch.rows.sum(dim=1)).square().mean()
     sign = torch.log1p(torch.exp(-out[:, 1] * batch.sums.sign()))[::2].mean()
     train(toy, settings(1), tmp_path)
-    [line] = lines(tmp_path, "loss_exactly")
+    [line] = lines(tmp_path, "loss")
     assert line["loss"] == pytest.approx(float(error + sign), rel=1e-6)
     assert line["parts"] == pytest.approx({"sum": float(error), "sign": float(sign)}, rel=1e-6)
 

@@ -29,7 +29,7 @@ def write(folder: Path, *numbers: int) -> Path:
 
 def test_a_loss_is_recorded_to_the_last_bit(tmp_path: Path) -> None:
     line = json.loads(write(tmp_path, 1).read_text())
-    assert float.fromhex(line["loss_exactly"]) == 1 / 3
+    assert line["loss"] == 1 / 3
 
 
 def test_lines_beyond_the_state_are_cut_off(tmp_path: Path) -> None:

@@ -135,10 +135,12 @@ def read_extras(requirements: Iterable[str]) -> dict[str, list[str]]:
             others[key] = [name.strip() for name in (need["extras"] or "").split(",")]
         elif need:
             direct[key].append(need["name"])
-    return {
-        extra: [*(name for other in others.get(extra, ()) for name in direct[other]), *names]
-        for extra, names in direct.items()
-    }
+
+    def of(extra: str) -> list[str]:
+        brought = [name for other in others.get(extra, ()) for name in of(other)]
+        return list(dict.fromkeys([*brought, *direct[extra]]))
+
+    return {extra: of(extra) for extra in direct}
 
 
 def _look_at(what: str, names: list[str], *, is_needed: bool) -> Finding:

@@ -35,7 +35,7 @@ class InspectConfig(Settings):
     top: int = Field(default=20, ge=1, le=1000)
     """How many of the most frequent words to show."""
     plot: Path | None = None
-    """Also draw the figures to this PNG, PDF or SVG file (extra [plot])."""
+    """Also draw the figures to this PNG, PDF or SVG file (`pip install matplotlib`)."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""
     json_: bool = False

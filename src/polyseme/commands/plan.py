@@ -108,14 +108,14 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
         return PresetList(config.json_)
     from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
-    from polyseme.pretraining.plan import (
+    from polyseme.pretraining.language_modeling import Pretraining
+    from polyseme.pretraining.run import (
         preset_named,
         resolve_batches,
         resolve_model,
         resolve_training,
     )
     from polyseme.pretraining.throughput import measure_throughput, without_denormals
-    from polyseme.pretraining.train_module import Pretraining
 
     corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
     progress.start("Timing a few steps", 1)

@@ -23,7 +23,7 @@ class Hdf5Writer:
             import h5py
         except ImportError as error:
             purpose = "--format allennlp-hdf5"
-            raise MissingExtraError.of("h5py", extra="hdf5", purpose=purpose) from error
+            raise MissingExtraError.of("h5py", extra="torch", purpose=purpose) from error
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: Any = h5py.File(path, "w", track_order=False)
         self._text = h5py.string_dtype()

@@ -1,4 +1,4 @@
-"""Texts to rows of numbers, as a step of a scikit-learn pipeline (extra [sklearn])."""
+"""Texts to rows of numbers, as a step of a scikit-learn pipeline (extra [senses])."""
 
 from collections.abc import Iterable
 from os import PathLike
@@ -19,7 +19,7 @@ try:
     )
 except ImportError as error:
     raise MissingExtraError.of(
-        "scikit-learn", extra="sklearn", purpose="A scikit-learn transformer"
+        "scikit-learn", extra="senses", purpose="A scikit-learn transformer"
     ) from error
 
 

@@ -104,7 +104,7 @@ def _connect(executor: ExecutorConfig, folder: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingExtraError.of("ray", extra="ray", purpose='backend = "ray"') from error
+        raise MissingExtraError.of("ray", extra="cluster", purpose='backend = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if executor.ray_address is None:
         ray.init(

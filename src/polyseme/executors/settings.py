@@ -12,7 +12,7 @@ class ExecutorConfig(Settings):
     """Where the work over many shards is done."""
 
     backend: Literal["local", "ray"] = "local"
-    """Processes on this machine, or tasks on a Ray cluster (extra [ray])."""
+    """Processes on this machine, or tasks on a Ray cluster (extra [cluster])."""
     workers: int = Field(default_factory=usable_cpus, ge=1, le=4_096)
     """How many shards are processed in parallel; default: the number of CPU cores that may be used.
     With 1, or one shard, everything runs in this process. A cluster with an address decides for

@@ -16,17 +16,21 @@ import numpy as np
 from polyseme.encoders.inputs import CharacterInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.errors import ModelError
-from polyseme.legacy.bilm import CHARACTERS, FORGET_BIAS, LAYERS, STORED_BIAS, unpack
-from polyseme.legacy.contents import Floats
-from polyseme.legacy.layout import (
+from polyseme.legacy.bilm import (
+    CHARACTERS,
     EMBEDDING,
+    FORGET_BIAS,
+    LAYERS,
     PROJECTION,
     PROJECTION_BIAS,
+    STORED_BIAS,
     cell_names,
     filter_names,
     highway_names,
+    unpack,
 )
-from polyseme.legacy.tensors import TENSORFLOW_GATES, from_our_gates
+from polyseme.legacy.old_model import TENSORFLOW_GATES, from_our_gates
+from polyseme.legacy.weight_files import Floats
 from polyseme.model import Model
 
 _SPECIAL_TOKENS = ("<S>", "</S>", "<UNK>")  # bilm-tf wants them in its list, and first

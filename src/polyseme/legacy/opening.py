@@ -1,32 +1,32 @@
 """Where the files of an old model are, whichever program wrote it, and what they hold together.
 
     in   a folder, a zip archive, or the weights' file with its options beside it
-    out  an `OldModel`, and size and SHA-256 of every file it was made of
+    out  an `OldModel`, size and SHA-256 of every file it was made of, and a model card
 
-Only files whose names are known are read. Weights go through `reading.py`; what is in an archive is
-copied out under our names first.
+Only files whose names are known are read. What is in an archive is first copied out under our
+names.
 """
 
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ModelError
-from polyseme.legacy.bilm import read_bilm
-from polyseme.legacy.manylangs import read_manylangs
-from polyseme.legacy.manylangs_files import (
+from polyseme.legacy.bilm import BilmOptions, read_bilm
+from polyseme.legacy.manylangs import (
     CHARACTER_TOKENS,
     CONFIG,
     WORD_TOKENS,
     architecture_file,
     read_architecture,
     read_dictionary,
+    read_manylangs,
 )
-from polyseme.legacy.old import OldModel
-from polyseme.legacy.options import BilmOptions, parse, read_json
-from polyseme.legacy.reading import extract_member, read_hdf5, read_state_dict
+from polyseme.legacy.old_model import OldModel, parse, read_json
+from polyseme.legacy.weight_files import read_hdf5, read_state_dict
 from polyseme.limits import read_text
+from polyseme.model import Model, count_parameters
+from polyseme.storage import archives
 from polyseme.storage.files import describe_file, scratch_folder
 
 OPTIONS, WEIGHTS, WORDS = "options.json", "model.hdf5", "vocab.txt"
@@ -45,40 +45,45 @@ Described = dict[str, dict[str, Any]]
 def read_old(
     path: Path, *, options: Path | None = None, scratch: Path
 ) -> tuple[OldModel, Described]:
-    """The model at `path`. What is in an archive is copied for the while, below `scratch`."""
+    """The model at `path`. What is unpacked or parsed is kept for the while below `scratch`."""
     if path.is_dir():
-        return _read_folder(path, options)
+        return _read_folder(path, options, scratch)
     if not path.is_file():
         raise ModelError(f"There is no {path}. Name a folder, a zip archive or an HDF5 file.")
     if path.suffix.lower() != ".zip":
-        return _read_bilm(path, options or _options_beside(path))
+        return _read_bilm(path, options or _options_beside(path), scratch)
     with scratch_folder(scratch) as copies:
         _copy_out(path, copies)
-        old, _ = _read_folder(copies, options)
+        old, _ = _read_folder(copies, options, scratch)
     return old, {path.name: describe_file(path)}
 
 
 def _copy_out(archive: Path, folder: Path) -> None:
     """Copy what is needed of an archive, whichever kind of model it holds."""
-    names = [WEIGHTS, WORDS]
     try:
-        extract_member(archive, OPTIONS, folder / OPTIONS, limit=LARGEST_LIST)
-    except ModelError as error:
-        try:
-            extract_member(archive, CONFIG, folder / CONFIG, limit=LARGEST_LIST)
-        except ModelError:
-            raise error from None
-        architecture, _ = architecture_file(folder)
-        names = [_CHARACTERS_DIC, _WORDS_DIC, _EMBEDDER, _ENCODER, architecture.name]
-    with zipfile.ZipFile(archive) as opened:  # its index was found sound just now
-        there = set(opened.namelist())
-    for name in there.intersection(names):
-        extract_member(archive, name, folder / name, limit=LARGEST_MEMBER)
+        with archives.Archive(archive) as opened:
+            there = set(opened.names)
+        if OPTIONS in there or CONFIG not in there:
+            names = [WEIGHTS, WORDS]
+            archives.extract_member(archive, OPTIONS, folder / OPTIONS, limit=LARGEST_LIST)
+        else:
+            archives.extract_member(archive, CONFIG, folder / CONFIG, limit=LARGEST_LIST)
+            architecture, _ = architecture_file(folder)
+            names = [_CHARACTERS_DIC, _WORDS_DIC, _EMBEDDER, _ENCODER, architecture.name]
+        for name in there.intersection(names):
+            archives.extract_member(archive, name, folder / name, limit=LARGEST_MEMBER)
+    except archives.MissingMemberError as error:
+        raise ModelError(f"In {archive}: {error}.") from error
+    except archives.ArchiveError as error:
+        raise ModelError(
+            f"{archive} was refused: {error}. Copy it again from where it was published, or "
+            "unpack it yourself and name the files in it."
+        ) from error
 
 
-def _read_folder(folder: Path, options: Path | None) -> tuple[OldModel, Described]:
+def _read_folder(folder: Path, options: Path | None, scratch: Path) -> tuple[OldModel, Described]:
     if (folder / CONFIG).is_file() and (folder / _ENCODER).is_file():
-        return _read_manylangs(folder)
+        return _read_manylangs(folder, scratch)
     found = [folder / WEIGHTS] if (folder / WEIGHTS).is_file() else []
     found = found or sorted(folder.glob("*weights*.hdf5"))
     if len(found) != 1:
@@ -88,7 +93,7 @@ def _read_folder(folder: Path, options: Path | None) -> tuple[OldModel, Describe
             f"(ELMoForManyLangs) nor one file of weights, {WEIGHTS} or *weights*.hdf5 (bilm-tf, "
             f"AllenNLP), but {told}. Name the file itself."
         )
-    return _read_bilm(found[0], options or _options_beside(found[0]))
+    return _read_bilm(found[0], options or _options_beside(found[0]), scratch)
 
 
 def _options_beside(weights: Path) -> Path:
@@ -97,11 +102,11 @@ def _options_beside(weights: Path) -> Path:
     return named if named != weights and named.is_file() else weights.with_name(OPTIONS)
 
 
-def _read_bilm(weights: Path, options: Path) -> tuple[OldModel, Described]:
+def _read_bilm(weights: Path, options: Path, scratch: Path) -> tuple[OldModel, Described]:
     values = parse(BilmOptions, read_json(options), options)
     listed = weights.with_name(WORDS)
     words = _read_words(listed) if listed.is_file() else None
-    old = read_bilm(values, read_hdf5(weights), path=weights, words=words)
+    old = read_bilm(values, read_hdf5(weights, scratch=scratch), path=weights, words=words)
     return old, _describe([weights, options] + ([listed] if words is not None else []))
 
 
@@ -115,7 +120,7 @@ def _read_words(path: Path) -> list[str]:
     return [word for word in words if word not in _NO_WORDS]
 
 
-def _read_manylangs(folder: Path) -> tuple[OldModel, Described]:
+def _read_manylangs(folder: Path, scratch: Path) -> tuple[OldModel, Described]:
     options = read_architecture(folder)
     used = [folder / name for name in (CONFIG, _EMBEDDER, _ENCODER)]
     dictionaries = {}
@@ -130,8 +135,8 @@ def _read_manylangs(folder: Path) -> tuple[OldModel, Described]:
     old = read_manylangs(
         options,
         dictionaries,
-        embedder=read_state_dict(folder / _EMBEDDER),
-        encoder=read_state_dict(folder / _ENCODER),
+        embedder=read_state_dict(folder / _EMBEDDER, scratch=scratch),
+        encoder=read_state_dict(folder / _ENCODER, scratch=scratch),
         folder=folder,
     )
     return old, _describe(used)
@@ -139,3 +144,58 @@ def _read_manylangs(folder: Path) -> tuple[OldModel, Described]:
 
 def _describe(paths: Iterable[Path]) -> Described:
     return {path.name: describe_file(path) for path in paths}
+
+
+# The card: where the weights came from, and what nobody here knows
+
+_UNKNOWN = """## Limitations
+
+- Its training data and its tokenization are unknown. Text that is tokenized differently gets worse
+  vectors, without a warning.
+- Its perplexity is unknown: the softmax is not part of such files, so it cannot be evaluated.
+"""
+_STATE = """## Differences from the original program
+
+Here every sentence starts from a zero state, so that its vectors depend on it alone. The programs
+these weights were made for carry the state of the LSTMs from batch to batch, so that their vectors
+of a sentence differ a little with what was embedded before it.
+"""
+
+
+def write_card(model: Model, name: str, *, files: Described, notes: Iterable[str]) -> str:
+    """The card as Markdown."""
+    metadata, encoder = model.metadata, model.config.encoder
+    lines = [
+        f"# {name}",
+        "",
+        f"{metadata['about']} Converted from old weights by `polyseme convert`, without training.",
+        "",
+        "## Source",
+        "",
+        f"- Format of the old files: {metadata['kind']}.",
+        *(
+            f"- `{old}`, {told['bytes']:,} bytes, SHA-256 `{told['sha256']}`."
+            for old, told in files.items()
+        ),
+        f"- Licence: {metadata['licence'] or 'not stated in such files; ask where you got them'}.",
+        "",
+        "## Model",
+        "",
+        (
+            f"- {count_parameters(model.network):,} parameters; layer 0 and "
+            f"{encoder.num_layers - 1} layers with context, "
+            f"{encoder.output_dim} dimensions in each."
+        ),
+        f"- {len(model.vocabulary.words):,} words in its vocabulary; reads {_reads(model)}.",
+        *(f"- {note}" for note in notes),
+        "",
+        _UNKNOWN,
+        _STATE,
+    ]
+    return "\n".join(lines)
+
+
+def _reads(model: Model) -> str:
+    kinds = {"bytes": "every word, byte by byte", "none": "listed words only"}
+    known = f"words, in {model.vocabulary.num_characters:,} character ids"
+    return kinds.get(model.config.vocabulary.characters, known)

@@ -16,7 +16,7 @@ from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
 from polyseme.objectives.prediction import Encode, Prediction
-from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
 from polyseme.objectives.targets import (
     Targets,
     TrainingTargets,
@@ -69,7 +69,7 @@ class Bidirectional(nn.Module):
 
     def __init__(self, config: BidirectionalConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
-        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
+        self.softmax = WordSoftmax(config.softmax, vocab_size=vocab_size, dim=dim)
         self.cloze = ClozeHead(dim) if config.cloze else None
 
     def make_targets(

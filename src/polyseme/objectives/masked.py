@@ -20,7 +20,7 @@ from polyseme.data.special_tokens import FIRST_WORD, MASK
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
 from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction
-from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
 from polyseme.objectives.targets import Negatives, Targets, TrainingTargets, all_words
 
 WORDS = "masked"
@@ -64,7 +64,7 @@ class Masked(nn.Module):
         super().__init__()
         self.config = config
         self.pairs = config.next_sentence
-        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
+        self.softmax = WordSoftmax(config.softmax, vocab_size=vocab_size, dim=dim)
         self.next_sentence = ClassificationHead(dim, 2) if config.next_sentence else None
 
     def make_targets(

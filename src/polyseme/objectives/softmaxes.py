@@ -1,23 +1,21 @@
-"""From a vector to a word of the vocabulary: full, sampled or adaptive.
+"""From a vector to a word of the vocabulary: full or sampled.
 
-All three are measured alike, by the probability among all words. They differ in what a training
-step costs: full grows with the vocabulary, sampled does not, adaptive spends less on rare words.
+Both are measured alike, by the probability among all words. They differ in what a training step
+costs: full grows with the vocabulary, sampled does not.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from polyseme.config import Settings
 from polyseme.data.special_tokens import PAD
-from polyseme.errors import ConfigError
 from polyseme.objectives.crossentropy import (
     log_probabilities,
-    row_chunks,
     summed_cross_entropies,
     top_k,
 )
@@ -43,36 +41,7 @@ class SampledSoftmaxConfig(Settings):
     """Whether the output embeddings are tied to the input word embeddings."""
 
 
-class AdaptiveSoftmaxConfig(Settings):
-    """Frequent words directly, rare ones by way of their cluster, in fewer dimensions."""
-
-    kind: Literal["adaptive"] = "adaptive"
-    cutoffs: tuple[int, ...] = (4_000, 20_000)
-    """Ids at which a cluster ends, rising; the last cluster ends with the vocabulary."""
-    div_value: float = Field(4.0, gt=1)
-    """Factor by which the dimension of the vectors falls from each cluster to the next."""
-
-    @model_validator(mode="after")
-    def _cutoffs_rise(self) -> "AdaptiveSoftmaxConfig":
-        if not self.cutoffs or list(self.cutoffs) != sorted({c for c in self.cutoffs if c > 0}):
-            raise ValueError(f"cutoffs {self.cutoffs} do not rise from above 0")
-        return self
-
-
-SoftmaxConfig = Annotated[
-    FullSoftmaxConfig | SampledSoftmaxConfig | AdaptiveSoftmaxConfig, Field(discriminator="kind")
-]
-
-
-def build_softmax(
-    config: SoftmaxConfig, *, vocab_size: int, dim: int
-) -> "WordSoftmax | AdaptiveSoftmax":
-    """The head these settings ask for."""
-    match config:
-        case AdaptiveSoftmaxConfig():
-            return AdaptiveSoftmax(config, vocab_size=vocab_size, dim=dim)
-        case FullSoftmaxConfig() | SampledSoftmaxConfig():
-            return WordSoftmax(config, vocab_size=vocab_size, dim=dim)
+SoftmaxConfig = Annotated[FullSoftmaxConfig | SampledSoftmaxConfig, Field(discriminator="kind")]
 
 
 class WordSoftmax(nn.Module):
@@ -80,9 +49,7 @@ class WordSoftmax(nn.Module):
 
     measure: HeldOutMeasure = "perplexity"
 
-    def __init__(
-        self, config: FullSoftmaxConfig | SampledSoftmaxConfig, *, vocab_size: int, dim: int
-    ) -> None:
+    def __init__(self, config: SoftmaxConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
         self.config = config
         self.weight = None
@@ -131,78 +98,6 @@ class WordSoftmax(nn.Module):
             return self.weight
         assert table is not None
         return table
-
-
-class AdaptiveSoftmax(nn.Module):
-    """Grave et al. (2017), as PyTorch has it."""
-
-    measure: HeldOutMeasure = "perplexity"
-
-    def __init__(self, config: AdaptiveSoftmaxConfig, *, vocab_size: int, dim: int) -> None:
-        super().__init__()
-        cutoffs = [cutoff for cutoff in config.cutoffs if cutoff < vocab_size - 1]
-        if dim < config.div_value ** max(1, len(cutoffs)):
-            raise ConfigError(
-                f"An adaptive softmax of {len(cutoffs)} cutoffs, each cluster with "
-                f"{config.div_value} times fewer dimensions, leaves its last cluster none of the "
-                f"encoder's {dim}. Set objective.softmax.div_value lower, or give fewer cutoffs."
-            )
-        self.clusters: Any = nn.AdaptiveLogSoftmaxWithLoss(
-            dim, vocab_size, cutoffs or [max(1, vocab_size // 2)], div_value=config.div_value
-        )
-
-    def sample_negatives(self, random: np.random.Generator) -> Negatives | None:  # noqa: ARG002
-        """None: all words compete."""
-        return None
-
-    def losses(
-        self,
-        parts: Sequence[tuple[Tensor, Tensor]],
-        *,
-        table: Tensor | None,
-        negatives: Negatives | None,  # noqa: ARG002
-    ) -> Sequence[Tensor]:
-        """What training lowers, for each (N, D) vectors and (N,) targets summed over them."""
-        return [-self.log_probabilities(*part, table=table).sum() for part in parts]
-
-    def log_probabilities(
-        self,
-        vectors: Tensor,
-        targets: Tensor,
-        *,
-        table: Tensor | None,  # noqa: ARG002
-    ) -> Tensor:
-        """(N,) natural log of each target's probability among all words."""
-        found: Tensor = self.clusters(vectors.float(), targets).output
-        return found
-
-    def top_k(
-        self,
-        vectors: Tensor,
-        k: int,
-        *,
-        table: Tensor | None,  # noqa: ARG002
-    ) -> tuple[Tensor, Tensor]:
-        """(N, k) natural logs of the highest probabilities, falling; and (N, k) their words."""
-        log_probs = vectors.new_empty(len(vectors), k, dtype=torch.float32)
-        ids = torch.empty(len(vectors), k, dtype=torch.long, device=vectors.device)
-        for rows in row_chunks(len(vectors), self.clusters.n_classes):
-            all_words = self.clusters.log_prob(vectors[rows].float())
-            log_probs[rows], ids[rows] = all_words.topk(k, dim=-1)
-        return log_probs, ids
-
-    def logits(
-        self,
-        vectors: Tensor,
-        ids: Tensor,
-        *,
-        table: Tensor | None,  # noqa: ARG002
-    ) -> Tensor:
-        """(N, K) natural logs of the probabilities of these K words."""
-        chosen = vectors.new_empty(len(vectors), len(ids), dtype=torch.float32)
-        for rows in row_chunks(len(vectors), self.clusters.n_classes):
-            chosen[rows] = self.clusters.log_prob(vectors[rows].float())[:, ids]
-        return chosen
 
 
 def sample_negatives(number: int, vocab_size: int, random: np.random.Generator) -> Negatives:

@@ -17,7 +17,7 @@ from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.directions import Direction
 from polyseme.objectives.prediction import Encode, Prediction
-from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, build_softmax
+from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
 from polyseme.objectives.targets import Targets, TrainingTargets, all_words, word_ids
 
 PART = "word2vec"
@@ -47,7 +47,7 @@ class Word2Vec(nn.Module):
     def __init__(self, config: Word2VecConfig, *, vocab_size: int, dim: int) -> None:
         super().__init__()
         self.config = config
-        self.softmax = build_softmax(config.softmax, vocab_size=vocab_size, dim=dim)
+        self.softmax = WordSoftmax(config.softmax, vocab_size=vocab_size, dim=dim)
 
     def make_targets(
         self,

@@ -6,54 +6,60 @@ out   the model, its card, learning curve and run log; what was stopped goes on
 
 import contextlib
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from polyseme.config import build, read_toml, to_toml
+from polyseme.config import Settings, build, merged, read_toml, to_toml
+from polyseme.data.stream import BatchConfig
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.devices import resolve_precision
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.model import LanguageModel, Model, ModelConfig, build_network
 from polyseme.objectives.bidirectional import BidirectionalConfig
-from polyseme.presets import Preset
+from polyseme.presets import PRESETS, Preset
 from polyseme.pretraining.card import began_with, run_metadata, write_card
 from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
-from polyseme.pretraining.plan import (
-    Plan,
-    preset_named,
-    resolve_batches,
-    resolve_model,
-    resolve_training,
-)
-from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining.language_modeling import Pretraining
+from polyseme.pretraining.settings import PretrainConfig, RunConfig
 from polyseme.pretraining.throughput import (
     measure_throughput,
     time_evaluation,
     without_denormals,
 )
-from polyseme.pretraining.train_module import Pretraining
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.storage.folders import CONFIG, MANIFEST
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
-from polyseme.training.curve import draw_curve
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes
 from polyseme.training.runlog import NAME as RUN_LOG
-from polyseme.training.settings import fingerprint_of
+from polyseme.training.runlog import draw_curve
+from polyseme.training.settings import TrainingConfig, fingerprint_of
 from polyseme.training.state import Outcome
 
 _CURVE = "curve.png"
 _MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all
 _PLAN = "plan.toml"
 _OTHER_SETTINGS = "{} holds a finished model of other settings. Choose another --out."
+
+
+class Plan(Settings):
+    """Everything a run is made of, resolved; `plan.toml` in its folder."""
+
+    model: ModelConfig
+    """Words, encoder, objective."""
+    batches: BatchConfig
+    """How much text a step sees."""
+    training: TrainingConfig
+    """How the model is trained."""
 
 
 @dataclass(frozen=True)
@@ -327,3 +333,32 @@ def _finish(
     if not config.keep_training_state:
         Checkpoints(config.out, keep=1).remove_all()
     return PretrainResult(config.out, model, outcome, notes, config.from_ is not None)
+
+
+# What a run is made of: a preset, and what differs from it
+
+
+def preset_named(name: str) -> Preset:
+    """A preset by its name."""
+    if name not in PRESETS:
+        raise ConfigError(f"There is no preset {name!r}. There are: {', '.join(PRESETS)}.")
+    return PRESETS[name]
+
+
+def resolve_model(preset: Preset, changes: Mapping[str, Any]) -> ModelConfig:
+    """The preset's model with some settings changed."""
+    return build(ModelConfig, merged(preset.model.model_dump(), changes))
+
+
+def resolve_batches(preset: Preset, changes: Mapping[str, Any]) -> BatchConfig:
+    """The preset's batches with some settings changed."""
+    return build(BatchConfig, merged(preset.batches.model_dump(), changes))
+
+
+def resolve_training(run: RunConfig, preset: Preset, steps: int) -> TrainingConfig:
+    """The run's settings with nothing left open."""
+    values = run.model_dump(exclude_none=True)
+    values["steps"] = steps
+    values.setdefault("learning_rate", preset.learning_rate)
+    values["precision"] = resolve_precision(run.precision, run.device)
+    return build(TrainingConfig, values)

@@ -13,7 +13,7 @@ import torch
 
 from polyseme.objectives.targets import TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets
-from polyseme.pretraining.train_module import Pretraining
+from polyseme.pretraining.language_modeling import Pretraining
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import process_group
 from polyseme.training.settings import TrainingConfig

@@ -2,8 +2,8 @@
 
 Nothing is ever unpacked as an archive wants it: it does not choose where a file goes, what it is
 called, or how long it is. Members are read under the names we ask for, and their bytes are counted.
-Python's own reader of zips is written in Python, so it needs no sandbox; but a long index would
-still fill the memory, and is looked at first. Tar archives, which can hold links, are not read.
+A long index would fill the memory, and is looked at first. Tar archives, which can hold links, are
+not read.
 """
 
 import contextlib

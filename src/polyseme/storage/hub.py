@@ -9,9 +9,11 @@ one place that sends anything to a network, and only when a user asks for it. Wh
 
 The Hub's README.md is for its readers: a model's card goes there with a head for the Hub's search,
 and its owner may edit it. The card as the manifest has it lies beside it, and is what `pull` takes.
+Fields and licences of that head are those that the Hub documents (hub/model-cards).
 """
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -24,7 +26,6 @@ from polyseme.limits import JSON_BYTES, read_json, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
 from polyseme.storage.folders import MANIFEST, damaged_files, listed_files
-from polyseme.storage.hub_card import corpus_card, model_card
 
 _NAME = re.compile(r"(datasets/)?((?!datasets/)\w[\w.-]{0,95}/\w[\w.-]{0,95})", re.ASCII)
 _TYPES = {"model": "model", "corpus": "dataset"}
@@ -89,7 +90,8 @@ def push(
     progress: Progress | None = None,
 ) -> Transfer:
     """Upload a model or a corpus, in one commit. What the Hub has already is not sent again."""
-    api = _import_hub().HfApi()
+    hub = _import_hub()
+    api = hub.HfApi()
     kind, manifest = _read_folder(folder)
     wanted = Repository.parse(repository)
     target = Repository(wanted.name, _TYPES[kind])
@@ -97,8 +99,13 @@ def push(
         raise HubError(f"{quote(str(folder))} holds a {kind}, not a dataset: push it to {target}.")
     files = manifest["files"]
     _check_files(folder, manifest, progress or NullProgress())
-    operations = [_addition(_on_hub(name), folder / name) for name in (*files, MANIFEST)]
-    operations.append(_addition(_CARD, _card(folder, target.name, manifest).encode()))
+    if _CARD in files:
+        card = model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
+    else:
+        card = corpus_card(target.name, manifest)
+    operations = [hub.CommitOperationAdd(_on_hub(name), folder / name) for name in files]
+    operations.append(hub.CommitOperationAdd(MANIFEST, folder / MANIFEST))
+    operations.append(hub.CommitOperationAdd(_CARD, card.encode()))
     with _faults_explained(target):
         api.create_repo(
             target.name, repo_type=target.repo_type, private=private or None, exist_ok=True
@@ -122,68 +129,44 @@ def pull(
         raise StorageError(f"{out} is there already. Choose a new folder for --out.")
     with _faults_explained(target), scratch_folder(out.absolute().parent) as work:
         found = api.repo_info(target.name, repo_type=target.repo_type, revision=revision)
-        commit = str(found.sha)
-        fetch = _Fetch(api, target, commit, work / "fetched")
-        files = _listed_on_hub(fetch, target)
-        progress.start("Downloading", len(files))
-        for number, name in enumerate(files, start=1):
-            fetch(name)
-            progress.update(number, name)
-        manifest = {"files": files}
-        for name in damaged_files(fetch.folder, manifest):
-            raise HubError(
-                f"{name} of {target} is not what its {MANIFEST} says (SHA-256 differs). Nothing "
-                "was kept. Ask whoever uploaded it to push it again."
+        commit, fetched = str(found.sha), work / "fetched"
+
+        def fetch(*names: str) -> None:
+            api.snapshot_download(
+                target.name,
+                repo_type=target.repo_type,
+                revision=commit,
+                local_dir=fetched,
+                allow_patterns=[_on_hub(name) for name in names],
             )
-        whole = work / "whole"
+
+        fetch(MANIFEST)
+        files = _listed_files(fetched / MANIFEST, target)
+        progress.start("Downloading", len(files))
+        fetch(*files)
+        progress.update(len(files))
+        if (fetched / _OWN_CARD).is_file():
+            (fetched / _OWN_CARD).replace(fetched / _CARD)
+        for name in damaged_files(fetched, {"files": files}):
+            raise HubError(
+                f"{name} of {target} is missing or not what its {MANIFEST} says (SHA-256 differs). "
+                "Nothing was kept. Ask whoever uploaded it to push it again."
+            )
+        whole = work / "whole"  # without what the library leaves beside the files
         for name in (*files, MANIFEST):
             (whole / name).parent.mkdir(parents=True, exist_ok=True)
-            (fetch.folder / name).rename(whole / name)
+            (fetched / name).rename(whole / name)
         publish_folder(whole, out.absolute())
     return Transfer(target, commit, len(files) + 1, _total_bytes(files))
 
 
-@dataclass(frozen=True)
-class _Fetch:
-    """Downloads files of one commit into a folder."""
-
-    api: Any
-    repository: Repository
-    commit: str
-    folder: Path
-
-    def __call__(self, name: str) -> Path:
-        fetched = Path(
-            self.api.hf_hub_download(
-                self.repository.name,
-                _on_hub(name),
-                repo_type=self.repository.repo_type,
-                revision=self.commit,
-                local_dir=self.folder,
-            )
-        )
-        return fetched.rename(self.folder / name)
-
-    def sizes(self, names: list[str]) -> dict[str, int]:
-        """How large the Hub says files are; one it does not have is not among them."""
-        told = self.api.get_paths_info(
-            self.repository.name,
-            [_on_hub(name) for name in names],
-            repo_type=self.repository.repo_type,
-            revision=self.commit,
-        )
-        sizes = {each.path: each.size for each in told if hasattr(each, "size")}
-        return {name: sizes[_on_hub(name)] for name in names if _on_hub(name) in sizes}
-
-
-def _listed_on_hub(fetch: _Fetch, target: Repository) -> dict[str, dict[str, Any]]:
-    """The files of the manifest, of the sizes it says: before anything large is fetched."""
+def _listed_files(path: Path, target: Repository) -> dict[str, dict[str, Any]]:
+    """The files of a manifest that came from the Hub: only such as `push` uploads."""
     not_ours = f"{target} holds nothing that `polyseme push` uploaded"
-    size = fetch.sizes([MANIFEST]).get(MANIFEST)
-    if size is None or size > JSON_BYTES:
-        raise HubError(f"{not_ours}: it has no {MANIFEST} of at most {JSON_BYTES:,} bytes.")
+    if not path.is_file():
+        raise HubError(f"{not_ours}: it has no {MANIFEST}.")
     try:
-        manifest = read_json(fetch(MANIFEST))
+        manifest = read_json(path)
         files = listed_files(manifest)
         kind = manifest["artifact"]
         if _TYPES.get(kind) != target.repo_type:
@@ -192,13 +175,6 @@ def _listed_on_hub(fetch: _Fetch, target: Repository) -> dict[str, dict[str, Any
             raise ValueError(f"it names {strange[0]}, and no {kind} has such a file")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise HubError(f"{not_ours}: its {MANIFEST} cannot be trusted ({error}).") from error
-    sizes = fetch.sizes(list(files))
-    for name, described in files.items():
-        if sizes.get(name) != described.get("bytes", sizes.get(name)) or name not in sizes:
-            raise HubError(
-                f"{name} of {target} has {sizes.get(name)} bytes, its {MANIFEST} says "
-                f"{described.get('bytes')}. Nothing was kept."
-            )
     return files
 
 
@@ -230,21 +206,9 @@ def _check_files(folder: Path, manifest: Mapping[str, Any], progress: Progress) 
         )
 
 
-def _card(folder: Path, name: str, manifest: Mapping[str, Any]) -> str:
-    if _CARD not in manifest["files"]:
-        return corpus_card(name, manifest)
-    return model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
-
-
 def _on_hub(name: str) -> str:
     """Where a file of ours lies in a repository."""
     return _OWN_CARD if name == _CARD else name
-
-
-def _addition(name: str, content: "Path | bytes") -> Any:
-    from huggingface_hub import CommitOperationAdd
-
-    return CommitOperationAdd(name, content)
 
 
 def _total_bytes(files: Mapping[str, Mapping[str, Any]]) -> int:
@@ -256,7 +220,7 @@ def _import_hub() -> Any:
         import huggingface_hub
     except ModuleNotFoundError as error:
         raise MissingExtraError.of(
-            "huggingface_hub", extra="hub", purpose="Exchanging folders with a hub"
+            "huggingface_hub", extra="hf", purpose="Exchanging folders with a hub"
         ) from error
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
@@ -279,15 +243,11 @@ def _faults_explained(target: Repository) -> Iterator[None]:
             # one: nothing that our users could do anything about.
             warnings.simplefilter("ignore")
             yield
-    except errors.GatedRepoError as error:
-        raise HubError(f"{target} is gated, and you have no access: {error}") from error
     except errors.RepositoryNotFoundError as error:
         raise HubError(
             f"The Hub has no {target}, or you may not see it. Check its name; for one of your own, "
             "log in first: hf auth login"
         ) from error
-    except (errors.RevisionNotFoundError, errors.RemoteEntryNotFoundError) as error:
-        raise HubError(f"{target} has no such revision or file: {error}") from error
     except errors.OfflineModeIsEnabled as error:
         raise HubError("HF_HUB_OFFLINE is set: the network is not used.") from error
     except errors.HfHubHTTPError as error:
@@ -299,3 +259,74 @@ def _faults_explained(target: Repository) -> Iterator[None]:
             f"The Hub cannot be reached ({type(error).__name__}: {error}). Folders that are here "
             "need no network."
         ) from error
+
+
+# The card that the Hub shows: YAML between two lines of hyphens, then Markdown
+
+_LICENCES = frozenset({
+    "apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "gpl-2.0", "gpl-3.0", "lgpl-2.1",
+    "lgpl-3.0", "agpl-3.0", "mpl-2.0", "unlicense", "odc-by", "odbl", "pddl", "cc0-1.0",
+    "cc-by-2.0", "cc-by-2.5", "cc-by-3.0", "cc-by-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0",
+    "cc-by-nc-2.0", "cc-by-nc-3.0", "cc-by-nc-4.0", "cc-by-nd-4.0", "cc-by-nc-nd-3.0",
+    "cc-by-nc-nd-4.0", "cc-by-nc-sa-2.0", "cc-by-nc-sa-3.0", "cc-by-nc-sa-4.0",
+})  # fmt: skip
+"""Those that people state, of the Hub's list; what is none of them is `other`, with its name."""
+_HEAD = "---\n"
+
+
+def model_card(own: str, manifest: Mapping[str, Any]) -> str:
+    """A model's own card below its head; one that has a head already stays as it is."""
+    if own.startswith(_HEAD):
+        return own
+    told = _mapping(manifest.get("metadata"))
+    fields = {
+        "language": _language(_mapping(told.get("corpus")).get("language")),
+        "license": _licence(told.get("licence")),
+        "license_name": _licence_name(told.get("licence")),
+        "library_name": "polyseme",
+        "pipeline_tag": "feature-extraction",
+        "tags": ["polyseme", "word-embeddings", "contextual-word-embeddings"],
+    }
+    return _head(fields) + own
+
+
+def corpus_card(name: str, manifest: Mapping[str, Any]) -> str:
+    """The card of a dataset, with its size and how to get it."""
+    settings = _mapping(_mapping(manifest.get("preparation")).get("settings"))
+    counts = _mapping(manifest.get("read_stats"))
+    rows = [
+        f"- {counts[key]:,} {key}" for key in ("documents", "sentences", "words") if key in counts
+    ]
+    fields = {"language": _language(settings.get("language")), "tags": ["polyseme"]}
+    pull = f"polyseme pull datasets/{name} --out corpus"
+    body = [f"# {name}", "", "A corpus prepared with Polyseme.", "", *rows, "", f"Get it: `{pull}`"]
+    return _head(fields) + "\n".join([*body, ""])
+
+
+def _head(fields: Mapping[str, Any]) -> str:
+    # JSON is YAML: nothing in a value can end the head or begin another field.
+    lines = [f"{name}: {json.dumps(value)}" for name, value in fields.items() if value]
+    return f"{_HEAD}{chr(10).join(lines)}\n{_HEAD}\n"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _language(code: object) -> list[str]:
+    """As the Hub lists them: ISO 639, without a region."""
+    found = re.match(r"[a-z]{2,3}\b", code) if isinstance(code, str) else None
+    return [found[0]] if found else []
+
+
+def _licence(stated: object) -> str:
+    """The Hub's identifier of what was stated, such as "CC BY-SA 3.0 (Wikipedia)"."""
+    if not isinstance(stated, str) or not stated.strip():
+        return ""
+    plain = re.sub(r"[\s_]+", "-", stated.partition("(")[0].strip().lower())
+    return plain if plain in _LICENCES else "other"
+
+
+def _licence_name(stated: object) -> str:
+    """What the Hub asks for beside `other`."""
+    return stated.strip() if isinstance(stated, str) and _licence(stated) == "other" else ""

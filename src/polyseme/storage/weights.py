@@ -1,27 +1,26 @@
-"""An untrusted file of weights: what it says it holds, before anything is built or taken from it.
+"""The weights of a network in a safetensors file, which may come with settings of anyone's making.
 
-    in   a safetensors file, and settings that may have been written to harm
-    out  its weights in float32, or a ModelError
+    in   the file, and a function that builds the network its settings ask for
+    out  that network with the file's weights in float32, or a ModelError
 
 Settings are a few bytes and can ask for any size; weights cannot lie about theirs, since the file
-would have to be as long. So the network is first built without memory (on torch's meta device),
-and its shapes are held against those that the file begins with.
+would have to be as long. So the network is built without memory (on torch's meta device), its
+shapes are held against the file's, and the weights become its own.
 """
 
-import math
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from polyseme.errors import ModelError, PolysemeError
-from polyseme.limits import WEIGHTS_BYTES, LimitError, check_size, parse_json
+from polyseme.limits import WEIGHTS_BYTES, LimitError, check_size
 from polyseme.storage.files import scratch_for
 
 LONGEST_HEADER = 1 << 22
@@ -29,85 +28,9 @@ LONGEST_HEADER = 1 << 22
 tenth."""
 LARGEST_WEIGHT = 1e8
 """Training gives weights below 1,000; sums of larger ones than this overflow."""
-_DTYPES = {"F32": 4, "F16": 2, "BF16": 2}
+_DTYPES = ("F32", "F16", "BF16")
 _Shapes = dict[str, tuple[int, ...]]
-
-
-def check_shapes(path: Path, build: Callable[[], nn.Module]) -> None:
-    """Refuse a network that has not the very tensors of the file; takes no memory for weights."""
-    found = read_shapes(path)
-    try:
-        # Most tensors become weights; a few are made on the way.
-        with torch.device("meta"), _Outline(most=2 * len(found) + 64):
-            wanted = _shapes_of(build())
-    except _TooManyError as error:
-        raise _misfit(path, f"those need more tensors than the {len(found):,} it has") from error
-    except PolysemeError:
-        raise
-    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # sizes beyond numbers
-        raise _misfit(path, f"they cannot be built: {str(error)[:200]}") from error
-    _compare(path, wanted, found)
-
-
-def read_shapes(path: Path) -> _Shapes:
-    """The names and shapes in a safetensors file, if it is as long as they say."""
-    header = _read_header(path)
-    shapes, numbers = {}, 0
-    for name, described in header.items():
-        try:
-            shape = tuple(int(size) for size in described["shape"])
-            size = _DTYPES[described["dtype"]] * math.prod(shape)
-            is_sound = min(shape, default=0) >= 0 and len(shape) <= 8
-            is_sound = (
-                is_sound and described["data_offsets"][1] - described["data_offsets"][0] == size
-            )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ModelError(f"{path} holds no weights: {name[:80]} is {error}.") from error
-        if not is_sound:
-            raise ModelError(f"{path} holds no weights: {name[:80]} is of an impossible size.")
-        shapes[name] = shape
-        numbers += size
-    with path.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-    if 8 + length + numbers != path.stat().st_size:
-        raise ModelError(
-            f"{path} holds no weights: it has {path.stat().st_size:,} bytes, and its header says "
-            f"{8 + length + numbers:,}."
-        )
-    return shapes
-
-
-class _TooManyError(Exception):
-    """More tensors are built than there are weights."""
-
-
-class _Outline(TorchFunctionMode):
-    """Makes tensors and leaves them unfilled; counts them.
-
-    Filling meta tensors does nothing, but takes a second of imports the first time.
-    """
-
-    _FILLS = frozenset(
-        ("normal_", "uniform_", "fill_", "zero_", "zeros_", "ones_", "constant_", "copy_")
-    ) | {"trunc_normal_", "kaiming_uniform_", "xavier_uniform_", "mul"}
-    _MAKES = frozenset(["empty", "zeros", "ones", "full", "randn", "rand"])
-
-    def __init__(self, *, most: int) -> None:
-        super().__init__()
-        self._left = most
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        del types
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name in self._FILLS:
-            return args[0] if args else kwargs["tensor"]
-        if name in self._MAKES:
-            self._left -= 1
-            if self._left < 0:
-                raise _TooManyError
-            func = torch.empty if name.startswith("rand") else func
-        return func(*args, **kwargs)
+_Network = TypeVar("_Network", bound=nn.Module)
 
 
 def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = None) -> None:
@@ -116,23 +39,32 @@ def write_weights(path: Path, network: nn.Module, dtype: torch.dtype | None = No
         name: weight.detach().to("cpu", dtype).contiguous()
         for name, weight in network.state_dict().items()
     }
-    if (name := _first_not_finite(weights)) is not None:
+    bad = next((name for name, weight in weights.items() if not weight.isfinite().all()), None)
+    if bad is not None:
         raise ModelError(
-            f"{path} is not written: {name} has values that are not finite numbers as "
-            f"{weights[name].dtype}. Training has diverged: start again with a lower learning "
+            f"{path} is not written: {bad} has values that are not finite numbers as "
+            f"{weights[bad].dtype}. Training has diverged: start again with a lower learning "
             "rate; or, if weights were to be stored in half the bits, use float32."
         )
     with scratch_for(path) as scratch:
         scratch.write_bytes(save(weights))  # its own way of writing leaves a file only we can read
 
 
-def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:
-    """The weights in float32, if they are those of this network, and finite numbers."""
+def load_network(path: Path, build: Callable[[], _Network]) -> _Network:
+    """The network that `build` makes, with the weights of this file if they are its own."""
+    found = read_shapes(path)
     try:
-        weights = load_file(path)
-    except SafetensorError as error:
-        raise ModelError(f"{path} holds no weights: {error}.") from error
-    _compare(path, _shapes_of(network), {name: tuple(w.shape) for name, w in weights.items()})
+        with torch.device("meta"), _Unfilled():
+            network = build()
+    except PolysemeError:
+        raise
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # sizes beyond numbers
+        raise _misfit(path, f"they cannot be built: {str(error)[:200]}") from error
+    wanted = {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+    if wanted != found:
+        differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
+        raise _misfit(path, f"{str(differing)[:400]} differ")
+    weights = load_file(path)
     for name, weight in weights.items():
         if weight.numel() and not weight.abs().amax() <= LARGEST_WEIGHT:  # not: NaN is neither
             raise ModelError(
@@ -140,22 +72,37 @@ def read_weights(path: Path, network: nn.Module) -> dict[str, Tensor]:
                 f"finite numbers up to {LARGEST_WEIGHT:g}. Copy the whole folder again from where "
                 "it came."
             )
-    return {name: weight.float() for name, weight in weights.items()}
+    network.load_state_dict({name: each.float() for name, each in weights.items()}, assign=True)
+    return network
 
 
-def _first_not_finite(weights: dict[str, Tensor]) -> str | None:
-    """The name of a tensor with NaN or infinity in it."""
-    return next((name for name, weight in weights.items() if not weight.isfinite().all()), None)
+def read_shapes(path: Path) -> _Shapes:
+    """The names and shapes in a safetensors file, if it is as long as they say."""
+    try:
+        check_size(path.name, path.stat().st_size, WEIGHTS_BYTES)
+        with path.open("rb") as stream:
+            length = struct.unpack("<Q", stream.read(8))[0]
+        check_size("its header", length, LONGEST_HEADER)
+        with safe_open(path, "pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no dict
+            for name, each in slices.items():
+                if each.get_dtype() not in _DTYPES:
+                    raise LimitError(f"{name[:80]} is of type {each.get_dtype()}")
+            return {name: tuple(each.get_shape()) for name, each in slices.items()}
+    except (SafetensorError, struct.error, LimitError, MemoryError) as error:
+        raise ModelError(f"{path} holds no weights: {str(error)[:200]}.") from error
 
 
-def _shapes_of(network: nn.Module) -> _Shapes:
-    return {name: tuple(weight.shape) for name, weight in network.state_dict().items()}
+class _Unfilled(TorchFunctionMode):
+    """Leaves new tensors as they are: on the meta device, the first `normal_` takes a second."""
 
-
-def _compare(path: Path, wanted: _Shapes, found: _Shapes) -> None:
-    if wanted != found:
-        differing = sorted(set(wanted.items()) ^ set(found.items()))[:4]
-        raise _misfit(path, f"{str(differing)[:400]} differ")
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name.endswith("_") and not name.startswith("_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def _misfit(path: Path, how: str) -> ModelError:
@@ -163,21 +110,3 @@ def _misfit(path: Path, how: str) -> ModelError:
         f"The weights in {path.parent} do not fit its settings: {how}. "
         "Copy the whole folder again from where it came."
     )
-
-
-def _read_header(path: Path) -> dict[str, Any]:
-    """The names, types and shapes at the start of a safetensors file, kept short."""
-    size = path.stat().st_size
-    try:
-        check_size(path.name, size, WEIGHTS_BYTES)
-        with path.open("rb") as stream:
-            length = struct.unpack("<Q", stream.read(8).ljust(8, b"\xff"))[0]
-            if length > min(LONGEST_HEADER, size):
-                raise LimitError(f"its header has {length:,} bytes")
-            header = parse_json(stream.read(length).decode("utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{path} holds no weights: {error}.") from error
-    if not isinstance(header, dict):
-        raise ModelError(f"{path} holds no weights: its header is not a table.")
-    header.pop("__metadata__", None)
-    return header

@@ -85,7 +85,7 @@ def load_bleu() -> Any:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise MissingExtraError.of(
-            "sacrebleu", extra="translation", purpose="Evaluating generated texts"
+            "sacrebleu", extra="torch", purpose="Evaluating generated texts"
         ) from error
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it warns of texts that are words
     return BLEU

@@ -130,7 +130,7 @@ def load_assignment() -> Any:
         from scipy.optimize import linear_sum_assignment
     except ImportError as error:
         raise MissingExtraError.of(
-            "scipy", extra="coreference", purpose="Evaluating coreference"
+            "scipy", extra="senses", purpose="Evaluating coreference"
         ) from error
     return linear_sum_assignment
 

@@ -16,8 +16,8 @@ from polyseme.storage.files import canonical_json, scratch_for, write_text
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.task import Task
 from polyseme.tasks.train_module import ERROR
-from polyseme.training.curve import draw_curve
 from polyseme.training.runlog import NAME as RUN_LOG
+from polyseme.training.runlog import draw_curve
 
 _COLOUR = "#2f6690"
 

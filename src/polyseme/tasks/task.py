@@ -33,7 +33,7 @@ from polyseme.storage.folders import (
     open_artifact,
     write_manifest,
 )
-from polyseme.storage.weights import check_shapes, read_shapes, read_weights, write_weights
+from polyseme.storage.weights import load_network, read_shapes, write_weights
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.embeddings.embeddings import Embeddings, load_model
 from polyseme.tasks.embeddings.frozen import FrozenConfig
@@ -238,10 +238,7 @@ class Task:
             embeddings = Embeddings.with_vocabulary(config.embeddings, vocabulary, layers)
             return TaskModule(embeddings, family)
 
-        check_shapes(folder / WEIGHTS, new)
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            module = new()
-        module.load_state_dict(read_weights(folder / WEIGHTS, module), assign=True)
+        module = load_network(folder / WEIGHTS, new)
         return cls(config, family, module.eval(), told["metadata"])
 
 

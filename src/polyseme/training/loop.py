@@ -26,11 +26,10 @@ from polyseme.training.checkpoint import (
     restore_weights,
 )
 from polyseme.training.guard import LossSpikeGuard
-from polyseme.training.optimizer import optimizer_state_of
+from polyseme.training.optimizer import learning_rate_at, optimizer_state_of
 from polyseme.training.processes import DistributedContext, process_group
 from polyseme.training.resume import Restored, describe_run, restore
 from polyseme.training.runlog import RunLog
-from polyseme.training.schedule import learning_rate_at
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.signals import StopRequest, stop_signals
 from polyseme.training.state import Outcome

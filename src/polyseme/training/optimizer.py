@@ -1,5 +1,6 @@
-"""AdamW over a module's parameters, and its memory as named tensors."""
+"""AdamW over a module's parameters, its learning rate, and its memory as named tensors."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -54,6 +55,24 @@ def build_optimizer(
         lr=config.learning_rate,
         fused=next(module.parameters()).device.type in ("cpu", "cuda"),
     )
+
+
+def learning_rate_at(step: int, config: TrainingConfig) -> float:
+    """Learning rate of a step, counted from 0: a straight rise, then the decay.
+
+    A function of the step alone, so that nothing about it needs saving.
+    """
+    warmup_steps = round(config.warmup_ratio * config.steps)
+    if step < warmup_steps:
+        return config.learning_rate * (step + 1) / warmup_steps
+    done = (step - warmup_steps) / max(1, config.steps - warmup_steps)
+    match config.decay:
+        case "cosine":
+            return config.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        case "linear":
+            return config.learning_rate * (1 - done)
+        case "none":
+            return config.learning_rate
 
 
 def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> None:

@@ -49,7 +49,7 @@ class TrainingConfig(Settings):
     timeout_minutes: float = Field(default=30.0, gt=0, le=1_000_000)
     """With several processes: how long one may keep the others waiting before the run fails."""
     tensorboard: bool = False
-    """Write TensorBoard events beside the run log (extra [tensorboard])."""
+    """Write TensorBoard events beside the run log (`pip install tensorboard`)."""
 
 
 _CHANGE_WEIGHTS = (

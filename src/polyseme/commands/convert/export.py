@@ -40,7 +40,7 @@ def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult
 def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
     from polyseme.legacy.export import export_bilm
     from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS
-    from polyseme.legacy.reading import write_hdf5
+    from polyseme.legacy.weight_files import write_hdf5
     from polyseme.model import Model
 
     progress.start("Converting", 2)

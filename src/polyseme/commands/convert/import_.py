@@ -1,7 +1,7 @@
 """Convert old ELMo weights to a model.
 
 Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
-ELMoForManyLangs. Untrusted files are parsed in a locked process, which needs Linux.
+ELMoForManyLangs. Nothing in such files is run: they are parsed in a process of their own.
 
 Examples:
 
@@ -51,8 +51,7 @@ def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult
 
 
 def _import(config: ImportConfig, progress: Progress) -> ConvertResult:
-    from polyseme.legacy.card import write_card
-    from polyseme.legacy.opening import read_old
+    from polyseme.legacy.opening import read_old, write_card
 
     preparation = _preparation(config)
     progress.start("Converting", 2)

@@ -94,10 +94,7 @@ def to_pandas(table: ExportTable) -> "pandas.DataFrame":
     try:
         import pandas
     except ImportError as error:
-        raise MissingExtraError(
-            "A data frame needs the package 'pandas', which is not installed. "
-            "Install it with: pip install pandas"
-        ) from error
+        raise MissingExtraError.of("pandas", purpose="A data frame") from error
     return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
 
@@ -149,7 +146,7 @@ def _openpyxl() -> Any:
     try:
         import openpyxl
     except ImportError as error:
-        raise MissingExtraError.of("openpyxl", extra="xlsx", purpose="A spreadsheet") from error
+        raise MissingExtraError.of("openpyxl", purpose="A spreadsheet") from error
     return openpyxl
 
 

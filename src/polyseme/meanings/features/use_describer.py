@@ -29,7 +29,6 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.objectives.softmaxes import WordSoftmax
 from polyseme.pretraining.scores import score_sentences
 
 Span = tuple[int, int]
@@ -266,12 +265,8 @@ class Expectation:
         softmax = objective.softmax
         if not self._is_both:
             return softmax.logits(halves[0], ids, table=table)
-        if isinstance(softmax, WordSoftmax):
-            # x W + b and y W + b, added, are twice what their mean gives: one product, not two.
-            both = 2 * softmax.logits((halves[0] + halves[1]) / 2, ids, table=table)
-        else:
-            both, right = (softmax.logits(half, ids, table=table) for half in halves)
-            both = both + right
+        # x W + b and y W + b, added, are twice what their mean gives: one product, not two.
+        both = 2 * softmax.logits((halves[0] + halves[1]) / 2, ids, table=table)
         return both - self._log_frequencies[:num_words]
 
     @torch.no_grad()

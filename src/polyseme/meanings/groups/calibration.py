@@ -144,7 +144,13 @@ def calibrate(
     pairs = list(_like_pairs(unit_length(np.stack(kinds))))
     apart = [_told_apart(features[one], features[two]) for one, two in pairs]
     error = float(np.std(apart, ddof=1) / np.sqrt(len(apart)))
-    lines = [words for each in uses for words in each.select(np.arange(_LINES)).sentences()]
+    # Spread over the corpus: the first uses are all of its first texts.
+    spread = [np.linspace(0, len(each) - 1, _LINES).astype(np.int64) for each in uses]
+    lines = [
+        words
+        for each, chosen in zip(uses, spread, strict=True)
+        for words in each.select(chosen).sentences()
+    ]
     perplexities = describer.perplexities(lines) or (None, None)
     return Calibration(float(np.mean(apart)), error, len(pairs), limits, *perplexities)
 
