@@ -93,6 +93,9 @@ _EXTRAS = {
     "jinja2": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",
+    "httptools": "serve",
+    "orjson": "serve",
+    "prometheus_client": "serve",
     "anywidget": None,
 }
 """Packages that whole commands need, and the extra that brings each; None: only `all` does."""

@@ -101,7 +101,7 @@ REFUSED: dict[str, tuple[int, dict[str, Any]]] = {
     "other dimensions": (400, {"json": {"input": "a", "dimensions": 7}}),
     "no dimension": (400, {"json": {"input": "a", "dimensions": 0}}),
     "true for a number": (400, {"json": {"input": "a", "dimensions": True}}),
-    "too many inputs": (413, {"json": {"input": ["a"] * 33}}),
+    "too many inputs": (400, {"json": {"input": ["a"] * 33}}),
     "too many words": (400, {"json": {"input": "a b " * 150}}),
     "a body too large": (413, {"json": {"input": "a" * 5_000}}),
     "a body said to be too large": (413, {"content": b"{}", "headers": {**JSON, **LONG}}),

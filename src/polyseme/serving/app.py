@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
@@ -43,8 +43,16 @@ _OPEN = ("/livez", "/readyz")
 _LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?", re.IGNORECASE)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")]
 Words = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
+
+
+def _whole(value: Any) -> Any:
+    """In JSON 1.0 is a whole number as well."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class _Asked(BaseModel):
@@ -60,7 +68,7 @@ class EmbeddingsRequest(_Asked):
     """Ignored: the server has one model."""
     encoding_format: Literal["float", "base64"] = "float"
     """Numbers, or little-endian float32 in base64."""
-    dimensions: int | None = Field(None, ge=1)
+    dimensions: Whole | None = Field(None, ge=1)
     """The model's own number, if given."""
     user: str | None = None
     """Ignored."""
@@ -71,7 +79,7 @@ class WordsRequest(_Asked):
 
     input: Text | Annotated[list[Text | Words], Field(min_length=1)]
     """A text, or several; a list of words is one sentence."""
-    layers: Literal["all", "top", "average"] | Annotated[int, Field(ge=-64, le=63)] = "top"
+    layers: Literal["all", "top", "average"] | Annotated[Whole, Field(ge=-64, le=63)] = "top"
     """Which layers; 0 is the word without its sentence."""
     dtype: Literal["float16", "float32"] = "float16"
     """How the numbers of `vectors` are stored, little-endian."""
@@ -107,9 +115,9 @@ class SensesRequest(_Asked):
 
     word: Annotated[str, Field(min_length=1, max_length=100)]
     """The word, or several with spaces between."""
-    finer: Annotated[int, Field(ge=-3, le=3)] = 0
+    finer: Annotated[Whole, Field(ge=-3, le=3)] = 0
     """More groups, or if negative fewer."""
-    lines: Annotated[int, Field(ge=0, le=100)] = 3
+    lines: Annotated[Whole, Field(ge=0, le=100)] = 3
     """Lines for each group."""
 
 
@@ -480,7 +488,7 @@ def _parse(endpoint: Endpoint, body: bytes, limits: LimitsConfig) -> BaseModel:
     for name in ("input", "inputs"):
         given = getattr(asked, name, "")
         if not isinstance(given, str) and len(given) > limits.max_inputs:
-            raise Refused(413, "too_many_inputs", f"At most {limits.max_inputs} inputs at once.")
+            raise Refused(400, "too_many_inputs", f"At most {limits.max_inputs} inputs at once.")
     return asked
 
 
