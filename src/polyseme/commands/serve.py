@@ -27,6 +27,7 @@ from rich.console import RenderableType
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
+from polyseme.limits import TOML_BYTES, read_text
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ def _read_keys(config: ServeConfig) -> tuple[str, ...]:
             )
         return ()
     try:
-        lines = config.api_key_file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(config.api_key_file, TOML_BYTES).splitlines()
+    except (OSError, ValueError) as error:
         raise InputError(f"{config.api_key_file} cannot be read: {error}") from error
     keys = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
     if not keys or min(map(len, keys)) < 16:
