@@ -1,10 +1,8 @@
 """A corpus to vectors on disk: every word once, the same wherever and however often it is done."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -190,28 +188,6 @@ def test_reduced_vectors_keep_the_variance_that_they_say(case: Case, tmp_path: P
 def test_more_dimensions_than_there_are_is_refused(case: Case, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="smaller --pca"):
         case.embed(tmp_path / "v", pca=1000)
-
-
-def test_hdf5_is_laid_out_as_allennlp_has_it(case: Case, tmp_path: Path) -> None:
-    vectors = case.embed(tmp_path / "v", format="allennlp-hdf5", dtype="float32").vectors
-    embedder = Embedder.load(case.model)
-    numbers = []
-    sentences = all_sentences(case)
-    for path in vectors.files:
-        with h5py.File(path) as file:
-            names = json.loads(file["sentence_to_index"][0])
-            for text, name in names.items():
-                assert text == " ".join(sentences[int(name)].words)
-            numbers += [int(name) for name in file if name != "sentence_to_index"]
-            name = next(iter(names.values()))
-            alone = embedder.embed([sentences[int(name)].words])[0].vectors
-            np.testing.assert_allclose(file[name][:], alone, atol=1e-5)
-    assert sorted(numbers) == list(range(len(sentences)))
-
-
-def test_words_and_hdf5_do_not_go_together(case: Case, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="whole sentences"):
-        case.embed(tmp_path / "v", format="allennlp-hdf5", words=["word3"])
 
 
 def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> None:

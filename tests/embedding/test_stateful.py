@@ -14,9 +14,9 @@ from legacy.published import (
     each_set,
     furthest,
 )
+from legacy.stateful import RecurrentState, embed_stateful
 
 from polyseme.embedding.output import Vectors
-from polyseme.embedding.stateful import RecurrentState, embed_stateful
 from polyseme.errors import ModelError
 from polyseme.legacy.old_model import vocabulary_of
 from polyseme.model import Model, ModelConfig

@@ -33,7 +33,7 @@ MAY = {
     "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
     "embedding/pca.py": {"safe_open"},  # after its size was looked at
     "storage/weights.py": {"load_file", "path.open", "safe_open"},  # after its header was looked at
-    "storage/records.py": {"np.memmap"},  # mapped, not read; its size is held against what it holds
+    "storage/records.py": {"np.memmap"},  # mapped, not read
     "encoders/kernels/build.py": {"source.read_bytes"},  # our own
     "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
     "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
@@ -49,11 +49,9 @@ MAY = {
     "text/formats/pdf_child.py": {"Path('/proc/self/statm').read_text"},
     "text/formats/lines.py": {"piece.source.path.open"},  # four bytes
     "tasks/embeddings/vector_files.py": {"path.open", "gzip.GzipFile"},  # in rows, measured
-    "tasks/embeddings/cache.py": {"np.memmap"},  # mapped, not read; its size is known
     "storage/archives.py": {"zipfile.ZipFile"},  # its index is looked at first
     # In a process with limits, held against the size of the file; or to write.
     "legacy/weight_files.py": {"h5py.File", "load_file"},
-    "embedding/allennlp_hdf5.py": {"h5py.File"},  # to write
     "commands/demo.py": {"json.loads"},  # what a process of ours tells
     "serving/dispatch.py": {"json.loads"},  # what an engine of ours tells
     "serving/engine.py": {"json.loads"},  # what the server tells it

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from command_line import polyseme
 from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
+from legacy.stateful import embed_stateful
 
 from polyseme.commands import score
 from polyseme.commands.convert import ConvertResult, export, import_
 from polyseme.config import build
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.stateful import embed_stateful
 from polyseme.errors import ConfigError, ModelError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of

@@ -18,8 +18,8 @@ from legacy.published import (
     furthest,
     read_manylangs_fixture,
 )
+from legacy.stateful import embed_stateful
 from polyseme.data import FIRST_WORD
-from polyseme.embedding.stateful import embed_stateful
 from polyseme.errors import ModelError
 from polyseme.legacy.manylangs import (
     CHARACTER_TOKENS,

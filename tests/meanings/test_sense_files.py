@@ -16,7 +16,7 @@ from polyseme.meanings.groups.grouping import Grouping
 from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
 from polyseme.tasks.embeddings.vector_files import read_vectors
-from polyseme.text.conllu import parse_line
+from polyseme.text.formats.marked import parse_line
 
 __all__ = ["describer", "senses"]
 

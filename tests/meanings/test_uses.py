@@ -274,9 +274,7 @@ def test_what_is_found_is_what_a_plain_loop_finds(
 def test_a_lost_or_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     corpus = make_novels(tmp_path)
     uses = find_uses(corpus, "bank")
-    words = words_of(corpus.shards[0])
-    mapped = (words.with_suffix(suffix) for suffix in (".bin", ".places"))
-    for path in (corpus.shards[0], *mapped, corpus.vocabulary):
+    for path in (corpus.shards[0], words_of(corpus.shards[0]), corpus.vocabulary):
         content = path.read_bytes()
         for bad in (None, content[:-20], b""):
             path.unlink()

@@ -25,7 +25,7 @@ from text.making import looked_into, make_config
 
 from polyseme.limits import LONGEST_LINE
 from polyseme.text.formats.marked import LONGEST_SENTENCE
-from polyseme.text.formats.paragraphs import DEEPEST, LONGEST_NAME, MAX_NAMES
+from polyseme.text.formats.markup import DEEPEST, LONGEST_NAME, MAX_NAMES
 from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import prepare_shard
 from polyseme.text.records import LONGEST_VALUE, MAX_PARTS

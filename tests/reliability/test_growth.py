@@ -18,7 +18,7 @@ from text.making import make_config, make_piece, make_source
 
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.readers import read_examples
-from polyseme.text.formats import read_piece, vertical
+from polyseme.text.formats import marked, read_piece
 from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
@@ -202,9 +202,9 @@ TAGS = ["<", "<s", "<a ", '"', '<a "', 'a="b" ', "/", "<a>", '""', ' a="']
 @pytest.mark.parametrize("pattern", TAGS)
 def test_tags_grow_with_the_line(pattern: str, sizes: tuple[int, ...]) -> None:
     def match(text: str) -> None:
-        vertical._TAG.fullmatch(f"<a {text}")
-        vertical._TAG.fullmatch(f"<a {text}>")
-        vertical._ATTRIBUTE.findall(text)
+        marked._TAG.fullmatch(f"<a {text}")
+        marked._TAG.fullmatch(f"<a {text}>")
+        marked._ATTRIBUTE.findall(text)
 
     check_growth(lambda: match, partial(fill, pattern), sizes)
 

@@ -20,7 +20,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ModelError, PolysemeError, TrainingError, VectorsError
 from polyseme.model import Model
 from polyseme.progress import NullProgress
-from polyseme.tasks.embeddings.cache import CacheConfig, Origin, make_cache
+from polyseme.tasks.embeddings.frozen import LayerCache
 from polyseme.tasks.task import Task
 from polyseme.tasks.train_module import TaskTraining
 from polyseme.tasks.training import Splits, train_task
@@ -127,10 +127,6 @@ def scaled(model: Model, factor: float) -> Model:
 POISONS: dict[str, tuple[float, dict[str, Any]]] = {
     "infinite": (1e38, {"layers": "top", "dtype": "float32"}),
     "too large for float16": (1e6, {"layers": "0", "dtype": "float16"}),
-    "too large for float16, as hdf5": (
-        1e6,
-        {"layers": "0", "dtype": "float16", "format": "allennlp-hdf5"},
-    ),
     "too large for float16, with PCA": (1e6, {"layers": "0", "dtype": "float16", "pca": 4}),
 }
 
@@ -146,33 +142,19 @@ def test_embed_stores_no_vector_that_is_not_finite(case: Case, tmp_path: Path, p
     assert "manifest.json" not in {path.name for path in stored}
 
 
-ORIGIN = Origin(
-    model="m",
-    words="w",
-    num_words=3,
-    num_sentences=1,
-    num_layers=2,
-    dim=4,
-    dtype="",
-    batch_invariant=False,
-    environment={},
-)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_the_cache_stores_no_vector_that_is_not_finite(
     tmp_path: Path, dtype: Any, value: float
 ) -> None:
-    origin = Origin(**{**vars(ORIGIN), "dtype": dtype})
-    config = CacheConfig(folder=tmp_path, dtype=dtype)
+    cache = LayerCache(tmp_path / "cache.bin", np.array([3]), (2, 4), dtype)
     layers = np.ones((2, 3, 4), np.float32)
     layers[1, 2, 3] = value
     with pytest.raises(VectorsError, match="not finite"):
-        make_cache(config, origin, [layers])
+        cache.make([layers])
     assert not list(tmp_path.rglob("*"))
-    make_cache(config, origin, [np.ones((2, 3, 4), np.float32)])
-    assert (tmp_path / origin.key).is_dir()
+    cache.make([np.ones((2, 3, 4), np.float32)])
+    assert cache.path.is_file()
 
 
 # --- weights that are not finite ---------------------------------------------------------

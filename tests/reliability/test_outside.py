@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import polyseme_process as polyseme
-from executors.jobs import forge_receipt, hashes
+from executors.jobs import forge_receipt
 
 from polyseme.errors import PolysemeError
 from reliability.victims import Planter, harm, make_victims, snapshot
@@ -107,7 +107,7 @@ def test_prepare_deletes_nothing_that_a_receipt_names_elsewhere(
     assert harm(before, snapshot(victims)) == []
 
 
-@pytest.mark.parametrize("top", ["quarantine", ".work"])
+@pytest.mark.parametrize("top", ["quarantine", "shards", ".work"])
 def test_prepare_empties_no_folder_that_a_link_leads_to(
     inputs: Inputs, tmp_path: Path, top: str
 ) -> None:
@@ -117,56 +117,3 @@ def test_prepare_empties_no_folder_that_a_link_leads_to(
     before = snapshot(victims)
     assert f"{top} is a link to" in prepare_here(inputs, out, code=74)
     assert harm(before, snapshot(victims)) == []
-
-
-@pytest.mark.parametrize(("command", "top"), [("prepare", "shards"), ("embed", "vectors")])
-def test_the_bulk_of_the_data_may_lie_on_another_disk(
-    inputs: Inputs, tmp_path: Path, command: str, top: str
-) -> None:
-    """Moved there with a link left behind, then made again with other texts or settings."""
-    disk = make_victims(tmp_path / "disk") / "bulk"
-    out = Path(shutil.copytree(_finished(command, inputs), tmp_path / "out"))
-    for path in sorted((out / top).iterdir()):
-        shutil.move(path, disk / path.name)
-    (out / top).rmdir()
-    (out / top).symlink_to(disk)
-    before = snapshot(tmp_path / "disk")
-    quiet = tmp_path / "quiet"
-    for turn in (0, 1, 5):
-        COMMANDS[command](inputs, out, turn)
-        COMMANDS[command](inputs, quiet, turn)
-        assert hashes(disk) == hashes(quiet / top)
-    assert (out / top).is_symlink()
-    others, after = (
-        {name: told for name, told in each.items() if not name.startswith("bulk")}
-        for each in (before, snapshot(tmp_path / "disk"))
-    )
-    assert harm(others, after) == []
-
-
-def _finished(command: str, inputs: Inputs) -> Path:
-    finished = finished_output(command, inputs)
-    assert finished is not None
-    return finished
-
-
-@pytest.mark.parametrize(
-    ("name", "other"),
-    [
-        (name, other)
-        for name in ("prepare", "embed", "pretrain", "train", "convert")
-        for other in ("prepare", "embed", "pretrain")
-        if name != other
-    ],
-)
-def test_no_command_writes_over_what_another_has_made(
-    inputs: Inputs, tmp_path: Path, name: str, other: str
-) -> None:
-    """A corpus given as the folder for a model stays a corpus, whatever may be replaced."""
-    finished, out = finished_output(other, inputs), tmp_path / "out"
-    assert finished is not None
-    shutil.copytree(finished, out)
-    before = snapshot(out)
-    with pytest.raises(PolysemeError):
-        COMMANDS[name](inputs, out, 1)
-    assert harm(before, snapshot(out)) in ([], [". was changed"])  # a lock came and went

@@ -80,7 +80,7 @@ def test_vectors_with_a_wrong_manifest_are_refused_or_shown(tmp_path: Path) -> N
         "model": "0" * 64,
         "corpus": "0" * 64,
         "settings": {},
-        "environment": {},
+        "environments": [{"torch": "2"}],
         "columns": ["top"],
         "dim": 8,
         "explained_variance_ratio": [0.5],

@@ -180,8 +180,7 @@ _STEPS = tuple(f"checkpoints/step-{step:09d}" for step in (1, 2, 3, 4))
 _CORPUS = ("manifest.json", "config.toml", "vocabulary.parquet", ".lock")
 _SHARDS = (
     *("shards/part-00000.parquet", "shards/part-00099.parquet", "quarantine/part-00000.jsonl"),
-    *("words/part-00000.bin", "words/part-00099.bin"),
-    *("words/part-00000.places", "words/part-00099.places"),
+    *("words/part-00000.npy", "words/part-00099.npy"),
     *("quarantine/part-00099.jsonl", "receipts/part-00000.json", "receipts/part-00099.json"),
 )
 _SHARD_FOLDERS = (".work", "shards", "words", "quarantine", "receipts")

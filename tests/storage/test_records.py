@@ -1,12 +1,13 @@
-"""Records: any of them read by itself, none of them believed if a bit of it changed."""
+"""Records: any of them read by itself, and none from outside of the file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from polyseme.limits import LimitError
-from polyseme.storage.records import PLACE, Records, RecordWriter, map_array
+from polyseme.storage.records import Records, RecordWriter, map_array, map_arrays, save_array
 
 RECORDS = [b"one", b"", b"three " * 100, bytes(range(256))]
 
@@ -46,31 +47,49 @@ def test_a_record_that_is_not_there_is_refused(path: Path, number: int) -> None:
         Records(path).read([number])
 
 
-def test_a_changed_bit_anywhere_is_noticed_or_harmless(path: Path) -> None:
-    noticed = 0
-    for suffix in (".bin", ".places"):
-        file = path.with_name(path.name + suffix)
-        whole = file.read_bytes()
-        for at in range(0, len(whole), 7):
-            file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-            try:
-                found = Records(path).read(range(4))
-            except LimitError:
-                noticed += 1
-            else:  # the CRC that stands with the end is of no record
-                assert found == RECORDS
-        file.write_bytes(whole)
-    assert noticed > 100
-
-
-def test_places_that_lead_out_of_the_file_or_back_are_refused(path: Path) -> None:
-    places = np.fromfile(path.with_name("r.places"), PLACE)
-    for begin in (10**6, -5, 2**62):
-        wrong = places.copy()
-        wrong["begin"][2] = begin
-        path.with_name("r.places").write_bytes(wrong.tobytes())
+def test_a_changed_byte_anywhere_is_an_error_or_another_record(path: Path) -> None:
+    file = path.with_name("r.npy")
+    whole = file.read_bytes()
+    refused = 0
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            found = Records(path).read(range(4))
+        except LimitError:
+            refused += 1
+        else:
+            assert [len(record) for record in found]
+    assert refused > 100
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
         with pytest.raises(LimitError):
-            Records(path).read([1, 2])
+            Records(path).read(range(4))
+
+
+@pytest.mark.parametrize("ends", [[3, 2, 603, 859], [3, 3, 10**6, 859], [3, 3, 2**63, 859]])
+def test_ends_that_lead_out_of_the_file_or_back_are_refused(tmp_path: Path, ends: Any) -> None:
+    with (tmp_path / "r.npy").open("wb") as stream:
+        save_array(stream, np.array(ends, "<u8"))
+        save_array(stream, np.frombuffer(b"".join(RECORDS), np.uint8))
+    with pytest.raises(LimitError, match="outside of it"):
+        Records(tmp_path / "r").read(range(4))
+
+
+def test_numpy_reads_the_arrays_in_turn(path: Path) -> None:
+    with path.with_name("r.npy").open("rb") as stream:
+        ends, content = np.load(stream), np.load(stream)
+    assert ends.tolist() == np.cumsum([len(record) for record in RECORDS]).tolist()
+    assert content.tobytes() == b"".join(RECORDS)
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros(3), np.zeros((2, 2), "u1"), np.array([("a", 1)], "U1,i4"), np.array(3)]
+)
+def test_other_arrays_are_refused(tmp_path: Path, values: Any) -> None:
+    with (tmp_path / "a.npy").open("wb") as stream:
+        np.save(stream, values)
+    with pytest.raises(LimitError):
+        map_arrays(tmp_path / "a.npy")
 
 
 def test_a_file_that_is_not_as_long_as_it_should_be_is_refused(tmp_path: Path) -> None:

@@ -18,8 +18,7 @@ from polyseme.storage.files import describe_files, write_text
 from polyseme.storage.folders import CONFIG, write_manifest
 from polyseme.text.corpus import ARTIFACT, VOCABULARY
 from polyseme.text.formats import read_piece
-from polyseme.text.pieces import Piece
-from polyseme.text.plan import plan_shards
+from polyseme.text.plan import Piece, plan_shards
 from polyseme.text.prepare import prepare_shard
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import ReadStats

@@ -30,7 +30,7 @@ def test_a_finished_corpus_opens(tmp_path: Path) -> None:
 def test_shards_are_told_from_other_files(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
     assert corpus.shards == [tmp_path / "c" / "shards" / "part-00000.parquet"]
-    assert words_of(corpus.shards[0]) == tmp_path / "c" / "words" / "part-00000"
+    assert words_of(corpus.shards[0]) == tmp_path / "c" / "words" / "part-00000.npy"
     assert corpus.vocabulary == tmp_path / "c" / "vocabulary.parquet"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.text.offsets import original_offsets
+from polyseme.text.normalization import original_offsets
 
 
 def nfc(text: str) -> str:

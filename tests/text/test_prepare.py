@@ -12,7 +12,7 @@ import pytest
 
 from polyseme.errors import ExecutorError
 from polyseme.text import prepare, shards
-from polyseme.text.pieces import ShardPieces
+from polyseme.text.plan import ShardPieces
 from polyseme.text.prepare import fingerprint, is_held_out
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import InputFormat
@@ -169,8 +169,8 @@ def test_row_groups_are_bounded_and_have_their_words_beside_them(
 ) -> None:
     monkeypatch.setattr(shards, bound, most)
     rows = run(tmp_path, "b a b .\na c\n三 a\n".encode()).rows
-    [path] = tmp_path.rglob("words/*.bin")
-    words = ShardWords(path.with_suffix(""))
+    [path] = tmp_path.rglob("words/*.npy")
+    words = ShardWords(path)
     found = []
     for number in range(len(words)):
         group = words[number]
@@ -192,7 +192,7 @@ def test_a_broken_file_keeps_its_first_lines_and_is_named(tmp_path: Path) -> Non
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         run(tmp_path / name, "Eins zwei . 三\n\n\xff".encode("latin-1", "replace") * 50)
-    for files in ("shards/*.parquet", "words/*.bin", "words/*.places"):
+    for files in ("shards/*.parquet", "words/*.npy"):
         first, second = sorted(tmp_path.rglob(files))
         assert first.read_bytes() == second.read_bytes()
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.limits import LimitError
-from polyseme.storage.records import RecordWriter
+from polyseme.storage.records import save_array
 from polyseme.text import shard_words
 from polyseme.text.shard_words import GroupWords, ShardWords, ShardWordsWriter
 
@@ -28,10 +28,6 @@ def write(path: Path, groups: Sequence[Sentences]) -> ShardWords:
             words = plain.values.dictionary_encode()
             writer.add(pa.ListArray.from_arrays(plain.offsets, words))
     return ShardWords(path)
-
-
-def uint32(*values: int) -> bytes:
-    return np.array(values, "<u4").tobytes()
 
 
 def sentences_of(group: GroupWords) -> list[list[str]]:
@@ -52,7 +48,7 @@ def test_what_is_read_and_found_is_what_was_written(
     with pytest.MonkeyPatch.context() as patch:
         if not small:  # as if there were too many distinct words for 16 bits
             patch.setattr(shard_words, "_SMALL", np.dtype("<u4"))
-        shard = write(tmp_path_factory.mktemp("words") / "a", groups)
+        shard = write(tmp_path_factory.mktemp("words") / "a.npy", groups)
         assert len(shard) == len(groups)
         for number, sentences in enumerate(groups):
             group = shard[number]
@@ -65,7 +61,7 @@ def test_what_is_read_and_found_is_what_was_written(
 @pytest.mark.parametrize("count", [65_536, 65_537])
 def test_numbers_are_wider_where_there_are_too_many_words(tmp_path: Path, count: int) -> None:
     words = [f"{number:x}" for number in range(count)]
-    group = write(tmp_path / "a", [[words]])[0]
+    group = write(tmp_path / "a.npy", [[words]])[0]
     assert group.codes.dtype == (np.uint16 if count == 65_536 else np.uint32)
     assert sentences_of(group) == [words]
     for some in (words[:200], words[-3:]):
@@ -73,33 +69,40 @@ def test_numbers_are_wider_where_there_are_too_many_words(tmp_path: Path, count:
 
 
 def test_an_error_on_the_way_is_not_hidden(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), ShardWordsWriter(tmp_path / "a"):
+    with pytest.raises(KeyError), ShardWordsWriter(tmp_path / "a.npy"):
         raise KeyError("from the work")
 
 
-def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path / "a", [[["river", "bank"], ["bank"]]])
-    content = (tmp_path / "a.bin").read_bytes()
+def test_a_changed_byte_is_an_error_or_another_word(tmp_path: Path) -> None:
+    write(tmp_path / "a.npy", [[["river", "bank"], ["bank"]]])
+    content = (tmp_path / "a.npy").read_bytes()
+    refused = 0
     for place in range(len(content)):
         changed = bytearray(content)
         changed[place] ^= 1
-        (tmp_path / "a.bin").write_bytes(changed)
-        with pytest.raises(LimitError, match="not as it was written"):
-            sentences_of(ShardWords(tmp_path / "a")[0])
+        (tmp_path / "a.npy").write_bytes(changed)
+        try:
+            assert sum(map(len, sentences_of(ShardWords(tmp_path / "a.npy")[0]))) == 3
+        except ValueError:
+            refused += 1
+    assert refused > 100
 
 
 @pytest.mark.parametrize(
-    ("records", "message"),
+    ("arrays", "message"),
     [
-        ([b"ab", uint32(1, 2), uint32(2), b"\0\0\2\0"], "stands for none"),
-        ([b"ab", uint32(1, 2), uint32(3), b"\0\0\1\0"], "as many words"),
-        ([b"ab", uint32(1, 2), uint32(2), b"\0\0\1"], "multiple of element size"),
-        ([b"\xff", uint32(1), uint32(1), b"\0\0"], "can't decode"),
-        ([b"ab", uint32(1, 2), uint32(2)], "within a row group"),
+        ([b"ab", [1, 2], [2], [0, 2]], "stands for none"),
+        ([b"ab", [1, 2], [3], [0, 1]], "as many words"),
+        ([b"ab", [2, 1], [2], [0, 1]], "one after another"),
+        ([b"ab", [1, 9], [2], [0, 1]], "one after another"),
+        ([b"\xff", [1], [1], [0]], "can't decode"),
+        ([b"ab", [1, 2], [2]], "as many row groups"),
+        ([], "as many row groups"),
     ],
 )
-def test_hostile_records_are_refused(tmp_path: Path, records: list[bytes], message: str) -> None:
-    with RecordWriter(tmp_path / "a") as writer:
-        writer.extend(records)
+def test_hostile_arrays_are_refused(tmp_path: Path, arrays: list[Any], message: str) -> None:
+    with (tmp_path / "a.npy").open("wb") as stream:
+        for values in [*arrays, [1]]:
+            save_array(stream, np.array(list(values), "u1" if isinstance(values, bytes) else "<u4"))
     with pytest.raises(ValueError, match=message):
-        sentences_of(ShardWords(tmp_path / "a")[0])
+        sentences_of(ShardWords(tmp_path / "a.npy")[0])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.sources import LEAVES_FOLDER, encoding_of, find_sources, newline_in
+from polyseme.text.encodings import encoding_of, newline_in
+from polyseme.text.sources import LEAVES_FOLDER, find_sources
 from text.documents import make_docx, make_epub, make_pdf
 from text.making import make_config
 

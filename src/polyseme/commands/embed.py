@@ -19,7 +19,7 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from polyseme.commands.vectors.info import facts, summary
 from polyseme.config import Settings, build, to_toml
 from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
-from polyseme.embedding.folder import ARTIFACT, VectorFolder
+from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.executors import ModelExecutorConfig, Receipt, run_job
@@ -55,10 +55,10 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
+from polyseme.text.preprocessing import Preparation
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
-    from polyseme.embedding.bulk import EmbedPart
     from polyseme.embedding.word_embedder import WordEmbedder
 
 PREPARED = "corpus"
@@ -112,8 +112,8 @@ class EmbedResult:
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
     from polyseme.devices import choose_device, num_threads
-    from polyseme.embedding.bulk import embed_part, embedding_job, note_environment
-    from polyseme.embedding.loading import load_embedder
+    from polyseme.embedding.bulk import EmbedPart, fit_once
+    from polyseme.embedding.model_work import ModelWork
 
     progress = progress or NullProgress()
     began = time.monotonic()
@@ -124,28 +124,27 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
         make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config, chosen)
-            embedder = load_embedder(
-                config.model,
-                device="cpu",  # to be asked about itself; GPUs are for the workers
-                tokenizer_from=config.tokenizer_from,
-                pooling=chosen.pooling,
+            work = ModelWork.start(
+                config.model, chosen, device, same_bits=config.executor.same_bits
             )
+            # To be asked about itself; GPUs are for the workers.
+            embedder = replace(work, device="cpu").embedder()
             corpus = _corpus(config, embedder, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
-            note_environment(config.out, config.model, chosen, device, progress)
-            pca = _fit_pca(config, chosen, corpus, device, progress)
+            if chosen.pca is not None:
+                progress.log("Fitting a PCA on a sample of the corpus.")
+            function = EmbedPart(fit_once(work, corpus, config.out))
             parts = parts_of(corpus)
             progress.start("Embedding", sum(part.size for part in parts))
-            work = embed_part(config.model, chosen, pca, device)
             receipts = run_job(
-                embedding_job(work),
+                work.job(function, function.key(work), VECTORS),
                 parts,
                 config.out,
                 executor=config.executor.on(device),
                 on_progress=progress.update,
             )
-            _finish(config, work, receipts, embedder=embedder, corpus=corpus)
+            _finish(config.out, chosen, receipts, embedder=embedder, corpus=corpus)
     now = [receipt for receipt in receipts if not receipt.was_there]
     return EmbedResult(
         VectorFolder.open(config.out),
@@ -211,20 +210,23 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
 
 def _corpus(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress) -> Corpus:
     """The corpus that is meant, made from texts if need be, its words found as the model's were."""
+    from polyseme.embedding.loading import preparation_for
+
     if not config.inputs:
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
+    preparation = preparation_for(config.model, embedder.preparation, config.tokenizer_from)
     folder = Path(config.inputs[0])
     if len(config.inputs) == 1 and (folder / MANIFEST).is_file():
         corpus = Corpus.open(folder)
     else:
-        corpus = _prepared(config, embedder, progress)
-    corpus.check_same_words(embedder.preparation)
+        corpus = _prepared(config, preparation, progress)
+    corpus.check_same_words(preparation)
     return corpus
 
 
-def _prepared(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress) -> Corpus:
+def _prepared(config: EmbedConfig, preparation: Preparation | None, progress: Progress) -> Corpus:
     """Texts as a corpus, by the settings the model carries, nothing held out."""
-    if embedder.preparation is None:
+    if preparation is None:
         raise ModelError(
             f"{config.model} does not say how text is split into words. Say it with "
             "--tokenizer-from: a language, or the folder of a model or a corpus. Or prepare a "
@@ -233,7 +235,7 @@ def _prepared(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress)
     texts = prepare.PrepareConfig(
         inputs=_named(config),
         out=own_folder(config.out / PREPARED),
-        corpus=embedder.preparation.settings.model_copy(update={"held_out": 0.0}),
+        corpus=preparation.settings.model_copy(update={"held_out": 0.0}),
         executor=config.executor.on("cpu"),
         replace=config.replace,
     )
@@ -249,46 +251,31 @@ def _named(config: EmbedConfig) -> tuple[str, ...]:
     return tuple(str(given) if each == STANDARD_INPUT else each for each in config.inputs)
 
 
-def _fit_pca(
-    config: EmbedConfig, chosen: VectorsConfig, corpus: Corpus, device: str, progress: Progress
-) -> Path | None:
-    from polyseme.embedding.bulk import fit_once
-
-    if chosen.pca is not None:
-        progress.log("Fitting a PCA on a sample of the corpus.")
-    return fit_once(config.model, chosen, corpus, config.out, device)
-
-
 def _finish(
-    config: EmbedConfig,
-    work: "EmbedPart",
+    out: Path,
+    chosen: VectorsConfig,
     receipts: list[Receipt],
     *,
     embedder: "WordEmbedder",
     corpus: Corpus,
 ) -> None:
     """Write the manifest, which makes the folder one of vectors."""
-    from polyseme.embedding.bulk import ENVIRONMENT
+    from polyseme.embedding.model_work import environments_of
     from polyseme.embedding.pca import PCA_FILE, Pca
 
-    chosen = work.config
     files = {name: info for receipt in receipts for name, info in receipt.files.items()}
-    pca = Pca.load(config.out) if chosen.pca is not None else None
-    names = [CONFIG, ENVIRONMENT, *([] if pca is None else [PCA_FILE])]
-    files |= describe_files(config.out, names)
-    counts = {
-        name: sum(receipt.counts[name] for receipt in receipts) for name in receipts[0].counts
-    }
+    pca = Pca.load(out) if chosen.pca is not None else None
+    files |= describe_files(out, [CONFIG, *([] if pca is None else [PCA_FILE])])
     write_manifest(
-        config.out,
+        out,
         ARTIFACT,
         files,
         model=embedder.fingerprint,
         corpus=sha256_of(corpus.folder / MANIFEST),
         settings=chosen.model_dump(mode="json"),
-        environment=work.environment,
+        environments=environments_of(receipts),
         columns=chosen.columns(embedder.num_layers),
         dim=chosen.pca or embedder.dim,
         explained_variance_ratio=[] if pca is None else pca.explained_variance_ratio,
-        counts=counts,
+        counts={name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS},
     )

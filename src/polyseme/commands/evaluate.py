@@ -29,13 +29,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.data.ngrams import NgramConfig, NgramResult, held_out_perplexity
 from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import scratch_folder
 from polyseme.tables import JsonLines, on_one_line, titled
 from polyseme.text.corpus import Corpus
-from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
 
 if TYPE_CHECKING:
     from polyseme.pretraining.evaluation import Evaluation

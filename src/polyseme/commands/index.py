@@ -16,7 +16,7 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -100,13 +100,12 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
 def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.devices import choose_device
     from polyseme.embedding.corpus_parts import parts_of
-    from polyseme.embedding.loading import load_for_corpus
+    from polyseme.embedding.model_work import ModelWork
     from polyseme.executors import run_job
-    from polyseme.meanings.features.use_describer import UseDescriber
     from polyseme.meanings.index.build import finished, settle
     from polyseme.meanings.index.content_words import choose_words, write_words
-    from polyseme.meanings.index.folder import WORDS, IndexFolder
-    from polyseme.meanings.index.row_group import index_part, indexing_job
+    from polyseme.meanings.index.folder import PARTS, WORDS, IndexFolder
+    from polyseme.meanings.index.row_group import held_describer, index_part
     from polyseme.storage.files import write_text
     from polyseme.storage.folders import CONFIG
     from polyseme.text.corpus import Corpus
@@ -116,20 +115,25 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
         found = IndexFolder.open(config.out)
         return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
     _check_folder(config)
-    describer = UseDescriber(load_for_corpus(model, corpus))
+    device = choose_device(config.executor.device)
+    work = ModelWork.start(model, config.index.vectors, device, same_bits=config.executor.same_bits)
+    describer = held_describer(replace(work, device="cpu"))  # GPUs are for the workers
+    corpus.check_same_words(describer.embedder.preparation)
     words = choose_words(corpus, config.index)
     write_text(config.out / CONFIG, to_toml(index=config.index))
     write_words(words, config.out / WORDS)
-    device = choose_device(config.executor.device)
-    work = index_part(model, config.index, config.out / WORDS, corpus, device)
+    function = index_part(work, config.index, config.out / WORDS, corpus)
     parts = parts_of(corpus)
     progress.start("Describing uses", sum(part.size for part in parts))
     receipts = run_job(
-        indexing_job(work), parts, config.out, executor=config.executor.on(device),
+        work.job(function, function.key, PARTS),
+        parts,
+        config.out,
+        executor=config.executor.on(device),
         on_progress=progress.update,
-    )  # fmt: skip
+    )
     progress.log("Sorting uses by word.")
-    found = settle(config.out, work, describer, corpus, words, receipts)
+    found = settle(config.out, function, describer, corpus, words, receipts)
     now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
     return IndexResult(
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),

@@ -19,7 +19,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.errors import CorpusError
+from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
 from polyseme.tables import JsonLines
 from polyseme.text.corpus import Corpus
@@ -77,9 +77,7 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
         config.json_,
     )
     if config.plot is not None:
-        from polyseme.text.plots import plot_corpus
-
-        notes.extend(plot_corpus(config.plot, corpus, result.coverage, result.frequent))
+        notes.extend(_plot(config.plot, result))
         notes.append(f"Figures drawn to {config.plot}.")
     return result
 
@@ -156,3 +154,47 @@ def _frequent(result: InspectResult) -> Table:
     for row in result.frequent:
         table.add_row(row.word, f"{row.count:,}", f"{row.count / total:.2%}")
     return table
+
+
+def _plot(path: Path, result: InspectResult) -> list[str]:
+    """Draw sentence lengths, coverage and frequent words; returns notes for the user."""
+    from polyseme.drawing import load_matplotlib
+    from polyseme.storage.files import scratch_for
+
+    corpus, frequent = result.corpus, result.frequent
+    text = "".join(row.word for row in frequent)
+    figure_class, fonts, notes = load_matplotlib(text, purpose="--plot")
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ConfigError(f"--plot {path}: the name must end in .png, .pdf or .svg.")
+    figure = figure_class(figsize=(13, max(4.5, 0.23 * len(frequent))), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    bins = bin_lengths(corpus.read_stats["sentence_lengths"], width=2)
+    places = range(0, 2 * len(bins), 2)
+    left.bar(places, [b.sentences for b in bins], 2.0, align="edge", color="#2f6690")
+    length = "words in the sentence (last bar: 100 and more)"
+    left.set(title="Sentence length", ylabel="sentences", xlabel=length)
+    sizes, shares = (
+        [row.size for row in result.coverage],
+        [100 * row.share for row in result.coverage],
+    )
+    middle.plot(sizes, shares, marker="o", color="#2f6690")
+    middle.set(
+        title="Coverage",
+        xlabel="most frequent words in the vocabulary",
+        ylabel="% of the text",
+        xscale="log",
+    )
+    middle.grid(visible=True, alpha=0.3)
+    right.barh([row.word for row in frequent], [row.count for row in frequent], color="#2f6690")
+    right.invert_yaxis()
+    right.set(title="Most frequent words", xlabel="count")
+    figure.suptitle(corpus.folder.name)
+    for axes, axis in ((left, "y"), (right, "x")):
+        axes.ticklabel_format(axis=axis, style="plain")
+        getattr(axes, f"{axis}axis").set_major_formatter("{x:,.0f}")
+    right.locator_params(axis="x", nbins=4)
+    for label in right.get_yticklabels():
+        label.set_fontfamily(fonts)
+    with scratch_for(path) as scratch:
+        figure.savefig(scratch, dpi=150)
+    return notes

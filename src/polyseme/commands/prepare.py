@@ -15,7 +15,10 @@ Examples:
   polyseme prepare wiki.txt --language zh --segmenter characters --out corpus/zh
 """
 
+import itertools
+import json
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -30,7 +33,7 @@ from polyseme.config import Settings, build, to_toml
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
-from polyseme.limits import JSON_BYTES
+from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
@@ -41,24 +44,27 @@ from polyseme.storage.files import (
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
 from polyseme.tables import titled
-from polyseme.text.advice import about_encoding, advise, unread_files
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
+from polyseme.text.encodings import suggested
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
-from polyseme.text.pieces import ShardPieces
-from polyseme.text.plan import plan_shards
+from polyseme.text.plan import ShardPieces, plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.read_stats import ReadStats, list_reasons
-from polyseme.text.sampling import look_into
+from polyseme.text.read_stats import WHOLE_FILES, ReadStats, list_reasons
+from polyseme.text.sampling import count_letters, look_into, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.sources import FoundSources, find_sources
+from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
+from polyseme.text.statistics import most_frequent
 from polyseme.text.word_counts import count_words
 
 _MOST_SHARDS = 100_000  # their numbers have five digits: with more, names would not be in order
 _BYTES_PER_SHARD = 680  # in the manifest: four files with their hashes, and the hash of the input
 _BYTES_PER_INPUT = 24  # beside its name
+_LOOKED_AT = 10_000  # entries of the quarantine
+_TOLD = 3
+_JUDGED = 1_000  # words, the most frequent ones
 
 
 class PrepareConfig(Settings):
@@ -136,7 +142,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
             _finish(config, found, receipts, progress)
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
-    advice = [*advise(corpus), *missing]
+    advice = [*_advise(corpus), *missing]
     return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
 
 
@@ -268,7 +274,6 @@ def _make_shards(
         work=shard_function(config.corpus),
         fingerprint=fingerprint(config.corpus),
         folders=(SHARDS, WORDS, QUARANTINE),
-        linkable=(SHARDS, WORDS),
     )
     progress.start("Preparing", sum(shard.size for shard in shards))
     try:
@@ -316,6 +321,88 @@ def _check_words(stats: ReadStats, config: PrepareConfig) -> None:
     raise InputError(
         f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
         f"blank, {counts['quarantined']:,} quarantined{where}. "
-        f"{about_encoding(stats.reasons, config.corpus.language)}".rstrip(),
-        *(f"  {told}" for told in unread_files(config.out, stats.reasons)),
+        f"{_about_encoding(stats.reasons, config.corpus.language)}".rstrip(),
+        *(f"  {told}" for told in _unread_files(config.out, stats.reasons)),
     )
+
+
+def _advise(corpus: Corpus) -> list[str]:
+    """What the user should know about the result, if anything."""
+    counts = corpus.read_stats
+    config = corpus.config
+    layout = config.layout
+    is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
+    advice = [_about_links(corpus.manifest["passed_over"])]
+    if counts["quarantined"]:
+        advice.append(f"What was quarantined is in {corpus.folder / QUARANTINE}, with reasons.")
+        advice += _unread_files(corpus.folder, counts["quarantine_reasons"])
+    if counts["quarantined"] > counts["kept"]:
+        advice.append(_about_encoding(counts["quarantine_reasons"], config.language))
+    advice.append(_about_language(corpus))
+    if config.held_out and not counts["held_out_documents"]:
+        smaller = (
+            " Or define what a document is: --layout articles if blank lines separate documents, "
+            "--layout lines if each line is one."
+        )
+        advice.append(
+            f"None of the {counts['documents']:,} documents was held out. Reading words needs "
+            "none; to train and evaluate a model, raise --held-out."
+            + (smaller if is_plain and layout not in ("articles", "lines") else "")
+        )
+    if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:
+        advice.append(
+            "Nearly every document has one line only. If blank lines separate paragraphs here, not "
+            "documents, use --layout unwrapped."
+        )
+    return [line for line in advice if line]
+
+
+def _about_encoding(reasons: Mapping[str, int], language: str) -> str:
+    """Advice where text was quarantined because its encoding was not the one stated."""
+    if not any(reason.startswith("not-utf") for reason in reasons):
+        return ""
+    return (
+        "Most of it is not UTF-8. Say which --encoding it has; for --language "
+        f"{language} try {suggested(language)}."
+    )
+
+
+def _unread_files(folder: Path, reasons: Mapping[str, int]) -> list[str]:
+    """Some of the files that could not be read, or not to the end, each with the reason."""
+    if not WHOLE_FILES.intersection(reasons):
+        return []
+    entries = itertools.islice(_quarantined(folder), _LOOKED_AT)
+    told = (
+        f"{each['source']}: {each['reason']}: {each['detail']}."
+        for each in entries
+        if each["reason"] in WHOLE_FILES
+    )
+    return list(itertools.islice(told, _TOLD))
+
+
+def _quarantined(folder: Path) -> Iterator[dict[str, str]]:
+    for path in sorted((folder / QUARANTINE).glob("*.jsonl")):
+        for line in read_lines(path):
+            try:
+                yield parse_json(line.decode("utf-8"))
+            except (LimitError, json.JSONDecodeError, UnicodeError):
+                continue  # a line that comes in parts
+
+
+def _about_links(passed_over: Mapping[str, str]) -> str:
+    links = [name for name, reason in passed_over.items() if reason == LEAVES_FOLDER]
+    if not links:
+        return ""
+    more = ", …" if len(links) > 1 else ""
+    were = "were" if len(links) > 1 else "was"
+    return f"{len(links):,} of the files {were} skipped ({links[0]}{more}): a {LEAVES_FOLDER}."
+
+
+def _about_language(corpus: Corpus) -> str:
+    """A corpus written in another script than its language, by its most frequent words."""
+    letters = han = 0
+    for word in most_frequent(corpus.vocabulary, _JUDGED):
+        of_word, of_these = count_letters(word.word)
+        letters, han = letters + of_word * word.count, han + of_these * word.count
+    wrong = wrong_script(han / letters if letters else -1.0, corpus.config.language)
+    return f"The corpus has {wrong} Then prepare it again with --replace." if wrong else ""

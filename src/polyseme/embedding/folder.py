@@ -42,6 +42,7 @@ class _VectorsManifest(TypedDict):
 
     model: str
     settings: dict[str, Any]
+    environments: list[dict[str, str | int]]
     columns: list[str]
     dim: int
     explained_variance_ratio: list[float]
@@ -50,13 +51,13 @@ class _VectorsManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="vectors",
-    version=3,
+    version=4,
     files=frozenset({CONFIG}),
     metadata_keys=(
         "model",
         "corpus",
         "settings",
-        "environment",
+        "environments",
         "columns",
         "dim",
         "explained_variance_ratio",
@@ -109,8 +110,6 @@ class VectorFolder:
         """
         import pyarrow.dataset as ds
 
-        if self.config.format != "parquet":
-            raise VectorsError(f"{self.folder} holds hdf5; read its files with h5py.")
         columns = [*_KEYS, *self.manifest["columns"]]
         self._check_pages(columns)
         # As dictionaries whatever the file says, so that no word is unfolded a million times.

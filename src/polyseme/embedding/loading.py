@@ -47,7 +47,6 @@ def load_embedder(
     `preparation_from`. `pooling`: of the subword tokens of an encoder of Hugging Face.
     `download`: fetch such a model if it is not here; without it, no network is asked.
     """
-    preparation = None if tokenizer_from is None else preparation_from(tokenizer_from)
     if (hf := hf_name(name)) is not None:
         return HfEmbedder(
             HfFolder.open(find_folder(hf, download=download)),
@@ -55,16 +54,13 @@ def load_embedder(
             precision=precision,
             threads=threads,
             pooling=pooling,
-            preparation=preparation,
+            preparation=preparation_for(name, None, tokenizer_from),
         )
     check_pooling(name, pooling)
     embedder = Embedder.load(name, device=device, precision=precision, threads=threads)
-    if preparation is None:
+    if tokenizer_from is None:
         return embedder
-    if embedder.preparation is not None:
-        raise ConfigError(
-            f"{fspath(name)} defines how text is split into words. Leave out tokenizer_from."
-        )
+    preparation = preparation_for(name, embedder.preparation, tokenizer_from)
     model = replace(embedder.model, preparation=preparation)
     return Embedder(
         model, device=device, precision=precision, threads=threads, fingerprint=embedder.fingerprint
@@ -123,6 +119,19 @@ def absolute(name: Name) -> str:
     if hf is None:
         return str(model_folder(name).resolve())
     return f"{HF_PREFIX}{find_folder(hf).resolve()}"
+
+
+def preparation_for(
+    name: Name, own: Preparation | None, tokenizer_from: Name | None
+) -> Preparation | None:
+    """How words are found for a model: its own way, or that of `tokenizer_from` if it has none."""
+    if tokenizer_from is None:
+        return own
+    if own is not None:
+        raise ConfigError(
+            f"{fspath(name)} defines how text is split into words. Leave out tokenizer_from."
+        )
+    return preparation_from(tokenizer_from)
 
 
 def preparation_from(name: Name) -> Preparation:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.embedding.settings import Layers
-from polyseme.errors import ConfigError
+from polyseme.errors import ConfigError, InputError
 
 Vectors = npt.NDArray[np.float32]
 
@@ -118,3 +118,21 @@ def is_finite(vectors: npt.NDArray[Any]) -> bool:
     """Whether no number is NaN or infinite. Looks at each only if their sum gives cause to."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(vectors.sum(dtype=np.float32)) or np.isfinite(vectors).all())
+
+
+def cosines(one: Vectors, other: Vectors) -> Vectors:
+    """(N, M): the cosine of each row of one with each of the other; 0 for a row of zeros."""
+    if one.shape[1] != other.shape[1]:
+        raise InputError(
+            f"Vectors of {one.shape[1]} and {other.shape[1]} dimensions cannot be compared. Encode "
+            "both with the same model and layers."
+        )
+    found: Vectors = normalized(one) @ normalized(other).T
+    return found
+
+
+def normalized(vectors: Vectors) -> Vectors:
+    """(N, D): each row of length 1; zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: Vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return found

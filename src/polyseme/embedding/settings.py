@@ -31,8 +31,6 @@ class VectorsConfig(Settings):
     """Reduce vectors to this many dimensions by PCA, fitted on a sample of them."""
     dtype: Literal["float16", "float32"] = "float16"
     """Data type of the vectors on disk."""
-    format: Literal["parquet", "allennlp-hdf5"] = "parquet"
-    """Parquet, one row per word; or HDF5 as in AllenNLP, one dataset per sentence."""
     precision: Precision | Literal["auto"] = "float32"
     """Precision of the computation: bfloat16 is faster, and less exact in the third digit; `auto`
     uses it where the hardware supports it, and the manifest records the choice."""
@@ -45,9 +43,7 @@ class VectorsConfig(Settings):
     """CPU threads per worker. Another number can change the last bits of the results."""
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "VectorsConfig":
-        if self.format == "allennlp-hdf5" and self.words:
-            raise ValueError("allennlp-hdf5 holds whole sentences: choose words with parquet")
+    def _layers_are_known(self) -> "VectorsConfig":
         _layers(self.layers)
         return self
 

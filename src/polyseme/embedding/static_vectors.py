@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from polyseme.display import summary
-from polyseme.embedding.output import Vectors
-from polyseme.embedding.sentence_vectors import normalized
+from polyseme.embedding.output import Vectors, normalized
 from polyseme.errors import InputError
 from polyseme.model import Model
 from polyseme.storage.files import scratch_for

@@ -68,11 +68,8 @@ class ParquetWriter(ParquetOutput):
         self._keys: list[list[Any]] = [[] for _ in _KEYS]
         self._vectors: list[VectorArray] = []
 
-    def add(
-        self, sentence: CorpusSentence, number: int, chosen: Sequence[int], vectors: VectorArray
-    ) -> None:
-        """The vectors (L, P, D) of the P words chosen; `number` counts sentences."""
-        del number  # its id says which sentence it is
+    def add(self, sentence: CorpusSentence, chosen: Sequence[int], vectors: VectorArray) -> None:
+        """The vectors (L, P, D) of the P words chosen."""
         ids, documents, positions, indices, words = self._keys
         ids += [sentence.sentence_id] * len(chosen)
         documents += [sentence.document] * len(chosen)

@@ -20,8 +20,14 @@ from rich.progress import track
 from torch import Tensor, from_numpy
 
 from polyseme.embedding.input_sentences import InputSentence, read_sentences, refuse_flat
-from polyseme.embedding.output import EmbeddedSentence, LayerChoice, Truncation, Vectors
-from polyseme.embedding.sentence_vectors import cosines, normalized
+from polyseme.embedding.output import (
+    EmbeddedSentence,
+    LayerChoice,
+    Truncation,
+    Vectors,
+    cosines,
+    normalized,
+)
 from polyseme.embedding.settings import Layers
 from polyseme.encoders.environment import Environment
 from polyseme.errors import ConfigError, InputError

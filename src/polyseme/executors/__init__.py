@@ -6,10 +6,9 @@
 `run_job` is all a caller needs. The backends differ only in where `commit_shard` is called.
 """
 
-from polyseme.executors.commit import Done, Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.executors.commit import Done, Receipt, Report, ShardInput, ShardJob, commit_shard
 from polyseme.executors.run import run_job
 from polyseme.executors.settings import ExecutorConfig, ModelExecutorConfig
-from polyseme.executors.watch import Report
 
 __all__ = [
     "Done",

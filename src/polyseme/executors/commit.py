@@ -11,9 +11,9 @@ anything: a late rename finds nothing to rename.
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -21,19 +21,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from polyseme.errors import ExecutorError, PolysemeError
-from polyseme.executors.watch import ProgressFile, Report
 from polyseme.limits import JSON_BYTES, parse_json, read_text
 from polyseme.storage.files import (
     WORK,
     canonical_json,
-    is_as_written,
-    is_linked,
     publish,
     sha256_of,
     write_text,
 )
 from polyseme.storage.folders import listed_files
 from polyseme.storage.shapes import check_shape
+
+Report = Callable[[int], None]
+"""Called by the work on a shard: so much more of `shard.size` is done."""
+
 
 RECEIPTS = "receipts"
 # A shard whose worker has died this often is taken to be the cause. Generous, because a busy
@@ -73,11 +74,9 @@ class ShardJob:
     work: Callable[[Any, Path, Report], Done]
     """Writes files below the given folder, under their final relative names."""
     fingerprint: str
-    """Settings and code: changes whenever the same input could give another output."""
+    """Settings, tools and format: changes whenever the same input could give another output."""
     folders: tuple[str, ...] = ()
     """Folders in the output that are this job's alone: shards that no receipt names are removed."""
-    linkable: tuple[str, ...] = ()
-    """Those of them that may be links to another disk."""
     per_worker: tuple[Callable[[Any, Path, Report], Done], ...] = ()
     """The same work on one GPU each, for workers on this machine to share out."""
     num_gpus: int = 0
@@ -107,7 +106,9 @@ def for_worker(job: ShardJob, number: int) -> ShardJob:
     return replace(job, work=job.per_worker[number % len(job.per_worker)], per_worker=())
 
 
-def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
+def commit_shard(
+    job: ShardJob, shard: ShardInput, folder: Path, run: str, report: Report = lambda _: None
+) -> Receipt:
     """Make sure this shard is in `folder`, doing its work only if it is not there already.
 
     Its input may be large, and far away: it is read once, to be compared with that of the receipt,
@@ -125,7 +126,7 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
     unfinished = scratch / "files"
     try:
         before = shard.stamp()
-        counts, digest = job.work(shard, unfinished, ProgressFile(scratch))
+        counts, digest = job.work(shard, unfinished, Throttled(report))
         if shard.stamp() != before:
             raise ExecutorError(
                 f"The input of {shard.name} changed while it was being read. "
@@ -138,8 +139,8 @@ def commit_shard(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Re
             name = path.relative_to(unfinished).as_posix()
             files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         for name in files:
-            _check_free(folder, name, [files, found.files if found else {}])
             job.publish(unfinished / name, folder / name)
+        counts = json.loads(canonical_json(counts))  # as it will be read: all keys are text
         receipt = Receipt(shard.name, _key(job, digest), digest, files, counts)
         final = folder / RECEIPTS / f"{shard.name}.json"
         write_text(final, _sealed(receipt), work=scratch)
@@ -172,10 +173,25 @@ def read_receipt(folder: Path, name: str) -> Receipt | None:
 
 def _sealed(receipt: Receipt) -> str:
     """The receipt as text, with a hash of itself: no file vouches for its counts and its input."""
-    values = json.loads(canonical_json(asdict(receipt)))  # as it will be read: all keys are text
+    values = asdict(receipt)
     del values["was_there"]
     seal = hashlib.sha256(canonical_json(values).encode()).hexdigest()
     return canonical_json({**values, "seal": seal})
+
+
+class Throttled:
+    """Tells how much is done, but no more than twice a second."""
+
+    def __init__(self, tell: Report) -> None:
+        self._tell, self._done, self._told = tell, 0, time.monotonic()
+
+    def __call__(self, amount: int) -> None:
+        """So much more is done."""
+        self._done += amount
+        now = time.monotonic()
+        if now - self._told >= 0.5:
+            self._tell(self._done)
+            self._done, self._told = 0, now
 
 
 def portable(error: Exception, shard: ShardInput) -> Exception:
@@ -188,19 +204,6 @@ def portable(error: Exception, shard: ShardInput) -> Exception:
         error = ExecutorError(text).with_traceback(error.__traceback__)
     error.add_note(f"In a worker, on {shard.name}:\n{traceback.format_exc()}")
     return error
-
-
-def _check_free(folder: Path, name: str, ours: list[dict[str, dict[str, Any]]]) -> None:
-    """Refuse to write over a file in a folder elsewhere that is neither this shard's nor equal."""
-    path = folder / name
-    if not is_linked(path.parent) or not os.path.lexists(path):
-        return
-    if not any(name in files and is_as_written(path, files[name]) for files in ours):
-        raise ExecutorError(
-            f"{path} is there already, and no receipt of {folder} names such a file. "
-            f"{path.parent} is a link to {path.parent.readlink()}: move the file away, or let the "
-            "link lead to a folder of its own."
-        )
 
 
 def _is_intact(receipt: Receipt, folder: Path) -> bool:

@@ -10,7 +10,7 @@ import multiprocessing
 import multiprocessing.connection
 import signal
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -49,7 +49,13 @@ class _Worker:
 
 
 def run_locally(
-    job: ShardJob, inputs: Sequence[ShardInput], folder: Path, run: str, *, workers: int
+    job: ShardJob,
+    inputs: Sequence[ShardInput],
+    folder: Path,
+    run: str,
+    on_progress: Callable[[str, int], None],
+    *,
+    workers: int,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     """Yield each shard with its receipt as it is committed."""
     waiting = deque(inputs)
@@ -74,6 +80,9 @@ def run_locally(
                     place = crew.index(worker)
                     crew[place] = worker = _Worker(jobs[place], folder, run)  # noqa: PLW2901
                 else:
+                    if isinstance(answer, int):
+                        on_progress(shard.name, answer)
+                        continue
                     if isinstance(answer, Exception):
                         raise answer
                     yield shard, answer
@@ -104,12 +113,12 @@ def _check_deaths(shard: ShardInput, deaths: int, worker: _Worker) -> None:
 
 
 def _serve(pipe: Connection, job: ShardJob, folder: Path, run: str) -> None:
-    """The life of a worker process: shards in, receipts or errors out, until None."""
+    """The life of a worker process: shards in; how much is done, receipts or errors out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     try:
         while (shard := pipe.recv()) is not None:
             try:
-                pipe.send(commit_shard(job, shard, folder, run))
+                pipe.send(commit_shard(job, shard, folder, run, pipe.send))
             except Exception as error:  # noqa: BLE001  # carried to the parent, which raises it
                 pipe.send(portable(error, shard))
     except (EOFError, BrokenPipeError, ConnectionResetError):

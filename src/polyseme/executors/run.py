@@ -1,25 +1,20 @@
 """Run a job over all its inputs on the chosen backend, and tidy up what earlier runs left.
 
-Only one run at a time may write to a folder; a second one is refused.
+Only one run at a time may write to a folder; a second one is refused. Files are removed in the
+output folder only where they were made: those called as shards are, directly in a folder of the
+job.
 """
 
 import contextlib
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from polyseme.errors import ExecutorError
-from polyseme.executors.commit import Receipt, ShardInput, ShardJob, commit_shard, read_receipt
-from polyseme.executors.outputs import (
-    check_folders,
-    forget_shards_not_in,
-    receipts_in,
-    remove_strays,
-)
+from polyseme.executors.commit import RECEIPTS, Receipt, ShardInput, ShardJob, commit_shard
 from polyseme.executors.settings import ExecutorConfig
-from polyseme.executors.watch import ProgressPoller
-from polyseme.storage.files import WORK, clear_work, disk_faults_explained
+from polyseme.storage.files import WORK, clear_work, disk_faults_explained, refuse_link
 from polyseme.storage.locks import hold_folder
 
 OnProgress = Callable[[int], None]
@@ -35,45 +30,62 @@ def run_job(
 ) -> list[Receipt]:
     """Commit every shard, then return their receipts in the order of `inputs`.
 
-    `on_progress` is called now and then, from another thread, with how much of all sizes is done.
+    `on_progress` is called now and then with how much of all sizes is done.
     """
     names = [shard.name for shard in inputs]
     assert len(set(names)) == len(names), "shard names must differ"
     folder.mkdir(parents=True, exist_ok=True)
     with disk_faults_explained(folder), hold_folder(folder), _work_folder(folder) as run:
-        check_folders(job, folder)
-        forget_shards_not_in(set(names), job, folder)
-        before = receipts_in(folder)
-        were_there = set()
-        with ProgressPoller(folder / WORK / run, on_progress) as watch:
-            for shard, receipt in _receipts(job, inputs, folder, run=run, executor=executor):
-                watch.add(shard.size)
-                if receipt.was_there:
-                    were_there.add(shard.name)
-        receipts = [
-            replace(_required(folder, name), was_there=name in were_there) for name in names
-        ]
-        remove_strays(job, folder, before, receipts)
+        for top in (RECEIPTS, *job.folders):
+            refuse_link(folder / top)
+        progress = Progress(inputs, on_progress)
+        found = {}
+        for shard, receipt in _receipts(job, inputs, folder, run, progress, executor=executor):
+            progress.finish(shard.name)
+            found[shard.name] = receipt
+        receipts = [found[name] for name in names]
+        _remove_strays(job, folder, receipts)
         return receipts
+
+
+class Progress:
+    """Adds up what is done of all shards, finished or in hand."""
+
+    def __init__(self, inputs: Sequence[ShardInput], on_progress: OnProgress) -> None:
+        self._sizes = {shard.name: shard.size for shard in inputs}
+        self._done: Counter[str] = Counter()
+        self._on_progress = on_progress
+
+    def add(self, name: str, amount: int) -> None:
+        """So much more of a shard is done; it may be a second attempt."""
+        self._done[name] = min(self._done[name] + amount, self._sizes[name])
+        self._on_progress(self._done.total())
+
+    def finish(self, name: str) -> None:
+        """All of a shard is done."""
+        self.add(name, self._sizes[name])
 
 
 def _receipts(
     job: ShardJob,
     inputs: Sequence[ShardInput],
     folder: Path,
-    *,
     run: str,
+    progress: Progress,
+    *,
     executor: ExecutorConfig,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     if executor.backend == "ray":
         from polyseme.executors.cluster import run_on_ray
 
-        return run_on_ray(job, inputs, folder, run, executor=executor)
-    if executor.workers == 1 or len(inputs) == 1:
-        return ((shard, commit_shard(job, shard, folder, run)) for shard in inputs)
-    from polyseme.executors.local import run_locally
+        yield from run_on_ray(job, inputs, folder, run, executor=executor)
+    elif executor.workers == 1 or len(inputs) == 1:
+        for shard in inputs:
+            yield shard, commit_shard(job, shard, folder, run, partial(progress.add, shard.name))
+    else:
+        from polyseme.executors.local import run_locally
 
-    return run_locally(job, inputs, folder, run, workers=executor.workers)
+        yield from run_locally(job, inputs, folder, run, progress.add, workers=executor.workers)
 
 
 @contextlib.contextmanager
@@ -89,11 +101,12 @@ def _work_folder(folder: Path) -> Iterator[str]:
         clear_work(work)
 
 
-def _required(folder: Path, name: str) -> Receipt:
-    receipt = read_receipt(folder, name)
-    if receipt is None:
-        raise ExecutorError(
-            f"The receipt of {name} has vanished from {folder} during the run. Something else "
-            "removes files there; stop it and run the same command again."
-        )
-    return receipt
+def _remove_strays(job: ShardJob, folder: Path, receipts: Sequence[Receipt]) -> None:
+    """Remove shards of an earlier plan, receipt first, and files that a shard has no more."""
+    kept = {f"{RECEIPTS}/{receipt.name}.json" for receipt in receipts}
+    kept |= {name for receipt in receipts for name in receipt.files}
+    for top in (RECEIPTS, *job.folders):
+        for path in sorted((folder / top).glob("part-*")):
+            # A link goes, but not what it leads to; a folder is not ours.
+            if f"{top}/{path.name}" not in kept and (path.is_symlink() or not path.is_dir()):
+                path.unlink(missing_ok=True)

@@ -33,6 +33,10 @@ class ModelExecutorConfig(ExecutorConfig):
     """Where the model computes: auto, cpu, cuda, cuda:N or mps; auto takes the GPUs, if there are
     any, one worker each."""
 
+    same_bits: bool = False
+    """Refuse workers whose versions, processor or kernel differ from this process's, and recompute
+    files that were made by other ones: the same command gives the same bytes."""
+
     def on(self, device: str) -> ExecutorConfig:
         """The same with the number of workers that is right for a device, unless one was given."""
         told = {name: getattr(self, name) for name in ExecutorConfig.model_fields}

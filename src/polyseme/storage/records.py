@@ -1,31 +1,34 @@
-"""Many small pieces of bytes in one file, any of them read without the others, each with a CRC-32.
+"""NumPy arrays one after another in a mapped file, and records of bytes kept in such arrays.
 
-    NAME.bin      the records, one after another
-    NAME.places   for each record where it begins (int64) and its CRC-32; one more for the end
-
-Both are mapped, not read: a million records cost nothing until one is asked for. A record whose
-bytes are not as they were written is a `LimitError`, as is one that is longer than any should be.
+`np.save` writes an array after another into an open file, `np.load` reads them back in turn. Here
+they are mapped, not read: a million records cost nothing until one is asked for. Nothing in such a
+file is packed or points elsewhere, so a hostile one can hold wrong numbers but not take memory.
+What does not fit is a `LimitError`.
 """
 
 import os
+import re
 import shutil
-import zlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.limits import LONGEST_LINE, LimitError, open_regular
+from polyseme.limits import LimitError, open_regular
 
-PLACE = np.dtype([("begin", "<i8"), ("crc", "<u4")])
 MOST_BYTES = 2 << 30
 """Records that are read at once."""
-_TOGETHER = 8_192
-_SUFFIXES = (".bin", ".places")
+_TOGETHER = 8_192  # records in an array
+_VERSION = (1, 0)
+_LONGEST_HEADER = 256
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..{'descr': '([<|]u[1248])', 'fortran_order': False, "
+    rb"'shape': \((\d{1,18}),\), } *\n",
+    re.DOTALL,
+)
 Integers = npt.NDArray[np.int64]
 
 
@@ -41,90 +44,89 @@ def map_array(path: Path, dtype: Any, count: int | None = None) -> npt.NDArray[A
         return np.memmap(stream, kind, mode="r")
 
 
+def save_array(stream: IO[bytes], values: npt.NDArray[Any]) -> None:
+    """One more array at the end of a file."""
+    np.lib.format.write_array(stream, values, _VERSION, allow_pickle=False)
+
+
+def map_arrays(path: Path) -> list[npt.NDArray[Any]]:
+    """All arrays of a file, mapped: rows of unsigned integers, or LimitError."""
+    content = np.asarray(map_array(path, np.uint8))
+    arrays, end = [], 0
+    while end < len(content):
+        header = _HEADER.match(content[end : end + _LONGEST_HEADER].tobytes())
+        if header is None:
+            raise LimitError(f"{path.name} has no array of integers at byte {end:,}")
+        kind, begin = np.dtype(header[1].decode()), end + header.end()
+        end = begin + int(header[2]) * kind.itemsize
+        if end > len(content):
+            raise LimitError(f"{path.name} is damaged: an array ends outside of it")
+        arrays.append(content[begin:end].view(kind))
+    return arrays
+
+
 def record_files(name: str) -> list[str]:
     """The files of records of this name."""
-    return [name + suffix for suffix in _SUFFIXES]
+    return [f"{name}.npy"]
 
 
 class RecordWriter:
-    """Writes both files, a record at a time, or those of other files at once."""
+    """Writes records, or those of other files at once: where each ends, and their bytes."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._bytes, self._places = (path.with_name(name).open("wb")
-                                     for name in record_files(path.name))  # fmt: skip
-        self._end = self.count = 0
+        self._stream = path.with_name(f"{path.name}.npy").open("wb")
+        self.count = 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._bytes, self._places:
-            if kind is None:
-                self._places.write(np.array([(self._end, 0)], PLACE).tobytes())
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
 
     def extend(self, records: Iterable[bytes]) -> None:
         """These records after those before."""
         waiting = iter(records)
         while some := list(islice(waiting, _TOGETHER)):
-            ends = self._end + np.cumsum([len(record) for record in some])
-            places = np.empty(len(some), PLACE)
-            places["begin"] = [self._end, *ends[:-1].tolist()]
-            places["crc"] = [zlib.crc32(record) for record in some]
-            self._bytes.write(b"".join(some))
-            self._places.write(places.tobytes())
-            self._end = int(ends[-1])
+            save_array(self._stream, np.cumsum([len(record) for record in some], dtype="<u8"))
+            save_array(self._stream, np.frombuffer(b"".join(some), np.uint8))
             self.count += len(some)
 
     def append_file(self, path: Path) -> None:
         """All records of another file, as they are."""
-        data, places = (path.with_name(name) for name in record_files(path.name))
-        each = np.array(map_array(places, PLACE))
-        each["begin"] += self._end
-        self._places.write(each[:-1].tobytes())
-        with open_regular(data) as stream:
-            shutil.copyfileobj(stream, self._bytes, 1 << 20)
-        self._end = int(each["begin"][-1])
-        self.count += len(each) - 1
+        self.count += len(Records(path))
+        with open_regular(path.with_name(f"{path.name}.npy")) as stream:
+            shutil.copyfileobj(stream, self._stream, 1 << 20)
 
 
 class Records:
     """Records on disk."""
 
-    def __init__(self, path: Path, longest: int = LONGEST_LINE) -> None:
-        self._name, self._longest = path.name, longest
-        data, places = (path.with_name(name) for name in record_files(path.name))
-        self._view = map_array(data, np.uint8).data
-        self._places = map_array(places, PLACE)
-        if not len(self._places):
-            raise LimitError(f"{places.name} is empty")
+    def __init__(self, path: Path) -> None:
+        self._name = f"{path.name}.npy"
+        arrays = map_arrays(path.with_name(self._name))
+        self._ends, self._bytes = arrays[::2], arrays[1::2]
+        if len(arrays) % 2 or any(each.itemsize != 1 for each in self._bytes):
+            raise LimitError(f"{self._name} does not hold records")
+        self._firsts = np.cumsum([0, *map(len, self._ends)])
 
     def __len__(self) -> int:
-        return len(self._places) - 1
+        return int(self._firsts[-1])
 
     def read(self, numbers: Integers | Sequence[int]) -> list[bytes]:
-        """These records, each held against its CRC-32."""
-        return [bytes(view) for view in self.views(numbers)]
-
-    def views(self, numbers: Integers | Sequence[int]) -> list[memoryview]:
-        """The same, still in the mapped file: nothing is copied."""
+        """These records."""
         chosen = np.asarray(numbers, np.int64)
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
             raise LimitError(f"{self._name} has {len(self):,} records, and not the one asked for")
-        begins, ends = (self._places["begin"][chosen + step] for step in (0, 1))
-        lengths = ends - begins
-        if not ((begins >= 0) & (lengths >= 0) & (ends <= len(self._view))).all():
-            raise LimitError(f"{self._name} is damaged: a record lies outside of it")
-        if lengths.max(initial=0) > self._longest or lengths.sum() > MOST_BYTES:
-            raise LimitError(f"{self._name} has a record that is longer than any should be")
-        pairs = zip(begins.tolist(), ends.tolist(), strict=True)
-        found = [self._view[begin:end] for begin, end in pairs]
-        for record, crc in zip(found, self._places["crc"][chosen].tolist(), strict=True):
-            if zlib.crc32(record) != crc:
-                raise LimitError(f"{self._name} is damaged: a record is not as it was written")
+        arrays = np.searchsorted(self._firsts, chosen, side="right") - 1
+        found, total = [], 0
+        for array, at in zip(
+            arrays.tolist(), (chosen - self._firsts[arrays]).tolist(), strict=True
+        ):
+            ends, content = self._ends[array], self._bytes[array]
+            begin, end = int(ends[at - 1]) if at else 0, int(ends[at])
+            total += end - begin
+            if not begin <= end <= len(content) or total > MOST_BYTES:
+                raise LimitError(f"{self._name} is damaged: a record lies outside of it")
+            found.append(content[begin:end].tobytes())
         return found

@@ -73,6 +73,7 @@ def load_network(path: Path, build: Callable[[], _Network]) -> _Network:
                 "it came."
             )
     network.load_state_dict({name: each.float() for name, each in weights.items()}, assign=True)
+    assert not any(each.is_meta for each in network.buffers()), "a buffer that no file fills"
     return network
 
 

@@ -41,10 +41,12 @@ class Crf(nn.Module):
         self.stop = nn.Parameter(torch.zeros(num_labels))
         self.pair = nn.Parameter(torch.zeros(num_labels, num_labels))
         for name in _Scores._fields:
-            forbidden = torch.zeros_like(self.get_parameter(name), dtype=torch.bool)
+            # Made again from the settings, so not part of what is saved; and on the processor also
+            # while a network is built without memory, as no file will fill them.
+            shape = self.get_parameter(name).shape
+            forbidden = torch.zeros(shape, dtype=torch.bool, device="cpu")
             if allowed is not None:
-                forbidden = ~torch.tensor(getattr(allowed, name))
-            # Made again from the settings, so not part of what is saved.
+                forbidden = ~torch.tensor(getattr(allowed, name), device="cpu")
             self.register_buffer(f"no_{name}", forbidden, persistent=False)
 
     def forward(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from polyseme.tasks.families.family import Example, Predicted
 from polyseme.tasks.readers.lines import numbered_lines
 from polyseme.tasks.task import Task
 from polyseme.tasks.texts import LONGEST_DOCUMENT_LABELLED
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected
 
 _PAGE = """<!DOCTYPE html>

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.embedding.loading import preparation_from
 from polyseme.errors import ConfigError, InputError
-from polyseme.text.offsets import original_offsets
+from polyseme.text.normalization import original_offsets
 from polyseme.text.preprocessing import TextPreprocessor
 
 WordTuple: TypeAlias = tuple[str, ...]

@@ -2,7 +2,7 @@
 
 sources        what the user pointed at: files, folders, globs
 plan           which bytes become which shard
-formats/       one reader per format: bytes -> records
+formats/       readers: bytes -> records (lines, tables, marked words, markup, Parquet, PDF)
 normalization  a text made fit for storing
 segmenters/    text -> words with their offsets
 sentences      words -> sentences

@@ -45,7 +45,7 @@ class _CorpusManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=6,
+    version=7,
     files=frozenset({CONFIG, VOCABULARY}),
     metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
     made_by="polyseme prepare TEXTS --language CODE",
@@ -137,7 +137,7 @@ class Corpus:
 
 def words_of(shard: Path) -> Path:
     """Where the words of a shard are that `ShardWords` reads."""
-    return shard.parent.parent / WORDS / shard.stem
+    return shard.parent.parent / WORDS / f"{shard.stem}.npy"
 
 
 @contextlib.contextmanager

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from polyseme.errors import ExecutorError
-from polyseme.storage.files import canonical_json, sha256_of
+from polyseme.storage.files import canonical_json
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
 from polyseme.text.normalization import UnfitTextError
-from polyseme.text.pieces import Piece, ShardPieces
+from polyseme.text.plan import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
 from polyseme.text.read_stats import ReadStats
 from polyseme.text.records import Blank, Record, Rejected, WordAttributes, quote
@@ -33,12 +33,15 @@ Done = tuple[dict[str, Any], str]
 """Counts of a shard, and the hash of what it was made from."""
 
 
+FORMAT = 1
+"""Raise it when the same texts, settings and tools give another shard: those of before are then
+prepared again. A test compares shards with recorded ones."""
+
+
 @lru_cache(maxsize=4)
 def fingerprint(config: CorpusConfig) -> str:
-    """Hash of settings, tools and this room's own code: other results need another one."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    code = [f"{path.name} {sha256_of(path)}" for path in sources]
-    parts = [Preparation.of(config).to_manifest(), code]
+    """Hash of settings, tools and `FORMAT`: other results need another one."""
+    parts = [Preparation.of(config).model_dump(mode="json", exclude={"polyseme"}), FORMAT]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -88,7 +91,7 @@ def prepare_shard(
     quarantine.parent.mkdir()
     with (
         _no_cycle_collection(),
-        ShardWordsWriter(folder / "words" / shard.name) as words,
+        ShardWordsWriter(folder / "words" / f"{shard.name}.npy") as words,
         ShardWriter(
             folder / "shards" / f"{shard.name}.parquet", config.meta, words, config.word_attributes
         ) as writer,

@@ -1,49 +1,44 @@
 """The words of a shard once more, as numbers in a mapped file, so that a word is found at once.
 
-    in   for each row group of a shard, the words of its sentences
-    out  `words/NAME.bin` and `.places` beside `shards/NAME.parquet`; from these, for each row
-         group its distinct words, and the words of its sentences as their numbers
-
-To decode lists of words from Parquet takes some 30 ns a word, to compare a number with another
-less than one. Four records stand for each row group: its distinct words, sorted, one after another,
-and where each ends; how many words each sentence has; and all words as 16-bit numbers, or 32-bit
-where there are too many distinct ones.
+To decode lists of words from Parquet takes some 30 ns a word, to compare a number with another less
+than one. Four arrays stand in `words/NAME.npy` for each row group of `shards/NAME.parquet`: its
+distinct words, sorted, one after another as UTF-8; where each of them ends; how many words each
+sentence has; and all words as 16-bit numbers, or 32-bit where there are too many distinct ones. The
+last array has the number of row groups.
 """
 
 from bisect import bisect_left
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from polyseme.storage.records import Records, RecordWriter
+from polyseme.storage.records import map_arrays, save_array
 
 Integers = npt.NDArray[np.int64]
-LONGEST_RECORD = 128 << 20
-"""More than a row group can have of anything (`shards`)."""
-_PER_GROUP = 4  # records
+_PER_GROUP = 4  # arrays
 _SMALL, _LARGE = np.dtype("<u2"), np.dtype("<u4")
 
 
-@dataclass(frozen=True)
 class GroupWords:
     """The words of a row group. Faults of the file are LimitError (a ValueError) and OSError."""
 
-    _records: Records
-    _number: int
+    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
+        self._text, self._ends, self._lengths, self._codes = arrays
+        if self._text.itemsize != 1:
+            raise ValueError("the text of words is not bytes")
 
     def __len__(self) -> int:
         """How many distinct words there are."""
-        return len(self._bounds) - 1
+        return len(self._ends)
 
     def spell(self, codes: npt.NDArray[Any] | slice = slice(None)) -> list[str]:
         """The words of these numbers, or of all: distinct words have numbers in their order."""
-        bounds, text = self._bounds, self._distinct[0]
+        bounds, text = self._bounds, self._text.data
         begins, ends = bounds[:-1][codes].tolist(), bounds[1:][codes].tolist()
         return [str(text[begin:end], "utf-8") for begin, end in zip(begins, ends, strict=True)]
 
@@ -51,7 +46,7 @@ class GroupWords:
         """The numbers of these words, of those that are here."""
         if len(words) > 100:
             return [code for code, word in enumerate(self.spell()) if word in words]
-        bounds, text = self._bounds, self._distinct[0]
+        bounds, text = self._bounds, self._text.data
 
         def spelled(code: int) -> bytes:  # UTF-8 sorts as code points do
             return bytes(text[bounds[code] : bounds[code + 1]])
@@ -63,16 +58,14 @@ class GroupWords:
     @cached_property
     def codes(self) -> npt.NDArray[Any]:
         """All words of all sentences, as numbers of the distinct ones."""
-        codes = np.frombuffer(self._sentences[1], _code_type(len(self)))
-        if codes.max(initial=0) >= len(self):
+        if self._codes.max(initial=0) >= len(self):
             raise ValueError("a word has a number that stands for none")
-        return codes
+        return self._codes
 
     @cached_property
     def offsets(self) -> Integers:
         """Where each sentence begins in `codes`, and where the last one ends."""
-        lengths = np.frombuffer(self._sentences[0], _LARGE)
-        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        offsets = np.concatenate([[0], np.cumsum(self._lengths, dtype=np.int64)])
         if offsets[-1] != len(self.codes):
             raise ValueError("sentences do not have as many words as there are")
         return offsets
@@ -80,34 +73,43 @@ class GroupWords:
     @cached_property
     def _bounds(self) -> Integers:
         """Where each distinct word begins in the text of all, and where the last one ends."""
-        return np.concatenate([[0], np.frombuffer(self._distinct[1], _LARGE)]).astype(np.int64)
-
-    @cached_property
-    def _distinct(self) -> list[memoryview]:
-        return self._records.views(self._number * _PER_GROUP + np.arange(2))
-
-    @cached_property
-    def _sentences(self) -> list[memoryview]:
-        return self._records.views(self._number * _PER_GROUP + np.arange(2, 4))
+        bounds = np.concatenate([[0], self._ends]).astype(np.int64)
+        if (np.diff(bounds) < 0).any() or bounds[-1] != len(self._text):
+            raise ValueError("its words do not lie one after another")
+        return bounds
 
 
 class ShardWords:
     """The words of a shard, mapped: a row group costs nothing until it is asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._records = Records(path, LONGEST_RECORD)
-        if len(self._records) % _PER_GROUP:
-            raise ValueError(f"{path.name} ends within a row group")
+        *self._arrays, count = map_arrays(path) or [np.empty(0)]
+        if count.tolist() != [len(self._arrays) / _PER_GROUP]:
+            raise ValueError(f"{path.name} does not have as many row groups as were written")
 
     def __len__(self) -> int:
-        return len(self._records) // _PER_GROUP
+        return len(self._arrays) // _PER_GROUP
 
     def __getitem__(self, group: int) -> GroupWords:
-        return GroupWords(self._records, group)
+        begin = group * _PER_GROUP
+        return GroupWords(self._arrays[begin : begin + _PER_GROUP])
 
 
-class ShardWordsWriter(RecordWriter):
+class ShardWordsWriter:
     """Writes the words of a shard, a row group at a time."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._stream = path.open("wb")
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        with self._stream:
+            if kind is None:
+                save_array(self._stream, np.array([self._count], _LARGE))
 
     def add(self, lists: Any) -> None:
         """The words of the next row group, as Arrow's list of dictionary-encoded text."""
@@ -117,15 +119,14 @@ class ShardWordsWriter(RecordWriter):
         ends = np.cumsum(pc.binary_length(distinct).to_numpy())
         ranks = np.empty(len(order), _code_type(len(order)))
         ranks[order.to_numpy()] = np.arange(len(order))
-        lengths = np.diff(lists.offsets.to_numpy())
-        self.extend(
-            [
-                "".join(distinct.to_pylist()).encode(),
-                ends.astype(_LARGE).tobytes(),
-                lengths.astype(_LARGE).tobytes(),
-                ranks[words.indices.to_numpy()].tobytes(),
-            ]
-        )
+        for values in (
+            np.frombuffer("".join(distinct.to_pylist()).encode(), np.uint8),
+            ends.astype(_LARGE),
+            np.diff(lists.offsets.to_numpy()).astype(_LARGE),
+            ranks[words.indices.to_numpy()],
+        ):
+            save_array(self._stream, values)
+        self._count += 1
 
 
 def _code_type(num_distinct: int) -> np.dtype[Any]:

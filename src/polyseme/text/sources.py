@@ -47,16 +47,6 @@ _PACKED: frozenset[InputFormat] = frozenset(("parquet", "epub", "docx", "pdf"))
 """Formats that are compressed inside."""
 _LOOKED_AT = 1024  # bytes of a file whose name does not tell the format, or may not tell it rightly
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
-# Longest first: the UTF-32 mark begins with the UTF-16 one.
-_MARKS = [
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-]
-
-
 LEAVES_FOLDER = "link that leads out of the folder; name it to have it read"
 
 
@@ -134,22 +124,6 @@ def without_endings(name: str) -> str:
     if path.suffix.lower() in _COMPRESSIONS:
         path = path.with_suffix("")
     return path.stem if path.suffix.lower() in _FORMATS else path.name
-
-
-def encoding_of(head: bytes, stated: str) -> tuple[str, int]:
-    """The encoding of a stream that begins with `head`, and the length of its byte-order mark."""
-    for mark, encoding in _MARKS:
-        if head.startswith(mark):
-            return encoding, len(mark)
-    # Without a mark the standard says big-endian, but files in the wild are little-endian.
-    return {"utf-16": "utf-16-le", "utf-32": "utf-32-le", "utf-8-sig": "utf-8"}.get(
-        stated, stated
-    ), 0
-
-
-def newline_in(encoding: str) -> bytes:
-    """A line end in this encoding, without a byte-order mark."""
-    return "\n".encode(encoding)
 
 
 def _files_of(given: str) -> list[tuple[Path, str, Path | None]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.text import streams
-from polyseme.text.formats import plain
+from polyseme.text.formats.lines import LONGEST_PARAGRAPH
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
 DATA = b"one\ntwo\n\n  \nthree\n"
@@ -63,7 +63,7 @@ def test_an_endless_paragraph_is_cut_in_bounded_pieces(tmp_path: Path) -> None:
     lines = [b"x" * 1000] * 3000
     items = read_all(tmp_path, b"\n".join(lines), config=make_config(layout="wrapped"))
     assert sum(record.units for record in records(items)) == 3000
-    assert max(len(text) for text in texts(items)) <= 1.1 * plain.LONGEST_PARAGRAPH
+    assert max(len(text) for text in texts(items)) <= 1.1 * LONGEST_PARAGRAPH
 
 
 def test_lines_of_chinese_are_joined_without_a_space(tmp_path: Path) -> None:

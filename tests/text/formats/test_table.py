@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import InputError
-from polyseme.text import delimited
-from polyseme.text.formats import table
+from polyseme.text.formats import tables
 from polyseme.text.records import Rejected
 from text.making import (
     make_config,
@@ -80,7 +79,7 @@ def test_two_columns_of_the_name_asked_for_are_an_error_that_names_them(
     header = b"text,id,text\n" if kind == "csv" else b"text\tid\ttext\n"
     piece = make_piece(make_source(tmp_path, header, kind))
     with pytest.raises(InputError, match=r"2 columns named 'text' \(columns 1, 3\)"):
-        list(table.read(piece, make_config()))
+        list(tables.read_table(piece, make_config()))
 
 
 def test_two_columns_of_a_name_nobody_asked_for_do_no_harm(tmp_path: Path) -> None:
@@ -96,7 +95,7 @@ def test_a_wrongly_quoted_row_is_rejected_by_itself(tmp_path: Path) -> None:
 def test_a_field_beyond_all_bounds_costs_only_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "LONGEST_LINE", 100)
+    monkeypatch.setattr(tables, "LONGEST_LINE", 100)
     data = b'text\n"' + b"x\n" * 60 + b"good\n" * 3
     items = read_all(tmp_path, data, "csv")
     assert "broken-row" in reasons(items)
@@ -132,14 +131,14 @@ def test_blank_lines_and_empty_fields_are_blank(tmp_path: Path) -> None:
 def test_a_missing_column_is_an_error_that_names_those_there(tmp_path: Path) -> None:
     piece = make_piece(make_source(tmp_path, b"id;body\n", "csv"))
     with pytest.raises(InputError, match=r"input has no column 'text'.*id;body.*--text-column"):
-        list(table.read(piece, make_config()))
+        list(tables.read_table(piece, make_config()))
 
 
 @pytest.mark.parametrize("values", [{"meta": ("date",)}, {"id_column": "date"}])
 def test_a_missing_column_of_any_use_is_an_error(tmp_path: Path, values: dict[str, object]) -> None:
     piece = make_piece(make_source(tmp_path, b"text\nx\n", "csv"))
     with pytest.raises(InputError, match="no column 'date'"):
-        list(table.read(piece, make_config(**values)))
+        list(tables.read_table(piece, make_config(**values)))
 
 
 def test_quotes_mean_nothing_in_tsv(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.text import records as limited
-from polyseme.text.formats import paragraphs
+from polyseme.text.formats import markup
 from polyseme.text.records import Rejected
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
@@ -144,14 +144,14 @@ def test_of_elements_in_one_another_the_outer_one_is_the_value(tmp_path: Path) -
 def test_more_or_longer_names_than_a_parser_should_remember_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, middle: str
 ) -> None:
-    monkeypatch.setattr(paragraphs, limit, 15 if limit == "MAX_NAMES" else 80)
+    monkeypatch.setattr(markup, limit, 15 if limit == "MAX_NAMES" else 80)
     data = document(f"<p>One.</p>{middle}<p>Two.</p>")
     items = read_all(tmp_path, data, "tei")
     assert (texts(items), reasons(items)) == (["One."], ["broken-file"])
 
 
 def test_a_tag_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paragraphs, "LONGEST_LINE", 1 << 18)
+    monkeypatch.setattr(markup, "LONGEST_LINE", 1 << 18)
     data = document('<p>One.</p><p a="' + "x" * (1 << 20) + '">Two.</p>')
     items = read_all(tmp_path, data, "tei")
     assert (texts(items), reasons(items)) == (["One."], ["broken-file"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.text import records as limited
-from polyseme.text.formats import marked, vertical
+from polyseme.text.formats import marked
 from text.making import make_config, read_all, reasons, records, texts
 
 
@@ -70,7 +70,6 @@ def test_a_text_without_sentences_is_cut_in_bounded_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(marked, "LONGEST_SENTENCE", 10)
-    monkeypatch.setattr(vertical, "LONGEST_SENTENCE", 10)
     found = records(read_all(tmp_path, b"w\n" * 25, "vertical"))
     assert [len(record.words or ()) for record in found] == [10, 10, 5]
 

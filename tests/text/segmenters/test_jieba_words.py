@@ -13,8 +13,12 @@ from required import needs
 from polyseme.errors import InputError
 from polyseme.text.preprocessing import Preparation, TextPreprocessor
 from polyseme.text.segmenters import describe_segmenter, load_segmenter
-from polyseme.text.segmenters.jieba_words import JiebaWords, _import_jieba, read_user_words
-from polyseme.text.segmenters.likeliest_words import LikeliestWords
+from polyseme.text.segmenters.jieba_words import (
+    JiebaWords,
+    LikeliestWords,
+    _import_jieba,
+    read_user_words,
+)
 from polyseme.text.settings import CorpusConfig
 
 pytestmark = needs(importlib.util.find_spec("jieba") is not None, "the extra [zh]")

@@ -63,10 +63,9 @@ def show(result: VectorsResult) -> RenderableType:
     if result.as_json:
         return JsonLines([{**facts(result.vectors), "notes": result.notes}])
     lines = [*result.notes, f"Model {result.vectors.manifest['model'][:12]} (SHA-256)."]
-    if result.vectors.config.format == "parquet":
-        path = result.vectors.folder / "vectors" / "*.parquet"
-        lines.append(f"Each row is a word in its sentence; any tool reads {path}.")
-    return Group(summary(result.vectors), *lines)
+    path = result.vectors.folder / "vectors" / "*.parquet"
+    lines.append(f"Each row is a word in its sentence; any tool reads {path}.")
+    return Group(summary(result.vectors), *lines, f"Computed with {_environment(result.vectors)}.")
 
 
 def facts(vectors: VectorFolder) -> dict[str, Any]:
@@ -91,6 +90,14 @@ def summary(vectors: VectorFolder) -> Group:
     table.add_row("vectors for each", f"{len(columns)} ({settings.layers}), {dim} dimensions")
     for column, share in zip(columns, vectors.manifest["explained_variance_ratio"], strict=False):
         table.add_row(f"variance explained, {column}", f"{share:.1%}")
-    table.add_row("files", f"{len(vectors.files):,} ({settings.format}, {settings.dtype})")
+    table.add_row("files", f"{len(vectors.files):,} ({settings.dtype})")
     table.add_row("size", decimal(vectors.num_bytes))
     return titled(f"Vectors in {vectors.folder}", table)
+
+
+def _environment(vectors: VectorFolder) -> str:
+    """What decided last bits; of parts that were computed elsewhere, too, each value."""
+    each = vectors.manifest["environments"]
+    names = dict.fromkeys(name for environment in each for name in environment)
+    values = {name: dict.fromkeys(str(one.get(name, "unknown")) for one in each) for name in names}
+    return "; ".join(f"{name} {' or '.join(values[name])}" for name in names)

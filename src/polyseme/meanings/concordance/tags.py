@@ -11,7 +11,7 @@ from pathlib import Path
 from polyseme.errors import InputError
 from polyseme.limits import read_lines
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.text.conllu import parse_line
+from polyseme.text.formats.marked import parse_line
 
 _UPOS = 3
 Words = tuple[str, ...]

@@ -12,6 +12,7 @@ from pathlib import Path
 from polyseme.config import build
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.loading import fingerprint_of
+from polyseme.embedding.model_work import environments_of
 from polyseme.errors import PolysemeError, UseIndexError
 from polyseme.executors import Receipt
 from polyseme.executors.commit import RECEIPTS
@@ -85,7 +86,7 @@ def settle(
 ) -> IndexFolder:
     """Make one index of all parts, and the folder an index."""
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
-    key = hashlib.sha256(f"{work.fingerprint}\n{corpus_hash}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{work.key}\n{corpus_hash}".encode()).hexdigest()[:16]
     merge = Merge(folder, key, parts_of(corpus), shape_of(describer))
     merge.run(corpus, words, describer.words, describer.syntax)
     counts = {name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS}
@@ -97,7 +98,7 @@ def settle(
         corpus=corpus_hash,
         key=key,
         settings=work.config.model_dump(mode="json"),
-        environment=work.environment,
+        environments=environments_of(receipts),
         shape=merge.shape,
         columns=list(work.columns),
         counts=counts,

@@ -3,9 +3,9 @@
     manifest.json                of which model and corpus, and the hashes of all files
     data/words-KEY.parquet       each word: its uses in the corpus, those kept here, their SHA-256
     data/uses-KEY.bin            a row for each use, those of one word together (`row_type`)
-    data/sentences-KEY.*         the sentences they are in, in the order of the corpus, as records
-    data/vocabulary-KEY.*        what the numbers of words in sentences stand for
-    data/values-KEY.*            what the numbers of documents and metadata stand for
+    data/sentences-KEY.npy       the sentences they are in, in the order of the corpus, as records
+    data/vocabulary-KEY.npy      what the numbers of words in sentences stand for
+    data/values-KEY.npy          what the numbers of documents and metadata stand for
     data/parts-KEY.parquet       for each row group of the corpus its first sentence and value here
     data/substitutes-KEY.parquet what the numbers of substitutes stand for
 
@@ -72,10 +72,10 @@ class _IndexManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="index",
-    version=2,
+    version=3,
     files=frozenset(),
     metadata_keys=(
-        *("model", "corpus", "key", "settings", "environment", "shape", "columns"),
+        *("model", "corpus", "key", "settings", "environments", "shape", "columns"),
         "counts",
     ),
     made_by="polyseme index MODEL CORPUS",

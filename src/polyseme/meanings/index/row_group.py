@@ -7,12 +7,11 @@
          parts/NAME.values     records of text: what those codes stand for
 
 Sentences, codes and values are counted from 0 in each part; `index_merge.py` makes one of them all.
-What is written depends on the part, the model, the settings and the environment alone.
+What is written depends on the part, the model and the settings alone, last bits aside.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,93 +21,62 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.devices import devices_of
-from polyseme.embedding.bulk import (
-    check_same_bits,
-    check_same_code,
-    code_hashes,
-    environment_of,
-    held_embedder,
-)
 from polyseme.embedding.corpus_parts import CorpusPart
-from polyseme.embedding.loading import absolute, fingerprint_of
+from polyseme.embedding.model_work import ModelWork
 from polyseme.embedding.output import is_finite
-from polyseme.encoders.environment import Environment
 from polyseme.errors import CorpusError, ModelError
-from polyseme.executors import Done, Report, ShardJob
+from polyseme.executors import Report
 from polyseme.meanings.concordance.search import read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
 from polyseme.meanings.features.use_describer import UseDescriber
 from polyseme.meanings.features.use_features import Floats
 from polyseme.meanings.index.folder import COUNTS, PARTS, RowShape, row_type
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.storage.files import canonical_json, sha256_of
+from polyseme.storage.files import sha256_of
 from polyseme.storage.parquet import ParquetReader, read_table
 from polyseme.storage.records import RecordWriter
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.shard_words import ShardWords
 
+FORMAT = 1
+"""Raise it when the same uses give other files."""
 _TOGETHER = 512  # uses whose substitutes are found at once
 _ROWS = 8_192  # rows that are copied at once while they are written
 COUNT = np.dtype([("word", "<i4"), ("uses", "<i4")])
 
 
-def indexing_job(work: "IndexPart") -> ShardJob:
-    """The job of describing the uses in all parts."""
-    return ShardJob(
-        work=work,
-        fingerprint=work.fingerprint,
-        folders=(PARTS,),
-        linkable=(PARTS,),
-        per_worker=tuple(replace(work, device=each) for each in devices_of(work.device)),
-        num_gpus=int(work.device.startswith("cuda")),
-    )
-
-
-def index_part(
-    model: str, config: UseIndexConfig, words: Path, corpus: Corpus, device: str
-) -> "IndexPart":
+def index_part(work: ModelWork, config: UseIndexConfig, words: Path, corpus: Corpus) -> "IndexPart":
     """The work on one part; `words` is the table of `chosen_words`."""
-    name, environment = absolute(model), environment_of(absolute(model), config.vectors, device)
-    columns = (DOCUMENT, *corpus.config.meta)
     vocabulary = corpus.vocabulary.resolve()
-    fingerprint = _fingerprint(name, config, words, vocabulary, device)
-    return IndexPart(
-        name, config, words.resolve(), vocabulary, columns, fingerprint, environment, device
-    )
+    made_from = [config.model_dump(mode="json"), sha256_of(words), sha256_of(vocabulary)]
+    columns = (DOCUMENT, *corpus.config.meta)
+    return IndexPart(config, words.resolve(), vocabulary, columns, work.key(FORMAT, *made_from))
 
 
 @dataclass(frozen=True)
 class IndexPart:
     """A function with its settings, so that it can travel to a worker."""
 
-    model: str
     config: UseIndexConfig
     words: Path
     vocabulary: Path
     columns: tuple[str, ...]
-    fingerprint: str
-    environment: Environment
-    device: str
+    key: str
+    """Hash of all that decides the files: of another one, they are computed again."""
 
-    def __call__(self, part: CorpusPart, folder: Path, report: Report) -> Done:
+    def __call__(
+        self, work: ModelWork, part: CorpusPart, folder: Path, report: Report
+    ) -> dict[str, int]:
         """Write the files of a part; `report` is called with sentences that are done."""
-        vectors = self.config.vectors
-        check_same_bits(self.environment, environment_of(self.model, vectors, self.device))
-        check_same_code(
-            self.fingerprint,
-            _fingerprint(self.model, self.config, self.words, self.vocabulary, self.device),
-        )
-        describer = _held_describer(self.model, self.config, self.device, self.fingerprint)
         found = _find(self, part)
         out = folder / PARTS / part.name
         out.parent.mkdir(parents=True, exist_ok=True)
-        rows = _described(describer, found, report)
+        rows = _described(held_describer(work), found, report)
         report(part.size - len(found.kept))
         _write_uses(rows, out)
         _write_sentences(found, out)
         counts = part.size, len(found.kept), found.num_words, len(rows)
-        return dict(zip(COUNTS, counts, strict=True)), part.digest()
+        return dict(zip(COUNTS, counts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -142,7 +110,7 @@ def _find(work: IndexPart, part: CorpusPart) -> _PartUses:
         texts, codes, offsets = words.spell(), words.codes, words.offsets
         with ParquetReader(part.shard, list(work.columns)) as reader:
             columns = read_columns(reader, part.group, work.columns)
-    chosen, totals = _held_words(work.words, work.fingerprint)
+    chosen, totals = _held_words(work.words, work.key)
     ranks = np.array([chosen.get(text.casefold(), -1) for text in texts], np.int32)
     at = np.flatnonzero(ranks[codes] >= 0)
     rows = np.searchsorted(offsets, at, side="right") - 1
@@ -172,7 +140,7 @@ def _find(work: IndexPart, part: CorpusPart) -> _PartUses:
 
 def _word_ids(texts: list[str], work: IndexPart, part: CorpusPart) -> npt.NDArray[np.int32]:
     """The numbers of words in the corpus's vocabulary."""
-    known = _held_vocabulary(work.vocabulary, work.fingerprint)
+    known = _held_vocabulary(work.vocabulary, work.key)
     ids = pc.index_in(pa.array(texts, pa.string()), value_set=known)
     if ids.null_count:
         raise CorpusError(
@@ -288,10 +256,15 @@ def _write_sentences(found: _PartUses, out: Path) -> None:
         writer.extend(value.encode("utf-8", "surrogatepass") for value in found.values)
 
 
+def held_describer(work: ModelWork) -> UseDescriber:
+    """The model, held by a worker from part to part."""
+    embedder: Any = work.embedder()  # one of ours, known by its identity
+    return _describer_of(embedder)
+
+
 @lru_cache(maxsize=1)
-def _held_describer(model: str, config: UseIndexConfig, device: str, key: str) -> UseDescriber:
-    """The model, held by a worker from part to part; another `key` is another model."""
-    return UseDescriber(held_embedder(model, config.vectors, device, key))
+def _describer_of(embedder: Any) -> UseDescriber:
+    return UseDescriber(embedder)
 
 
 @lru_cache(maxsize=1)
@@ -308,18 +281,3 @@ def _held_vocabulary(path: Path, key: str) -> Any:
     """All words of the corpus, as Arrow has them."""
     del key
     return read_table(path, ["word"])["word"].combine_chunks().cast(pa.string())
-
-
-def _fingerprint(
-    model: str, config: UseIndexConfig, words: Path, vocabulary: Path, device: str
-) -> str:
-    """Hash of model, settings, words, code and environment."""
-    parts = [
-        config.model_dump(mode="json"),
-        fingerprint_of(model, config.pooling),
-        sha256_of(words),
-        sha256_of(vocabulary),
-        environment_of(model, config.vectors, device),
-        code_hashes("data", "embedding", "encoders", "meanings"),
-    ]
-    return hashlib.sha256(canonical_json(parts).encode()).hexdigest()

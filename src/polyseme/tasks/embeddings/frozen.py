@@ -1,16 +1,25 @@
 """A model whose weights stay as they are: its layers go into the task, nothing goes back.
 
     in   the sentences of a data set
-    out  every layer of every word, (B, T, L, D): from a cache on disk, or worked out each time
+    out  every layer of every word, (B, T, L, D): from a cache on disk, or computed each time
 
 The model is no part of the task's module: it has no gradients, and is neither trained nor saved.
+
+    <folder>/<key>.bin   the cache: (words, L, D) numbers, one sentence after another, mapped
+
+Its key is a hash of model, sentences and settings: another model or another data set is another
+file. It appears whole or not at all, and may be removed at any time.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from rich.filesize import decimal
 from torch import Tensor
@@ -18,25 +27,81 @@ from torch import Tensor
 from polyseme.config import Settings
 from polyseme.data.char_vocabulary import Integers
 from polyseme.embedding.loading import load_embedder
+from polyseme.embedding.model_work import FORMAT
 from polyseme.embedding.output import Vectors
 from polyseme.embedding.settings import Pooling, Precision
+from polyseme.embedding.store import as_stored
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.errors import VectorsError
+from polyseme.limits import LimitError
 from polyseme.progress import NullProgress, Progress
-from polyseme.tasks.embeddings.cache import (
-    CacheConfig,
-    LayerCache,
-    Origin,
-    hash_words,
-    make_cache,
-    open_cache,
-)
+from polyseme.storage.files import disk_faults_explained, scratch_for
+from polyseme.storage.records import map_array
 from polyseme.tasks.embeddings.features import Sentences
 
-# Of a number, and of the root mean square: float16 rounds by 0.0005, a batch of another shape
-# changes float32 by 0.00001 and bfloat16 by 0.02. Another model's vectors are off by 1.
-_TOLERANCE = {"float32": 2e-3, "bfloat16": 1e-1}
-_SAMPLE = 3  # sentences that are worked out again when a cache is opened
+
+class CacheConfig(Settings):
+    """Where layers are kept, and how."""
+
+    folder: Path = Path("cache")
+    """Holds a file for each model and data set. May be removed at any time."""
+    dtype: Literal["float16", "float32"] = "float16"
+    """How numbers are kept: float16 takes half the room and rounds in the fourth digit."""
+
+
+class LayerCache:
+    """The layers of some sentences, on disk."""
+
+    def __init__(self, path: Path, lengths: Integers, shape: tuple[int, int], dtype: str) -> None:
+        self.path = path
+        self._lengths = lengths
+        self._starts: Integers = np.cumsum(lengths) - lengths
+        self._shape, self._dtype = (int(lengths.sum()), *shape), np.dtype(dtype)
+        self._layers: npt.NDArray[Any] | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        """How much room the numbers take, known before there are any."""
+        return math.prod(self._shape) * self._dtype.itemsize
+
+    def open(self) -> bool:
+        """Whether the file is there, and of the right size."""
+        try:
+            numbers = map_array(self.path, self._dtype, math.prod(self._shape))
+        except (OSError, LimitError):
+            return False
+        self._layers = numbers.reshape(self._shape)
+        return True
+
+    def make(self, vectors: Iterable[Vectors]) -> None:
+        """Write the layers (L, T, D) of each sentence, in order, and open the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            disk_faults_explained(self.path.parent),
+            scratch_for(self.path) as scratch,
+            scratch.open("wb") as file,
+        ):
+            for found in vectors:
+                stored = as_stored(found, self._dtype.name, setting="cache.dtype")
+                file.write(np.ascontiguousarray(stored.transpose(1, 0, 2)).data)
+        is_open = self.open()
+        assert is_open, "a vector is missing, or is one too many"
+
+    def gather(self, chosen: Integers) -> Tensor:
+        """(B, T, L, D), zeros after short sentences; in the cache's own precision."""
+        assert self._layers is not None, "not open"
+        lengths = self._lengths[chosen]
+        gathered = np.zeros((len(chosen), int(lengths.max()), *self._shape[1:]), self._dtype)
+        for row, (begin, length) in enumerate(zip(self._starts[chosen], lengths, strict=True)):
+            gathered[row, :length] = self._layers[begin : begin + length]
+        return torch.from_numpy(gathered)
+
+
+def cache_key(sentences: Iterable[Sequence[str]], *made_from: object) -> str:
+    """Hash of sentences (words, their order, and where each ends) and of what else is given."""
+    digest = hashlib.sha256(json.dumps(made_from).encode())
+    for words in sentences:
+        digest.update(json.dumps(list(words)).encode())
+    return digest.hexdigest()[:32]
 
 
 class FrozenConfig(Settings):
@@ -99,20 +164,13 @@ class Frozen:
         """(L, T, D) of each sentence."""
         return self.embedder.stream(sentences, batch_invariant=self.config.batch_invariant)
 
-    def origin(self, sentences: Sequence[Sequence[str]], lengths: Integers) -> Origin:
-        """What the cache of these sentences is made from; tells how large it will be."""
+    def cache(self, sentences: Sequence[Sequence[str]], lengths: Integers) -> LayerCache:
+        """Where the layers of these sentences are kept, if they are there."""
         config = self.config
-        return Origin(
-            model=self.model_hash,
-            words=hash_words(sentences),
-            num_words=int(lengths.sum()),
-            num_sentences=len(lengths),
-            num_layers=self.num_layers,
-            dim=self.dim,
-            dtype=config.cache.dtype,
-            batch_invariant=config.batch_invariant,
-            environment=self.embedder.environment,
-        )
+        made_from = (FORMAT, self.model_hash, config.cache.dtype, config.precision)
+        key = cache_key(sentences, *made_from, config.batch_invariant)
+        path = config.cache.folder / f"{key}.bin"
+        return LayerCache(path, lengths, (self.num_layers, self.dim), config.cache.dtype)
 
 
 class WorkedOut:
@@ -133,7 +191,7 @@ class WorkedOut:
 
 
 class Cached:
-    """Layers from the cache, which is made if there is none that is sound."""
+    """Layers from the cache, which is made if it is not there."""
 
     def __init__(self, frozen: Frozen, sentences: Sentences, progress: Progress) -> None:
         # The same sentence often stands in a data set many times, as premises do.
@@ -141,8 +199,11 @@ class Cached:
         which = [places.setdefault(tuple(words), len(places)) for words in sentences.words]
         self._which: Integers = np.array(which, np.int64)
         distinct = list(places)
-        lengths = np.array([len(words) for words in distinct], np.int64)
-        self.cache = _open_or_make(frozen, distinct, lengths, progress)
+        self.cache = frozen.cache(distinct, np.array([len(words) for words in distinct], np.int64))
+        if not self.cache.open():
+            progress.log(f"Layers of the data will take {decimal(self.cache.num_bytes)} on disk.")
+            progress.start("Embedding the data", len(distinct))
+            self.cache.make(_counted(frozen.layers(distinct), progress))
 
     def gather(self, chosen: Integers) -> Tensor:
         """(B, T, L, D), zeros after short sentences."""
@@ -152,43 +213,7 @@ class Cached:
 LayerSource = WorkedOut | Cached
 
 
-def _open_or_make(
-    frozen: Frozen, sentences: Sequence[Sequence[str]], lengths: Integers, progress: Progress
-) -> LayerCache:
-    config = frozen.config.cache
-    origin = frozen.origin(sentences, lengths)
-    cache = open_cache(config.folder, origin, lengths)
-    if cache is not None and _is_right(cache, frozen, sentences):
-        return cache
-    del cache
-    progress.log(f"Layers of the data will take {decimal(origin.num_bytes)} on disk.")
-    progress.start("Embedding the data", len(sentences))
-    make_cache(config, origin, _counted(frozen.layers(sentences), progress))
-    cache = open_cache(config.folder, origin, lengths)
-    assert cache is not None
-    return cache
-
-
 def _counted(vectors: Iterator[Vectors], progress: Progress) -> Iterator[Vectors]:
     for number, found in enumerate(vectors, start=1):
         yield found
         progress.update(number)
-
-
-def _is_right(cache: LayerCache, frozen: Frozen, sentences: Sequence[Sequence[str]]) -> bool:
-    """Whether some of its sentences are what the model gives today.
-
-    Settings, versions, processor and kernel are in the key; a change of code shows only here.
-    """
-    numbers = np.linspace(0, len(sentences) - 1, min(_SAMPLE, len(sentences))).astype(np.int64)
-    today = frozen.layers([sentences[number] for number in numbers])
-    tolerance = _TOLERANCE[frozen.config.precision]
-    for number, found in zip(numbers, today, strict=True):
-        try:
-            kept = cache.sentence(int(number)).transpose(1, 0, 2).astype(np.float32)
-        except VectorsError:
-            return False
-        size = float(np.sqrt(np.square(found).mean()))
-        if not np.allclose(kept, found, rtol=tolerance, atol=tolerance * size):
-            return False
-    return True

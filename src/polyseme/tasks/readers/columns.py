@@ -18,7 +18,7 @@ from polyseme.tasks.readers.lines import (
     numbered_lines,
     without_comments,
 )
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _DOCUMENT = "-DOCSTART-"

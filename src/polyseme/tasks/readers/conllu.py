@@ -6,8 +6,8 @@ from typing import Literal
 from polyseme.config import Settings
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, blocks, numbered_lines
-from polyseme.text.conllu import parse_line
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.marked import parse_line
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "feats": 5, "deprel": 7}

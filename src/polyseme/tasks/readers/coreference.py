@@ -23,7 +23,7 @@ from polyseme.tasks.families.coreference import LONGEST_DOCUMENT, Document
 from polyseme.tasks.readers.columns import Column, column_of
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, blocks, cut, numbered_lines
 from polyseme.tasks.texts import WordTuple
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import RecordSize, Rejected, quote
 
 _BEGIN = re.compile(r"#begin document \(?([^);]*)")

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 from polyseme.config import build
 from polyseme.errors import InputError
 from polyseme.tasks.families.family import Example
-from polyseme.text.delimited import NumberedLine
 from polyseme.text.formats.lines import read_lines
-from polyseme.text.pieces import Piece
+from polyseme.text.formats.tables import NumberedLine
+from polyseme.text.plan import Piece
 from polyseme.text.records import RecordSize, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import find_sources

@@ -23,7 +23,7 @@ from polyseme.tasks.readers.lines import (
     without_comments,
 )
 from polyseme.tasks.texts import WordTuple
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 

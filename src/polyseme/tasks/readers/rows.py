@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from polyseme.errors import InputError
 from polyseme.limits import parse_json
 from polyseme.tasks.readers.lines import Lines
-from polyseme.text.delimited import read_rows
+from polyseme.text.formats.tables import read_rows
 from polyseme.text.records import Rejected, quote
 
 

@@ -16,7 +16,7 @@ from polyseme.errors import InputError
 from polyseme.limits import read_json
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"

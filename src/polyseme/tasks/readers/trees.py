@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from polyseme.config import Settings
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
-from polyseme.text.delimited import NumberedLine
+from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
 
 _PART = re.compile(r"[()]|[^() ]+")

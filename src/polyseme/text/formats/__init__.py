@@ -1,6 +1,6 @@
 """One reader per format of input, and the choice among them."""
 
-from polyseme.text.pieces import Piece
+from polyseme.text.plan import Piece
 from polyseme.text.records import ReadItems, check_record
 from polyseme.text.settings import CorpusConfig
 
@@ -9,19 +9,19 @@ def read_piece(piece: Piece, config: CorpusConfig) -> ReadItems:
     """Every record of a piece, and everything in it that is not one."""
     match piece.source.format:
         case "text":
-            from polyseme.text.formats.plain import read
+            from polyseme.text.formats.lines import read_plain as read
         case "jsonl":
-            from polyseme.text.formats.jsonl import read
+            from polyseme.text.formats.tables import read_jsonl as read
         case "csv" | "tsv":
-            from polyseme.text.formats.table import read
+            from polyseme.text.formats.tables import read_table as read
         case "parquet":
             from polyseme.text.formats.parquet import read
         case "conllu":
-            from polyseme.text.formats.conllu import read
+            from polyseme.text.formats.marked import read_conllu as read
         case "vertical":
-            from polyseme.text.formats.vertical import read
+            from polyseme.text.formats.marked import read_vertical as read
         case "tei":
-            from polyseme.text.formats.tei import read
+            from polyseme.text.formats.markup import read_tei as read
         case "html":
             from polyseme.text.formats.markup import read_html as read
         case "epub":

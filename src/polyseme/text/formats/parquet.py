@@ -7,9 +7,8 @@ import pyarrow as pa
 
 from polyseme.limits import LONGEST_LINE
 from polyseme.storage.parquet import ParquetReader, expand
-from polyseme.text.formats.rows import record_of
-from polyseme.text.formats.table import check_columns, columns_asked_for
-from polyseme.text.pieces import Piece
+from polyseme.text.formats.tables import check_columns, columns_asked_for, record_of
+from polyseme.text.plan import Piece
 from polyseme.text.records import ReadItems, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source

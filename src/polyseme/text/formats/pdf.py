@@ -21,7 +21,7 @@ from typing import Any
 
 from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular, parse_json
-from polyseme.text.pieces import Piece
+from polyseme.text.plan import Piece
 from polyseme.text.records import (
     Blank,
     ReadItem,

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from text.making import make_config
 
+from data.plain_ngrams import PlainModel, Sentence, make_sentences
+from polyseme.data.ngrams import FALLBACK, NgramConfig, NgramResult, held_out_perplexity
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.text.corpus import Corpus
-from polyseme.text.kneser_ney import FALLBACK
-from polyseme.text.ngrams import NgramConfig, NgramResult, held_out_perplexity
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.shards import ShardWriter
-from text.making import make_config
-from text.plain_ngrams import PlainModel, Sentence, make_sentences
 
 
 def make_corpus(folder: Path, *shards: list[tuple[Sentence, bool]]) -> Corpus:

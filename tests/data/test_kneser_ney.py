@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from polyseme.text.kneser_ney import Discounts, estimate_discounts, smooth
+from polyseme.data.ngrams import Discounts, estimate_discounts, smooth
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5])
