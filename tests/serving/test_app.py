@@ -173,7 +173,7 @@ def test_every_route_and_method_needs_a_key(closed: tuple[TestClient, Guard]) ->
         for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
             for key in ("", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", "Bearer", "\xff"):
                 answer = client.request(
-                    method, path, headers={"authorization": key.encode("latin-1")}
+                    method, path, headers={b"authorization": key.encode("latin-1")}
                 )
                 if path in ("/livez", "/readyz"):
                     assert answer.status_code == (200 if method in ("GET", "HEAD") else 405)

@@ -284,7 +284,7 @@ def _tell_words(request: WordsRequest, answer: Answer, serving: Serving) -> Any:
             "index": told["indices"][n],
             **{name: told[name][n] for name in names},
             "shape": vectors.shape,
-            "vectors": base64.b64encode(vectors).decode(),
+            "vectors": base64.b64encode(vectors.data).decode(),
         }
         for n, vectors in enumerate(_arrays(answer, request.dtype))
     ]

@@ -11,6 +11,7 @@ neighbouring labels, for the first and for the last. Forbidden transitions (an I
 have probability 0 and are never chosen. Every sentence has at least one word.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -34,20 +35,17 @@ class _Scores(NamedTuple):
 class Crf(nn.Module):
     """Learned transitions between labels; `allowed` forbids some for good."""
 
-    def __init__(self, num_labels: int, allowed: Transitions | None = None) -> None:
+    def __init__(
+        self, num_labels: int, allowed: Transitions | Callable[[], Transitions] | None = None
+    ) -> None:
+        """`allowed` may be a function, which is called when the rules are first needed."""
         super().__init__()
         # Zeros: at first only the emissions speak, and a seed changes nothing.
         self.start = nn.Parameter(torch.zeros(num_labels))
         self.stop = nn.Parameter(torch.zeros(num_labels))
         self.pair = nn.Parameter(torch.zeros(num_labels, num_labels))
-        for name in _Scores._fields:
-            # Made again from the settings, so not part of what is saved; and on the processor also
-            # while a network is built without memory, as no file will fill them.
-            shape = self.get_parameter(name).shape
-            forbidden = torch.zeros(shape, dtype=torch.bool, device="cpu")
-            if allowed is not None:
-                forbidden = ~torch.tensor(getattr(allowed, name), device="cpu")
-            self.register_buffer(f"no_{name}", forbidden, persistent=False)
+        self._allowed = allowed
+        self._forbidden: _Scores | None = None
 
     def forward(self, emissions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
         """(B, T, K), (B, T), (B, T) -> (B,): -log p of each sentence's labels.
@@ -79,11 +77,22 @@ class Crf(nn.Module):
             return total.softmax(dim=-1).to(_result_type(emissions))
 
     def _scores(self, like: Tensor) -> _Scores:
-        def part(name: str) -> Tensor:
-            forbidden = self.get_buffer(f"no_{name}")
-            return self.get_parameter(name).to(like.dtype).masked_fill(forbidden, _NEVER)
+        scores = (self.get_parameter(name).to(like.dtype) for name in _Scores._fields)
+        forbidden = self._rules(like.device)
+        if forbidden is None:
+            return _Scores(*scores)
+        pairs = zip(scores, forbidden, strict=True)
+        return _Scores(*(score.masked_fill(never, _NEVER) for score, never in pairs))
 
-        return _Scores(*map(part, _Scores._fields))
+    def _rules(self, device: torch.device) -> _Scores | None:
+        """What is forbidden. Not part of what is saved: it follows from the settings."""
+        if self._allowed is None:
+            return None
+        if self._forbidden is None or self._forbidden.start.device != device:
+            allowed = self._allowed if isinstance(self._allowed, Transitions) else self._allowed()
+            rules = (getattr(allowed, name) for name in _Scores._fields)
+            self._forbidden = _Scores(*(~torch.tensor(each, device=device) for each in rules))
+        return self._forbidden
 
 
 def _real(emissions: Tensor, mask: Tensor) -> Tensor:

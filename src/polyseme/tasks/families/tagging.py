@@ -4,8 +4,9 @@ Names, parts of speech, chunks, semantic roles, Chinese words. Spans are written
 own scheme, whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -69,7 +70,11 @@ class Tagger(Network):
     """Emissions by layers with context, transitions by a CRF."""
 
     def __init__(
-        self, config: TaggingConfig, dims: InputDims, labels: int, allowed: Transitions | None
+        self,
+        config: TaggingConfig,
+        dims: InputDims,
+        labels: int,
+        allowed: Callable[[], Transitions] | None,
     ) -> None:
         super().__init__()
         self.context = Context(config.context, dims, has_target=config.has_target)
@@ -249,10 +254,9 @@ class Tagging(TaskFamily[Tagged, PredictedTags]):
     def network(self, dims: InputDims) -> Tagger:
         """The layers, and the CRF with the rules of the scheme."""
         names, scheme = self.labels.names, self.config.scheme
-        # On the meta device only shapes matter. The rules are worked out pair by pair, which for
-        # labels of a folder that nobody has checked yet may take long.
-        is_outline = torch.get_default_device().type == "meta"
-        allowed = None if scheme == "none" or is_outline else transitions(names, scheme)
+        # Worked out pair by pair, which for labels of a folder that nobody has checked yet may take
+        # long: only once its weights were found to be of as many labels.
+        allowed = None if scheme == "none" else partial(transitions, names, scheme)
         return Tagger(self.config, dims, len(names), allowed)
 
     def predicted(self, example: Tagged, found: Sequence[int]) -> PredictedTags:
