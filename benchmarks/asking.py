@@ -29,7 +29,7 @@ from benchmarks.side_by_side import print_facts, sentences_of
 from polyseme.embedding.embedder import Embedder
 from polyseme.encoders.one_row import OneRow
 from polyseme.meanings.concordance.uses import find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.grouping import group_uses
 from polyseme.meanings.index.use_index import UseIndex
 from polyseme.meanings.nearest import most_alike
@@ -84,17 +84,17 @@ def _sentences(embedder: Embedder, corpus: Corpus) -> dict[str, Callable[[], Any
 def _uses(
     embedder: Embedder, corpus: Corpus, arguments: argparse.Namespace
 ) -> dict[str, Callable[[], Any]]:
-    describer = UseDescriber(embedder)
+    encoder = ModelUseEncoder(embedder)
     uses = find_uses(corpus, arguments.word)[: arguments.uses]
     sentences = uses.sentences()
     spans = [(begin, end) for begin, end in uses.spans.tolist()]
     print(f"{len(uses):,} uses in sentences of {sum(map(len, sentences)):,} words")
 
     def around() -> Any:
-        return list(describer.stream_single(sentences, spans))
+        return list(encoder.stream_single(sentences, spans))
 
     contexts, bags = (np.concatenate(each) for each in zip(*around(), strict=True))
-    features = describer.features(contexts, bags)
+    features = encoder.features(contexts, bags)
     return {
         "read the words of all shards by pyarrow": lambda: [
             pq.read_table(shard, columns=["words"]) for shard in corpus.shards
@@ -102,9 +102,9 @@ def _uses(
         "find": lambda: find_uses(corpus, arguments.word, threads=arguments.threads),
         "describe": around,
         "describe, whole sentences": lambda: list(
-            describer.stream(sentences, ([span] for span in spans))
+            encoder.stream(sentences, ([span] for span in spans))
         ),
-        "substitutes": lambda: describer.features(contexts, bags),
+        "substitutes": lambda: encoder.features(contexts, bags),
         "group": lambda: group_uses(features),
     }
 
@@ -138,7 +138,7 @@ def _ask(folder: Path, corpus: Corpus) -> None:
         times = [time.perf_counter()]
         found = index.find(corpus, names[number])
         times.append(time.perf_counter())
-        features = found.describe(found.uses)
+        features = found.encode(found.uses)
         most_alike(features.select(np.array([0])), features, 10)
         times.append(time.perf_counter())
         for seconds, spent in zip(taken.values(), np.diff(times), strict=True):

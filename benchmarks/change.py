@@ -36,18 +36,22 @@ import polyseme
 from benchmarks.gains import unpacked
 from benchmarks.senses import describe, model_and_data, variants
 from polyseme.embedding.embedder import Embedder
-from polyseme.meanings.change.controls import Sides, controls_of
 from polyseme.meanings.change.measure import Side, measure_change
-from polyseme.meanings.change.sides import MIN_SIDE, TwoSides, substitute_vectors
+from polyseme.meanings.change.sides import (
+    MIN_SIDE,
+    Sides,
+    TwoSides,
+    controls_of,
+    substitute_vectors,
+)
 from polyseme.meanings.concordance.conditions import parse_where
-from polyseme.meanings.concordance.query import Query
-from polyseme.meanings.concordance.search import CorpusColumns
+from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.uses import find_uses, numbers_by_word
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Labels
-from polyseme.meanings.groups.calibration import calibration_of, describe_uses
+from polyseme.meanings.groups.calibration import calibration_of, encode_uses
 from polyseme.meanings.groups.grouping import group_uses
-from polyseme.meanings.groups.named_groups import Senses, name_groups
+from polyseme.meanings.groups.senses import Senses, name_groups
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 
@@ -119,7 +123,7 @@ def main() -> None:
 
 def everyday_and_planted(embedder: Embedder, arguments: argparse.Namespace) -> None:
     """50 nouns as they are, and the same with uses of others among those after."""
-    corpus, describer = Corpus.open(arguments.corpus), UseDescriber(embedder)
+    corpus, encoder = Corpus.open(arguments.corpus), ModelUseEncoder(embedder)
     columns = CorpusColumns(corpus)
     sides = Sides(*(parse_where(text, columns) for text in (arguments.before, arguments.after)))
     uses = find_uses(corpus, Query(NOUNS))
@@ -135,8 +139,8 @@ def everyday_and_planted(embedder: Embedder, arguments: argparse.Namespace) -> N
     print(f"Fewer than {MIN_SIDE} uses on a side: {sorted({*NOUNS} - {*nouns})}")
     chosen = np.unique(np.concatenate([side for both in drawn.values() for side in both]))
     described = uses.select(chosen)
-    features = describe_uses(described, describer)
-    calibration = calibration_of(corpus, describer)
+    features = encode_uses(described, encoder)
+    calibration = calibration_of(corpus, encoder)
     limits = calibration.limits if calibration else None
     place = {number: row for row, number in enumerate(chosen.tolist())}
 
@@ -144,7 +148,7 @@ def everyday_and_planted(embedder: Embedder, arguments: argparse.Namespace) -> N
         rows = np.array([place[n] for n in (*first.tolist(), *second.tolist())])
         own, mine = described.select(rows), features.select(rows)
         numbers = np.arange(len(first)), np.arange(len(first), len(rows))
-        controls = controls_of(corpus, describer, sides, counts[noun])
+        controls = controls_of(corpus, encoder, sides, counts[noun])
         grouping = group_uses(mine, limits=limits)
         groups = name_groups(None, grouping)
         senses = Senses(own, grouping, mine, groups, len(own), calibration)

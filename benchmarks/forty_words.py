@@ -15,8 +15,8 @@ import numpy as np
 import polyseme
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.named_groups import find_senses
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import find_senses
 from polyseme.text.corpus import Corpus
 
 _MOST = 800
@@ -37,7 +37,7 @@ def main() -> None:
     arguments = parser.parse_args()
     corpus = Corpus.open(arguments.corpus)
     embedder = polyseme.load(arguments.model, threads=1)
-    describer = UseDescriber(embedder)
+    encoder = ModelUseEncoder(embedder)
     words = WORDS[corpus.config.language].split()
     words = arguments.words.split(",") if arguments.words else words
     told, missing = False, []
@@ -45,7 +45,7 @@ def main() -> None:
         try:
             uses = find_uses(corpus, word)
             chosen = np.random.default_rng(1).permutation(len(uses))[:_MOST]
-            senses = find_senses(uses.select(np.sort(chosen)), describer)
+            senses = find_senses(uses.select(np.sort(chosen)), encoder)
         except InputError:
             missing.append(word)
             continue

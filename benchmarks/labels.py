@@ -31,12 +31,12 @@ from benchmarks.gains import unpacked
 from benchmarks.senses import describe, model_and_data
 from benchmarks.senses_data import read_coarsewsd
 from polyseme.embedding.loading import load_for_corpus
-from polyseme.meanings.annotation.labels import draw_together, first_to_label, learn_labels
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import UseFeatures
-from polyseme.meanings.groups.calibration import calibration_of, describe_uses
+from polyseme.meanings.groups.calibration import calibration_of, encode_uses
 from polyseme.meanings.groups.grouping import Limits, group_uses, join_views
+from polyseme.meanings.labels import draw_together, first_to_label, learn_labels
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 
@@ -142,8 +142,8 @@ def _coarsewsd(arguments: Namespace) -> Iterator[Word]:
 
 def _novels(arguments: Namespace) -> Iterator[Word]:
     corpus = Corpus.open(arguments.corpus)
-    describer = UseDescriber(load_for_corpus(arguments.model, corpus))
-    calibration = calibration_of(corpus, describer)
+    encoder = ModelUseEncoder(load_for_corpus(arguments.model, corpus))
+    calibration = calibration_of(corpus, encoder)
     print(calibration.note if calibration else "not calibrated", flush=True)
     with NOVELS.open(encoding="utf-8", newline="") as file:
         lines = (line for line in file if not line.startswith("#"))
@@ -157,7 +157,7 @@ def _novels(arguments: Namespace) -> Iterator[Word]:
         labelled = np.flatnonzero(senses != "")
         others = np.random.default_rng(1).permutation(np.flatnonzero(senses == ""))[:_BESIDE]
         chosen = np.sort(np.concatenate([labelled, others]))
-        features = describe_uses(uses.select(chosen), describer)
+        features = encode_uses(uses.select(chosen), encoder)
         yield Word(name, features, senses[chosen], calibration.limits if calibration else None)
 
 

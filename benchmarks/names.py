@@ -37,7 +37,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.features.topics import Topics
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.calibration import topics_of
 from polyseme.meanings.groups.grouping import unit_length
 from polyseme.meanings.groups.names import SLOT, GroupName, NameSource, stem
@@ -74,7 +74,7 @@ def main() -> None:
     for name in arguments.only.split(","):
         rows: dict[str, list[float]] = defaultdict(list)
         for word in _words(name, arguments, corpus):
-            for row, value in _measure(word, UseDescriber(embedder), corpus, reader):
+            for row, value in _measure(word, ModelUseEncoder(embedder), corpus, reader):
                 rows[row].append(value)
         told[name] = {row: float(np.mean(values)) for row, values in rows.items()}
         for row, value in told[name].items():
@@ -123,7 +123,7 @@ def _mixed(corpus: Corpus) -> Iterator[Word]:
 
 
 def _measure(
-    word: Word, describer: UseDescriber, corpus: Corpus, reader: Topics
+    word: Word, encoder: ModelUseEncoder, corpus: Corpus, reader: Topics
 ) -> Iterator[tuple[str, float]]:
     """How often lines are placed rightly, by each kind of name and reader."""
     random = np.random.default_rng(1)
@@ -140,13 +140,13 @@ def _measure(
     sentences, spans = [word.sentences[row] for row in chosen], [word.spans[row] for row in chosen]
     labels = np.repeat(np.arange(len(groups)), [len(rows) for rows in groups])
     documents = None if word.documents is None else [word.documents[row] for row in chosen]
-    features = describer(sentences, np.array(spans))
+    features = encoder(sentences, np.array(spans))
     source = NameSource(
         sentences,
         np.array(spans),
         Background.of(corpus),
         features.substitutes,
-        describer.words,
+        encoder.words,
         documents,
     )
     place = np.concatenate([np.arange(len(rows)) for rows in groups])

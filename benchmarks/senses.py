@@ -49,9 +49,9 @@ from benchmarks.senses_data import (
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats, UseFeatures
-from polyseme.meanings.groups.calibration import calibration_of, describe_uses, topics_of
+from polyseme.meanings.groups.calibration import calibration_of, encode_uses, topics_of
 from polyseme.meanings.groups.grouping import (
     MIN_USES,
     Limits,
@@ -145,18 +145,18 @@ def describe(
     embedder: WordEmbedder, uses: Sequence[tuple[Sequence[str], tuple[int, int]]]
 ) -> Described:
     """Features, and the mean of the word's own vectors in each layer."""
-    describer = UseDescriber(embedder)
+    encoder = ModelUseEncoder(embedder)
     contexts, bags, layers = [], [], []
     sentences = [words for words, _ in uses]
     for vectors, (_, (begin, end)), words in zip(
         embedder.stream(sentences), uses, sentences, strict=True
     ):
-        context, bag = describer.one(vectors, words, [(begin, end)])
+        context, bag = encoder.one(vectors, words, [(begin, end)])
         contexts.append(context)
         bags.append(bag)
         layers.append(vectors[:, begin:end].mean(axis=1))
-    features = describer.features(np.concatenate(contexts), np.concatenate(bags))
-    return Described(features, describer.without_syntax(features), np.stack(layers, axis=1))
+    features = encoder.features(np.concatenate(contexts), np.concatenate(bags))
+    return Described(features, encoder.without_syntax(features), np.stack(layers, axis=1))
 
 
 def variants(described: Described, random: Described) -> dict[str, Floats]:
@@ -204,7 +204,7 @@ def senses_of(
 ) -> dict[str, Any]:
     """Nearest use, nearest mean, and groups; each the mean over words."""
     topics = topics_of(corpus) if corpus else None
-    calibration = calibration_of(corpus, UseDescriber(embedder)) if corpus else None
+    calibration = calibration_of(corpus, ModelUseEncoder(embedder)) if corpus else None
     limits = calibration.limits if calibration else None
     given = [(use.words, use.span) for use in uses]
     described, randomly = describe(embedder, given), describe(random, given)
@@ -295,14 +295,14 @@ def b_cubed(gold: Labels, found: Labels) -> float:
 def mixed_words(embedder: Embedder, corpus: Corpus) -> dict[str, Any]:
     """Two words' uses mixed must come apart, one word's must stay together: by the corpus's own
     limits, which are of other words."""
-    describer, random = UseDescriber(embedder), np.random.default_rng(1)
-    calibration = calibration_of(corpus, describer)
+    encoder, random = ModelUseEncoder(embedder), np.random.default_rng(1)
+    calibration = calibration_of(corpus, encoder)
     limits = calibration.limits if calibration else None
     features = {}
     for word in nouns_of(corpus):
         uses = find_uses(corpus, word)
         chosen = uses.select(np.sort(random.permutation(len(uses))[:_EACH]))
-        features[word] = describe_uses(chosen, describer)
+        features[word] = encode_uses(chosen, encoder)
     words = list(features)
     rows: dict[str, list[float]] = defaultdict(list)
     rows["words left whole"] = [

@@ -149,7 +149,7 @@ def _command(
 def _options(kind: type[Settings]) -> dict[str, str]:
     """The option of each setting, as the help shows it."""
     found = {}
-    for name, each in inspect.signature(command_for(kind, lambda _: None)).parameters.items():
+    for name, each in inspect.signature(command_for(kind, lambda *_: None)).parameters.items():
         told = typing.get_args(each.annotation)[1]
         # In an annotation, what Typer calls the default is the option's name.
         found[name] = told.default if isinstance(told.default, str) else str(told.metavar)
@@ -161,7 +161,7 @@ def _own_rows(kind: type[Settings], options: dict[str, str] | None = None) -> li
     return [
         _row((options or {}).get(name, name), name, each)
         for name, each in kind.model_fields.items()
-        if not _parts_in(name, each) and name != "json_"
+        if not _parts_in(name, each)
     ]
 
 

@@ -24,7 +24,7 @@ _LONG = 120_000  # milliseconds
 
 @dataclass(frozen=True)
 class Picture:
-    """What is shown, and how."""
+    """What is word_page, and how."""
 
     name: str
     path: str

@@ -106,7 +106,7 @@ def uses(folder: Path) -> list[Any]:
     }
     index.run(build(index.IndexConfig, values))
     found = UseIndex.open(folder / "index").find(corpus, "bank")
-    features = found.describe(found.uses)
+    features = found.encode(found.uses)
     spans = found.uses.spans.tolist()
     return [spans[:8], _rounded(features.context[:8]), _rounded(features.bag[:8])]
 

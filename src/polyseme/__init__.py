@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.annotation.labelled_uses import LabelledUses
     from polyseme.meanings.change.sides import WordChange
     from polyseme.meanings.change.vocabulary import VocabularyChange
     from polyseme.meanings.concordance.uses import Uses
-    from polyseme.meanings.groups.named_groups import Senses
+    from polyseme.meanings.groups.senses import Senses
+    from polyseme.meanings.labels import LabelledUses
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.substitutes import Substitutes
@@ -344,7 +344,7 @@ def uses(
     word, is a pattern that whole words must match. `where`: a condition on metadata, such as
     `"year<1860 and author~Dickens"`; or several, of which all must be met.
     """
-    from polyseme.meanings.concordance.query import Query
+    from polyseme.meanings.concordance.search import Query
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.text.corpus import Corpus
 

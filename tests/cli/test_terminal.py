@@ -78,7 +78,7 @@ def scored(text: str) -> RenderableType:
     from polyseme.pretraining.scores import DirectionScore, Score
 
     part = DirectionScore((math.log(0.5),), 0.0)
-    return show(ScoreResult([Score((text,), {"forward": part})], as_json=False))
+    return show(ScoreResult([Score((text,), {"forward": part})]))
 
 
 @pytest.mark.parametrize("make", [cells, predicted, scored], ids=["cells", "predict", "score"])

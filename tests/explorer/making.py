@@ -11,11 +11,10 @@ from corpora import prepared
 from meanings.test_named_groups import MODEL, bank_uses
 from starlette.testclient import TestClient
 
-from polyseme.explorer.app import make_app
-from polyseme.explorer.desk import Desk
-from polyseme.explorer.explored_word import Fineness
+from polyseme.explorer.context import AppContext
 from polyseme.explorer.jobs import Job
-from polyseme.explorer.view import View
+from polyseme.explorer.server import make_app
+from polyseme.explorer.view import GroupingKey, View
 from polyseme.explorer.workspace import Workspace
 from polyseme.text.corpus import Corpus
 
@@ -70,7 +69,7 @@ class Explored:
 
     workspace: Workspace
     client: TestClient
-    desk: Desk
+    app: AppContext
     """For what pages are made of."""
 
     def get(self, address: str, **headers: str) -> str:
@@ -98,7 +97,7 @@ class Explored:
         self.get(asked.address("/word"))
         word = self.workspace.word(asked)
         _wait_for(word.job)
-        _wait_for(word.drawing(Fineness(asked.finer, asked.layer)))
+        _wait_for(word.drawing(GroupingKey(asked.finer, asked.layer)))
         return asked
 
 
@@ -113,4 +112,4 @@ def explore(corpus: Corpus, notes: Path, model: str = str(MODEL)) -> Explored:
     guard = make_app(workspace, port=PORT)
     client = TestClient(guard, base_url=HOST)
     assert client.get(f"/?token={guard.new_code()}").status_code == 200
-    return Explored(workspace, client, Desk(workspace))
+    return Explored(workspace, client, AppContext(workspace))

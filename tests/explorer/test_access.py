@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from polyseme.explorer.access import MAX_FIELDS, POLICY, AccessGuard
-from polyseme.explorer.app import make_app
+from polyseme.explorer.server import make_app
 from polyseme.explorer.workspace import Workspace
 
 from .making import HOST, PORT, make_bank_corpus

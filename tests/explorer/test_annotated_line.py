@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import CorpusError
-from polyseme.explorer.annotated_line import AnnotatedLine, AnnotatedWord, annotate
+from polyseme.explorer.word_page import AnnotatedLine, AnnotatedWord, annotate
 from polyseme.meanings.concordance.uses import find_uses
 
 from .making import Explored, explore, make_bank_corpus, make_treebank_corpus

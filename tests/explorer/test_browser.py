@@ -20,7 +20,7 @@ from chromium import LONG, complaints_of, launch, needs_chromium
 from meanings.test_named_groups import MODEL
 
 from polyseme.explorer.access import AccessGuard
-from polyseme.explorer.app import make_app
+from polyseme.explorer.server import make_app
 from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
@@ -162,7 +162,7 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.page.fill("#q", "bank")
     here.page.press("#q", "Enter")
     here.wait(".line")  # at once
-    here.wait(".band")  # when they are there, on the same page
+    here.wait(".block")  # when they are there, on the same page
     here.wait("#map.ready")
     here.wait(".frequency")
     here.look_for_barriers()
@@ -172,8 +172,8 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
     here.page.press("[name=finer]", "ArrowRight")
     here.page.wait_for_url(re.compile("finer=1"))
     here.page.goto(here.page.url.replace("finer=1", "finer=2"))
-    here.wait(".band")  # all at once; the map may be there before them
-    assert len(here.page.query_selector_all(".band")) > 1
+    here.wait(".block")  # all at once; the map may be there before them
+    assert len(here.page.query_selector_all(".block")) > 1
 
     # The context of a line opens below it, and closes.
     word = here.wait(".line a.word")
@@ -185,11 +185,11 @@ def test_a_word_is_searched_read_and_seen(walked: Any) -> None:
 
     look_further(here, word, language)
     here.page.goto(f"{here.served.address}/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")  # from then on the page stays as it is
+    here.wait(".block")  # from then on the page stays as it is
     here.wait("#map.ready")
 
     # A group by itself, sorted.
-    here.page.click(".band .more a")
+    here.page.click(".block .more a")
     here.page.wait_for_url(re.compile("group="))
     number = len(here.lines())
     here.page.select_option("[name=sort]", "right")
@@ -224,7 +224,7 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")  # from then on the page stays as it is
+    here.wait(".block")  # from then on the page stays as it is
     here.wait("#map.ready")
     colours = here.page.evaluate(
         """() => { const map = document.querySelector('#map').map; map.drawNow();
@@ -266,7 +266,7 @@ def test_a_filter_is_written_by_the_keyboard_with_choices(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")
+    here.wait(".block")
     here.wait("#map.ready")
     field, option = here.page.locator("#where"), here.page.locator("#where-choices li")
     field.focus()
@@ -305,27 +305,27 @@ def test_a_filter_is_written_by_the_keyboard_with_choices(walked: Any) -> None:
 
 def check_counts(here: Visit) -> None:
     """What headings say is what there is to see, on this page and on those they lead to."""
-    shown = int(re.findall(r"\d+", here.page.inner_text(".summary p").replace("84", ""))[0])
+    word_page = int(re.findall(r"\d+", here.page.inner_text(".summary p").replace("84", ""))[0])
     counts = [int(each.split()[0]) for each in here.page.locator(".figures").all_inner_texts()]
-    assert 0 < sum(counts) == shown < 84
+    assert 0 < sum(counts) == word_page < 84
     bars = here.page.locator(".bars td:last-child").all_inner_texts()
-    assert sum(map(int, bars)) == shown
+    assert sum(map(int, bars)) == word_page
     lit = here.page.evaluate("[...document.querySelector('#map').map.isLit].filter(Boolean).length")
-    assert lit == shown
+    assert lit == word_page
     for number, count in enumerate(counts):
-        here.page.locator(".band h2 a").nth(number).click()
+        here.page.locator(".block h2 a").nth(number).click()
         here.page.wait_for_url(re.compile("group="))
         assert here.page.inner_text(".figures").split()[0] == str(count) == str(len(here.lines()))
         here.page.go_back()
         here.page.wait_for_url(re.compile("where=(?!.*group=)"))
-        here.wait(".band .lines")
+        here.wait(".block .lines")
 
 
 def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")
+    here.wait(".block")
     here.page.fill("#where", "year<1852 and author=River")
     here.page.press("#where", "Enter")
     here.wait("#where-problem")
@@ -334,7 +334,7 @@ def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -
     assert 'author="River 0"' in told
     assert here.page.inner_text("#where-problem mark") == "R"
     assert here.page.input_value("#where") == "year<1852 and author=River"
-    assert "where=" not in here.page.get_attribute(".band h2 a", "href")  # it is not applied
+    assert "where=" not in here.page.get_attribute(".block h2 a", "href")  # it is not applied
     here.look_for_barriers()
     here.page.fill("#where", "year<1852 and author~River")
     here.page.press("#where", "Enter")
@@ -360,12 +360,12 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here = begin()
     start = f"/word?q=bank&finer=2&layer=2&lang={language}"  # whose log no other test writes
     here.open(start)
-    here.wait(".band")  # from then on the page stays as it is
+    here.wait(".block")  # from then on the page stays as it is
     here.wait("#map.ready")
-    here.page.click(".band summary")
-    here.page.fill(".band .panel [name=name]", "<i>mine</i>")
-    here.edit(".band .panel [value=rename]")
-    here.wait(".band h2:has-text('<i>mine</i>')")
+    here.page.click(".block summary")
+    here.page.fill(".block .panel [name=name]", "<i>mine</i>")
+    here.edit(".block .panel [value=rename]")
+    here.wait(".block h2:has-text('<i>mine</i>')")
     change_groups(here)
     sort_lines(here)
     for _ in range(8):  # four labels, what was done to groups, and the name
@@ -374,7 +374,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
         here.wait(".judge")
     assert here.page.query_selector(".judge [value=undo]") is None
     assert here.page.query_selector(".label") is None
-    assert here.page.query_selector(".band h2:has-text('<i>mine</i>')") is None
+    assert here.page.query_selector(".block h2:has-text('<i>mine</i>')") is None
 
     here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
     here.wait(".verdict")
@@ -390,7 +390,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     assert len(here.lines()) == min(count, 50)
 
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")  # from then on the page stays as it is
+    here.wait(".block")  # from then on the page stays as it is
     here.wait("#map.ready")
     for link, ending, begins in EXPORTS:
         with here.page.expect_download() as download:
@@ -422,7 +422,7 @@ def sort_lines(here: Visit) -> None:
         here.edit(".judge [value=label]")
         here.wait(f".judge .sense:has-text('{label}')")
     here.wait_for_count(".sorting .line", 8)
-    here.wait_for_count(".band", 2)
+    here.wait_for_count(".block", 2)
     here.look_for_barriers()
     width = here.page.viewport_size["width"]
     assert here.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -447,7 +447,7 @@ def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> N
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&layer=1&lang={language}")  # whose log no other test writes
-    here.wait(".band")
+    here.wait(".block")
     here.wait("#map.ready")
     here.page.fill(".judge [name=name]", "mine")
     here.page.click(".judge [value=split]")
@@ -460,19 +460,19 @@ def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> N
     for tab, name in ((other, "theirs"), (here, "ours")):
         if tab is other:
             other.open(f"/word?q=bank&finer=2&layer=1&lang={language}")
-            other.wait(".band")
+            other.wait(".block")
             other.wait("#map.ready")
         tab.page.query_selector_all(".tick input")[1].check()
-        tab.page.click(".band summary")
-        tab.page.fill(".band .panel [name=name]", name)
+        tab.page.click(".block summary")
+        tab.page.fill(".block .panel [name=name]", name)
         if tab is other:
-            tab.edit(".band .panel [value=rename]")
-    here.page.click(".band .panel [value=rename]")
+            tab.edit(".block .panel [value=rename]")
+    here.page.click(".block .panel [value=rename]")
     here.wait("#problem .problem a")
-    assert here.page.is_checked(".band:first-of-type tbody:nth-of-type(2) .tick input")
+    assert here.page.is_checked(".block:first-of-type tbody:nth-of-type(2) .tick input")
     with here.page.expect_event("load"):
         here.page.click("#problem .problem a")
-    here.wait(".band h2:has-text('theirs')")
+    here.wait(".block h2:has-text('theirs')")
     here.edit(".judge [value=undo]")
     for tab in (here, other):
         close(tab)
@@ -482,13 +482,13 @@ def test_ticks_are_there_again_for_who_goes_back(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")
+    here.wait(".block")
     here.wait("#map.ready")
     boxes = here.page.query_selector_all(".tick input")
     numbers = [boxes[place].get_attribute("value") for place in (0, 2)]
     for place in (0, 1, 2, 1):  # the second is ticked, and no longer
         boxes[place].click()
-    here.page.click(".band h2 a")
+    here.page.click(".block h2 a")
     here.page.wait_for_url(re.compile("group="))
     assert here.page.locator(".tick input:checked").count() == 0
     here.page.go_back()
@@ -505,7 +505,7 @@ def test_the_bar_for_edits_covers_no_line_until_one_is_ticked(walked: Any) -> No
     begin, language = walked
     here = begin()
     here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".band")
+    here.wait(".block")
     here.wait("#map.ready")
     # The bar is over a line if it is what is found in the middle of it.
     covered = """() => [...document.querySelectorAll('.line a.word')].filter((word) => {
@@ -523,13 +523,13 @@ def test_the_bar_for_edits_covers_no_line_until_one_is_ticked(walked: Any) -> No
 
 def change_groups(here: Visit) -> None:
     """Two lines become a group, one more joins them, and another group takes it in: three edits."""
-    number = len(here.page.query_selector_all(".band"))
+    number = len(here.page.query_selector_all(".block"))
     for place in (0, 1):
         here.page.query_selector_all(".tick input")[place].check()
     here.page.fill(".judge [name=name]", "split off")
     here.edit(".judge [value=split]")
-    here.wait(".band h2:has-text('split off')")
-    here.wait_for_count(".band", number + 1)
+    here.wait(".block h2:has-text('split off')")
+    here.wait_for_count(".block", number + 1)
     new = here.page.evaluate(
         "[...document.querySelectorAll('.judge [name=to] option')]"
         ".find((option) => option.textContent === 'split off').value"
@@ -537,10 +537,10 @@ def change_groups(here: Visit) -> None:
     here.page.query_selector_all(".tick input")[0].check()
     here.page.select_option(".judge [name=to]", new)
     here.edit(".judge [value=move]")
-    here.wait(".band:has(h2:has-text('split off')) .figures:has-text('3')")
+    here.wait(".block:has(h2:has-text('split off')) .figures:has-text('3')")
     here.page.click(f".menu:has([name=group][value='{new}']) summary")
     here.edit(f".menu:has([name=group][value='{new}']) [value=merge]")
-    here.wait_for_count(".band", number)
+    here.wait_for_count(".block", number)
 
 
 def test_pages_fit_the_screen_in_either_language(walked: Any) -> None:
@@ -569,7 +569,7 @@ def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path)
     browser = launch(playwright)
     with serving(workspace) as served:
         here = visit(browser, served, 1366)
-        with workspace._gate.turn():  # another word is being worked on
+        with workspace._queue.slot():  # another word is being worked on
             here.open("/word?q=bank&lang=en")
             here.wait(".line")  # lines are there all the same
             here.wait(".progress progress")
@@ -578,11 +578,11 @@ def test_long_work_is_cancelled_and_begun_again(playwright: Any, tmp_path: Path)
             while not job._stop.is_set():  # the page replaces its button twice a second
                 here.page.click(".progress button")
                 job._stop.wait(1)
-            assert here.page.query_selector(".band") is None
+            assert here.page.query_selector(".block") is None
         here.wait(".progress a.action")
         assert here.lines()
         here.page.click(".progress a.action")
-        here.wait(".band")
+        here.wait(".block")
         here.wait("#map.ready")
         close(here)
     browser.close()
@@ -598,7 +598,7 @@ def test_attributes_stand_under_words_and_are_chosen_by_the_keyboard(
         here = visit(browser, served, 1366 if scheme == "light" else 390)
         here.page.emulate_media(color_scheme=scheme)
         here.open("/word?q=bank&lang=zh")
-        here.wait(".band")
+        here.wait(".block")
         here.wait("#map.ready")
         assert here.page.query_selector("ruby") is None
         here.page.focus("[name=attribute]")
@@ -648,7 +648,7 @@ def test_the_keyboard_is_enough(walked: Any) -> None:
     press("/")
     here.page.keyboard.type("bank")
     press("Enter")
-    here.wait(".band")
+    here.wait(".block")
     here.wait("#map.ready")
     press("j")
     press("j")
@@ -686,7 +686,7 @@ def judge_by_keys(here: Visit) -> None:
     here.page.keyboard.type("mine")
     with here.page.expect_event("load"):
         press("Enter")  # splits it off, though that is not the first button
-    here.wait(".band h2:has-text('mine')")
+    here.wait(".block h2:has-text('mine')")
     here.wait("#map.ready")
     tab_to(here, ".menu summary")
     press("Enter")
@@ -694,8 +694,8 @@ def judge_by_keys(here: Visit) -> None:
     here.page.keyboard.type("named by keys")
     with here.page.expect_event("load"):
         press("Enter")
-    here.wait(".band h2:has-text('named by keys')")
-    for undone in (".band h2:has-text('named by keys')", ".band h2:has-text('mine')"):
+    here.wait(".block h2:has-text('named by keys')")
+    for undone in (".block h2:has-text('named by keys')", ".block h2:has-text('mine')"):
         here.wait("#map.ready")
         tab_to(here, ".judge [value=undo]")
         with here.page.expect_event("load"):

@@ -12,8 +12,7 @@ import pytest
 
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import MeasuredControls
-from polyseme.meanings.change.controls import Controls, Sides, band_of
-from polyseme.meanings.change.sides import TwoSides
+from polyseme.meanings.change.sides import Controls, Sides, TwoSides, band_of
 from polyseme.meanings.concordance.conditions import parse_where
 
 from .making import Explored, explore, make_bank_corpus
@@ -40,10 +39,12 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 
 def test_rivers_and_money_differ_as_the_library_says(explored: Explored) -> None:
     page = wait_for_verdict(explored, f"/compare?q=bank&finer=2&{SIDES}")
-    reading = explored.desk.reading(View(q="bank", finer=2))
-    assert reading.edited is not None
-    two = TwoSides(reading.word.uses, reading.edited.features, (np.arange(42), np.arange(42, 84)))
-    expected = two.measure(reading.edited.labels)
+    word_page = explored.app.word_page(View(q="bank", finer=2))
+    assert word_page.edited is not None
+    two = TwoSides(
+        word_page.word.uses, word_page.edited.features, (np.arange(42), np.arange(42, 84))
+    )
+    expected = two.measure(word_page.edited.labels)
     assert f"p = {expected.p_value:.3f}" in page
     assert f"APD {expected.apd:.3f}" in page
     assert "with whole documents shuffled" in page
@@ -129,10 +130,10 @@ def test_the_report_is_one_file_of_the_groups_as_they_are(explored: Explored) ->
 def test_the_map_is_a_drawing_of_every_use(explored: Explored) -> None:
     drawing = ElementTree.fromstring(explored.get("/export/map.svg?q=bank&finer=2"))
     circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
-    bands = len(explored.desk.reading(View(q="bank", finer=2)).bands)
-    assert len(circles) == 84 + bands
+    blocks = len(explored.app.word_page(View(q="bank", finer=2)).blocks)
+    assert len(circles) == 84 + blocks
     names = [text.text or "" for text in drawing.findall("{http://www.w3.org/2000/svg}text")]
-    assert len(names) == bands  # the legend
+    assert len(names) == blocks  # the legend
     assert drawing.attrib["width"] == "800"
 
 

@@ -57,7 +57,7 @@ def lines(page: str) -> list[int]:
 
 
 def figures(page: str) -> list[tuple[int, int]]:
-    """Of each band's heading, the count and the share in per cent."""
+    """Of each block's heading, the count and the share in per cent."""
     found = re.findall(r'class="figures"><span [^>]*>([\d,]+) <span class="quiet">(\d+)%', page)
     return [(int(count), int(share)) for count, share in found]
 
@@ -73,11 +73,11 @@ def test_headings_count_what_meets_the_filter(explored: Explored, where: tuple[s
     assert [share for _, share in counted] == [
         round(100 * count / len(met)) for count, _ in counted
     ]
-    shown_groups = page.count('<section class="band')
+    shown_groups = page.count('<section class="block')
     assert len(counted) == shown_groups
     assert ("1 group" if shown_groups == 1 else f"{shown_groups} groups") in page
     # Each heading's count is that of the lines behind it.
-    groups = re.findall(r'<h2 id="band-\d+">.*?href="([^"]*)"', page, re.DOTALL)
+    groups = re.findall(r'<h2 id="block-\d+">.*?href="([^"]*)"', page, re.DOTALL)
     for (count, _), link in zip(counted, groups, strict=True):
         one = explored.get(html.unescape(link))
         assert len(lines(one)) == count
@@ -130,9 +130,9 @@ def test_comparing_takes_the_filter_along(explored: Explored) -> None:
     found = re.findall(r'class="number"><a href="(/word\?[^"]*)">([\d,]+)</a>', page)
     assert sum(int(count) for _, count in found) == len(met)
     for link, count in found:
-        shown = lines(explored.get(html.unescape(link)))
-        assert len(shown) == int(count)
-        assert set(shown) <= met
+        word_page = lines(explored.get(html.unescape(link)))
+        assert len(word_page) == int(count)
+        assert set(word_page) <= met
     # The filter can be seen, and be removed.
     [without] = re.findall(r'class="chip" href="([^"]*)"', page)
     page = explored.get(html.unescape(without))

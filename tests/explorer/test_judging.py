@@ -11,7 +11,7 @@ from command_line import polyseme
 from meanings.test_named_groups import MODEL
 
 from polyseme.explorer.view import View, pack
-from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.groups.senses import Senses
 
 from .making import HOST, Explored, explore, make_bank_corpus
 
@@ -35,9 +35,9 @@ def explored(corpus: Explored, tmp_path: Path) -> Explored:
 
 
 def groups(explored: Explored) -> Senses:
-    reading = explored.desk.reading(VIEW)
-    assert reading.edited is not None
-    found: Senses = reading.edited
+    word_page = explored.app.word_page(VIEW)
+    assert word_page.edited is not None
+    found: Senses = word_page.edited
     return found
 
 
@@ -131,12 +131,15 @@ def test_six_lines_sorted_by_the_reader_sort_the_others(explored: Explored) -> N
     page = explored.get(f"/word?{own}")
     assert "6 lines sorted by you" in page
     assert page.count('class="give"') == 8
-    reading = explored.desk.reading(View(q="bank", finer=2, show="labels"))
-    assert reading.learned is not None
-    is_right = [(label == "river") == (n < 42) for n, label in enumerate(reading.learned.labels)]
+    word_page = explored.app.word_page(View(q="bank", finer=2, show="labels"))
+    assert word_page.learned is not None
+    is_right = [(label == "river") == (n < 42) for n, label in enumerate(word_page.learned.labels)]
     assert sum(is_right) > 76
-    assert [band.name for band in reading.bands] == ["river", "money"]  # as they were first given
-    assert sum(len(band.uses) for band in reading.bands) == 84
+    assert [block.name for block in word_page.blocks] == [
+        "river",
+        "money",
+    ]  # as they were first given
+    assert sum(len(block.uses) for block in word_page.blocks) == 84
 
 
 def test_a_line_is_given_a_sense_by_its_button(explored: Explored) -> None:
@@ -154,8 +157,8 @@ def test_a_sense_is_renamed_and_by_the_name_of_another_becomes_one_with_it(
     own = f"{SENT}&show=labels"
     for lines, name in ((["0", "1"], "river"), (["50"], "money"), (["60"], "loan")):
         judge(explored, view=own, use=lines, new_label=name, action="label")
-    shown = f"{own}&group=river"
-    to = judge(explored, view=shown, action="rename_label", group="river", name="shore")
+    word_page = f"{own}&group=river"
+    to = judge(explored, view=word_page, action="rename_label", group="river", name="shore")
     assert "group=" not in to  # no sense is called so any more
     judge(explored, view=own, action="rename_label", group="loan", name="money")
     assert groups(explored).labels_by_hand == {0: "shore", 1: "shore", 50: "money", 60: "money"}

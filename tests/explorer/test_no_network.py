@@ -78,10 +78,10 @@ def walk(folder: Path) -> dict[str, object]:
         page.goto(f"{served.address}/?token={served.guard.new_code()}")
         page.fill("#q", "bank")
         page.press("#q", "Enter")
-        page.wait_for_selector(".band")
+        page.wait_for_selector(".block")
         page.wait_for_selector("#map.ready")
         page.wait_for_selector(".frequency")
-        groups = len(page.query_selector_all(".band"))
+        groups = len(page.query_selector_all(".block"))
         points = page.evaluate("document.querySelector('#map').map.number")
         browser.close()
     parts = [urlsplit(url) for url in asked]

@@ -159,10 +159,10 @@ def test_the_history_of_a_browser_lets_nobody_in(
     page.set_default_timeout(LONG)
     code = served.guard.new_code()
     page.goto(f"{served.address}/word?q=bank&token={code}")
-    page.wait_for_selector(".band")
+    page.wait_for_selector(".block")
     page.wait_for_selector("#map.ready")
     assert page.url == f"{served.address}/word?q=bank"
-    page.click(".band h2 a")
+    page.click(".block h2 a")
     page.wait_for_url(re.compile("group="))
     page.go_back()
     assert page.url == f"{served.address}/word?q=bank"
@@ -175,7 +175,9 @@ def test_the_history_of_a_browser_lets_nobody_in(
         if path.is_file()
         for found in CODE.findall(path.read_bytes())
     }
-    assert code in kept  # the control: it is kept, though no page of that address was ever shown
+    assert (
+        code in kept
+    )  # the control: it is kept, though no page of that address was ever word_page
     for each in kept:
         assert httpx.get(f"{served.address}/word?q=bank&token={each}").status_code == 403
 

@@ -17,13 +17,12 @@ import pytest
 from required import needs
 from starlette.testclient import TestClient
 
-from polyseme.explorer.explored_word import Fineness
-from polyseme.explorer.jobs import Gate, Job
-from polyseme.explorer.view import View, pack
-from polyseme.meanings.annotation.edit_log import NAME, append_edit
-from polyseme.meanings.annotation.edits import Edit, GroupRef, LabelEdit, RenameEdit, UseId
+from polyseme.explorer.jobs import Job, WorkQueue
+from polyseme.explorer.view import GroupingKey, View, pack
+from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration
 from polyseme.meanings.groups.grouping import Limits
+from polyseme.meanings.groups.senses import use_ids
 
 from .making import HOST, Explored, explore, make_bank_corpus, make_corpus_of
 
@@ -36,8 +35,8 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Explored:
     return found
 
 
-def bands(page: str) -> int:
-    return page.count('<section class="band')
+def blocks(page: str) -> int:
+    return page.count('<section class="block')
 
 
 def lines(page: str) -> list[int]:
@@ -64,9 +63,9 @@ def test_lines_are_there_before_groups(tmp_path: Path, caplog: pytest.LogCapture
 
 def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) -> None:
     page = explored.get("/word?q=bank&finer=2")
-    groups = explored.workspace.word(View(q="bank")).senses(Fineness(2, None))
+    groups = explored.workspace.word(View(q="bank")).senses(GroupingKey(2, None))
     assert groups is not None
-    assert bands(page) == len(groups.groups) > 1
+    assert blocks(page) == len(groups.groups) > 1
     for group in groups.groups:
         assert " ".join(group.collocates) in page
         assert f"{group.size:,}" in page
@@ -75,7 +74,7 @@ def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) ->
 def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored: Explored) -> None:
     answer = explored.client.get("/progress?q=bank&finer=2", headers={"hx-request": "true"})
     assert answer.headers["hx-retarget"] == "#word"
-    assert bands(answer.text) > 1
+    assert blocks(answer.text) > 1
 
 
 def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
@@ -86,11 +85,11 @@ def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     found.wait_for_groups()
     page = found.get("/word?q=bank")
-    assert bands(page) == 1
+    assert blocks(page) == 1
     assert "tells mixed words apart poorly (0.20; 0 is chance, 1 perfect)" in page
     assert "a perplexity of 130, its own with 70" in page
     assert "One meaning, as far as this model can tell" in page
-    assert "stability" not in page.partition('<section class="band')[2].partition("</header>")[0]
+    assert "stability" not in page.partition('<section class="block')[2].partition("</header>")[0]
     chinese = found.get("/word?q=bank&lang=zh")
     assert "（0.20；0 为随机，1 为完全分开）" in chinese
     assert "困惑度为 130" in chinese
@@ -100,7 +99,7 @@ def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
 
 
 def test_a_group_has_all_its_lines_and_no_other(explored: Explored) -> None:
-    senses = explored.workspace.word(View(q="bank")).senses(Fineness(2, None))
+    senses = explored.workspace.word(View(q="bank")).senses(GroupingKey(2, None))
     assert senses is not None
     page = explored.get("/word?q=bank&finer=2&group=2")
     members = {n for n, label in enumerate(senses.labels) if label == 2}
@@ -157,9 +156,9 @@ def test_frequencies_are_per_million_and_lead_to_their_lines(explored: Explored)
 def test_layers_lead_from_form_to_meaning(explored: Explored) -> None:
     explored.wait_for_groups(layer=0)
     page = explored.get("/word?q=bank&layer=0")
-    assert bands(page) == 1  # all 84 have one form
+    assert blocks(page) == 1  # all 84 have one form
     explored.wait_for_groups(layer=1)
-    assert bands(explored.get("/word?q=bank&layer=1")) >= 1
+    assert blocks(explored.get("/word?q=bank&layer=1")) >= 1
 
 
 def test_a_search_is_remembered(explored: Explored) -> None:
@@ -261,7 +260,9 @@ def test_edits_that_do_not_fit_are_told_in_chinese(explored: Explored, tmp_path:
     lost = (UseId("no such sentence", 0),)
     edits: list[Edit] = [
         RenameEdit(group=gone, name="x"),
-        LabelEdit(uses=(*lost, explored.workspace.word(View(q="bank")).ids[0]), label="x"),
+        LabelEdit(
+            uses=(*lost, use_ids(explored.workspace.word(View(q="bank")).uses)[0]), label="x"
+        ),
         LabelEdit(uses=lost, label="x"),
     ]
     for edit in edits:
@@ -282,7 +283,7 @@ def test_pages_speak_chinese(explored: Explored) -> None:
 def test_work_can_be_stopped_and_begun_again(tmp_path: Path) -> None:
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     word = found.workspace.word(View(q="bank"))
-    with word.gate.turn():  # another word is being worked on
+    with word.queue.slot():  # another word is being worked on
         found.get("/word?q=bank")
         job = word.job
         assert job is not None
@@ -316,29 +317,29 @@ def test_a_context_has_the_spaces_of_its_text(
 
 
 def test_a_map_lets_groups_go_first() -> None:
-    gate, told = Gate(), list[str]()
+    queue, told = WorkQueue(), list[str]()
 
     def work(name: str, _: Job) -> None:
         told.append(name)
 
-    with gate.turn():
+    with queue.slot():
         jobs = [
-            Job(partial(work, name), gate, has_time=name == "map")
+            Job(partial(work, name), queue, has_time=name == "map")
             for name in ("map", "groups of one word", "groups of another")
         ]
         for job in jobs:
             assert job.state == "waiting"
-        wait_until(lambda: gate._in_haste == 3)
+        wait_until(lambda: queue._in_haste == 3)
     assert all(job.ended.wait(60) for job in jobs)
     assert told[-1] == "map"
     assert [job.state for job in jobs] == ["done"] * 3
 
 
 def test_groups_do_not_wait_for_a_map_that_is_being_drawn() -> None:
-    gate, may_end = Gate(), threading.Event()
-    drawing = Job(lambda _: assert_set(may_end), gate, has_time=True)
+    queue, may_end = WorkQueue(), threading.Event()
+    drawing = Job(lambda _: assert_set(may_end), queue, has_time=True)
     wait_until(lambda: drawing.state == "running")
-    grouping = Job(lambda _: None, gate)
+    grouping = Job(lambda _: None, queue)
     assert grouping.ended.wait(60)
     assert (grouping.state, drawing.state) == ("done", "running")
     may_end.set()
@@ -354,12 +355,12 @@ def test_groups_of_another_fineness_are_there_before_the_first_map(tmp_path: Pat
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     word = found.workspace.word(View(q="bank"))
     drawn = threading.Event()
-    word.gate = _GateForMaps(drawn)
+    word.queue = _GateForMaps(drawn)
     for finer in (0, 2):
-        assert word.senses(Fineness(finer, None)) is None
+        assert word.senses(GroupingKey(finer, None)) is None
         assert word.job is not None
         assert word.job.ended.wait(120)
-        assert word.senses(Fineness(finer, None)) is not None
+        assert word.senses(GroupingKey(finer, None)) is not None
     assert found.client.get("/map?q=bank&finer=2").json() == {"state": "waiting"}
     drawn.set()
     found.wait_for_groups(finer=2)
@@ -369,7 +370,7 @@ def test_groups_of_another_fineness_are_there_before_the_first_map(tmp_path: Pat
     assert found.client.get("/map?q=bank").json()["state"] == "done"
 
 
-class _GateForMaps(Gate):
+class _GateForMaps(WorkQueue):
     """Maps wait until they are told to go."""
 
     def __init__(self, may_go: threading.Event) -> None:
@@ -377,10 +378,10 @@ class _GateForMaps(Gate):
         self._may_go = may_go
 
     @contextmanager
-    def turn(self, *, has_time: bool = False) -> Iterator[None]:
+    def slot(self, *, has_time: bool = False) -> Iterator[None]:
         if has_time:
             self._may_go.wait()
-        with super().turn(has_time=has_time):
+        with super().slot(has_time=has_time):
             yield
 
 
@@ -402,8 +403,8 @@ def test_only_a_few_words_stay_in_memory(explored: Explored) -> None:
 def test_work_on_a_word_that_is_forgotten_is_stopped(tmp_path: Path) -> None:
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     word = found.workspace.word(View(q="bank"))
-    with word.gate.turn():  # another word is being worked on
-        assert word.senses(Fineness(0, None)) is None
+    with word.queue.slot():  # another word is being worked on
+        assert word.senses(GroupingKey(0, None)) is None
         job = word.job
         assert job is not None
         for other in ("river", "the"):
@@ -456,7 +457,7 @@ def test_words_that_take_much_memory_are_forgotten_sooner_and_come_back_the_same
     found.wait_for_groups()
     workspace = found.workspace
     word = workspace.word(View(q="bank"))
-    senses = word.senses(Fineness(0, None))
+    senses = word.senses(GroupingKey(0, None))
     assert senses is not None
     context = senses.features.context
     assert word.num_bytes > context.nbytes + senses.grouping.vectors.nbytes
@@ -471,7 +472,7 @@ def test_words_that_take_much_memory_are_forgotten_sooner_and_come_back_the_same
     found.wait_for_groups()
     again = workspace.word(View(q="bank"))
     assert again is not word
-    groups = again.senses(Fineness(0, None))
+    groups = again.senses(GroupingKey(0, None))
     assert groups is not None
     assert groups.groups == senses.groups
 

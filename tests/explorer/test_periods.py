@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.explorer.periods import count_periods
-from polyseme.meanings.concordance.frequencies import count_words_by
+from polyseme.meanings.concordance.lines import count_periods, count_words_by
 from polyseme.meanings.concordance.uses import find_uses
 
 from .making import make_corpus_of

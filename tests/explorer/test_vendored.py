@@ -3,9 +3,9 @@
 import hashlib
 from pathlib import Path
 
-from polyseme.explorer import app
+from polyseme.explorer import server
 
-FOLDER = Path(app.__file__).parent / "static" / "vendor"
+FOLDER = Path(server.__file__).parent / "static" / "vendor"
 PUBLISHED = {
     # htmx.org 2.0.11 on npm, dist/htmx.min.js
     "htmx.min.js": "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717",

@@ -37,7 +37,7 @@ def test_a_view_comes_back_from_its_address(view: View) -> None:
 
 
 def test_another_view_begins_at_the_first_page() -> None:
-    assert View(q="bank", page=7).but(sort="left").page == 1
+    assert View(q="bank", page=7).replace(sort="left").page == 1
 
 
 @given(st.sets(st.integers(0, 10**6)))

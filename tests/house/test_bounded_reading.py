@@ -39,9 +39,9 @@ MAY = {
     "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
     "training/processes.py": {"json.loads"},  # from another process of the same run
     "training/resume.py": {"json.loads"},  # what was dumped in the same line
-    "meanings/annotation/edit_log.py": {"os.open"},  # to write
-    "meanings/report/page.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
-    "meanings/use_map/widget.py": {"files(__package__).joinpath(name).read_text"},  # our own
+    "meanings/index/build.py": {"np.memmap"},  # to write
+    "meanings/report/pages.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
+    "meanings/use_map/places.py": {"files(__package__).joinpath(name).read_text"},  # our own
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured

@@ -7,10 +7,10 @@ from polyseme.commands.prepare import PrepareResult
 from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import EmbeddedSentence
-from polyseme.meanings.annotation.labelled_uses import LabelledUses
 from polyseme.meanings.change.vocabulary import VocabularyChange
 from polyseme.meanings.concordance.uses import Use, Uses
-from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.groups.senses import Senses
+from polyseme.meanings.labels import LabelledUses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
@@ -74,10 +74,11 @@ CLASSES: dict[type, set[str]] = {
         "source_notes",
         *("to_csv", "to_json", "to_pandas", "uses"),
         *("edited", "labels_by_hand", "log_message", "name_source", "problems"),
+        *("editable", "in_groups", "regrouped", "word"),
     },
     VocabularyChange: {
         *("columns", "false_positives", "notes", "of", "passed_over", "rows", "significant"),
-        *("to_csv", "to_json", "to_pandas", "words"),
+        *("table", "to_csv", "to_json", "to_pandas", "words"),
     },
     LabelledUses: {
         *("learned", "left_out", "lines_to_label", "next", "right_when_left_out", "table"),
@@ -104,10 +105,12 @@ CLASSES: dict[type, set[str]] = {
         *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
         *(
             "around",
+            "hashes",
             "attribute",
             "num_bytes",
             "sentence_ids",
             "sentence_rows",
+            "table",
             "to_csv",
             "to_pandas",
             "words_around",

@@ -9,8 +9,7 @@ from command_line import polyseme
 from meanings.test_named_groups import MODEL, bank_uses
 
 import polyseme as polyseme_api
-from polyseme.explorer.explored_word import Fineness
-from polyseme.explorer.view import View
+from polyseme.explorer.view import GroupingKey, View
 from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.index.use_index import UseIndex
 from polyseme.text.corpus import Corpus
@@ -30,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         blocks.append("\n".join(lines))
     (made / "bank.conllu").write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
     polyseme(*("prepare", made / "bank.conllu", "--language", "en", "--meta", "year"),
+             *("--word-attributes", "upos"),
              *("--workers", "1", "--out", made / "corpus"))  # fmt: skip
     shown = polyseme(*("index", MODEL, made / "corpus", "--words", "bank,river"),
                      *("--workers", "1", "--out", made / "index")).stdout  # fmt: skip
@@ -57,17 +57,17 @@ def test_the_explorer_groups_by_an_index_as_senses_does(folder: Path, tmp_path: 
     corpus, index = Corpus.open(folder / "corpus"), UseIndex.open(folder / "index")
     workspace = Workspace(corpus, "no model", tmp_path / "notes", index=index)
     word = workspace.word(View(q="bank"))
-    assert word.senses(Fineness(0, None)) is None
+    assert word.senses(GroupingKey(0, None)) is None
     assert word.job is not None
     assert word.job.ended.wait(120)
-    found = word.senses(Fineness(0, None))
+    found = word.senses(GroupingKey(0, None))
     assert found is not None, word.job.error
     told = polyseme_api.senses(folder / "corpus", "bank", index=folder / "index")
     assert found.labels == told.labels
     assert found.groups == told.groups
     # The control: of a word that is not in it, the model is asked.
     other = workspace.word(View(q="the"))
-    assert other.senses(Fineness(0, None)) is None
+    assert other.senses(GroupingKey(0, None)) is None
     assert other.job is not None
     assert other.job.ended.wait(120)
     assert other.job.state == "failed"
@@ -121,7 +121,7 @@ def test_the_same_command_again_finds_it_done(folder: Path) -> None:
 def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: Path) -> None:
     text = "The children played on the *bank* of the river ."
     words = ("nearest", text, "--in", folder / "corpus", "--model", MODEL, "--number", "20")
-    shown = polyseme(*words, "--index", folder / "index", "--tags", folder / "bank.conllu").stdout
+    shown = polyseme(*words, "--index", folder / "index").stdout
     assert "The nearest of 84 uses" in shown
     assert "Parts of speech: 100% NOUN." in shown
     assert "Static neighbours of 'bank'" in shown
@@ -169,8 +169,6 @@ def test_same_tells_how_alike_two_uses_are() -> None:
          "--model", 2),
         (("index", "{model}", "{corpus}", "--words", "bnak", "--out", "{new}"), "'bnak'", 66),
         (("nearest", "no mark", "--in", "{corpus}", "--model", "{model}"), "asterisks", 66),
-        (("nearest", "a *bank*", "--in", "{corpus}", "--model", "{model}",
-          "--tags", "{corpus}/config.toml"), "has none of these sentences", 66),
         (("same", "one *bank*", "--model", "{model}"), "Two sentences", 2),
     ],
 )  # fmt: skip

@@ -22,10 +22,10 @@ from polyseme.meanings.groups.calibration import (
     adjusted_rand_index,
     calibrate,
     calibration_of,
-    folder_of,
     topics_of,
 )
 from polyseme.meanings.groups.grouping import Limits
+from polyseme.meanings.groups.kept import folder_of
 from polyseme.text.corpus import Corpus
 
 KINDS = [f"{kind}{'abcdefgh'[number]}word" for kind in ("noun", "verb") for number in range(8)]
@@ -58,7 +58,7 @@ class Described:
 
     words: ClassVar[list[str]] = [f"w{number}" for number in range(4_000)]
     fingerprint = "f" * 64
-    describes_all, is_of_layer = True, False
+    layer = None
 
     def __init__(self, noise: float) -> None:
         self.noise, self.num_asked = noise, 0
@@ -72,7 +72,7 @@ class Described:
         context[:, -1] = 0
         return UseFeatures(context, features.bag, features.substitutes)
 
-    def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
+    def encode(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
         """Around a point of the word, in all views."""
         self.num_asked += 1
         rows = []
@@ -121,25 +121,27 @@ def test_a_corpus_with_few_frequent_words_is_not_measured(tmp_path: Path) -> Non
 
 
 def test_it_is_measured_once_and_kept_beside_the_corpus(corpus: Corpus) -> None:
-    describer = Described(0.1)
-    first = calibration_of(corpus, describer)
-    asked = describer.num_asked
+    encoder = Described(0.1)
+    first = calibration_of(corpus, encoder)
+    asked = encoder.num_asked
     assert asked
-    assert calibration_of(corpus, describer) == first
-    assert describer.num_asked == asked
-    [path] = folder_of(corpus.folder).glob("*.json")
+    assert calibration_of(corpus, encoder) == first
+    assert encoder.num_asked == asked
+    [path] = folder_of(corpus).glob("*.json")
     told = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**told, "key": "of another state"}), "utf-8")
-    calibration_of(corpus, describer)
-    assert describer.num_asked == 2 * asked
+    calibration_of(corpus, encoder)
+    assert encoder.num_asked == 2 * asked
     path.write_text("{", "utf-8")
-    assert calibration_of(corpus, describer) == first
-    assert describer.num_asked == 3 * asked
+    assert calibration_of(corpus, encoder) == first
+    assert encoder.num_asked == 3 * asked
 
 
-def test_an_index_reads_what_a_model_measured_and_measures_nothing(corpus: Corpus) -> None:
+def test_an_index_reads_what_a_model_measured_and_measures_nothing(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "IndexedUses", Described)
     index = Described(0.1)
-    index.describes_all = False
     index.fingerprint = "e" * 64
     assert calibration_of(corpus, index) is None
     assert index.num_asked == 0
@@ -174,7 +176,7 @@ def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again
     calibration._topics.cache_clear()
     topics = topics_of(corpus)
     assert topics is not None
-    [path] = folder_of(corpus.folder).glob("topics-*.parquet")
+    [path] = folder_of(corpus).glob("topics-*.parquet")
     path.rename(path.with_name("topics-older.parquet"))
     for content in (None, b"no Parquet"):
         if content:

@@ -208,23 +208,6 @@ def test_groups_of_all_uses_are_counted_though_a_sample_is_compared() -> None:
     assert found.groups[0].before.count + found.groups[1].before.count == 1200
 
 
-@pytest.mark.parametrize(
-    ("after", "complaint"),
-    [
-        (Side(some(1)), "two or more uses"),
-        (Side(some(9, dim=8)), "same dimension"),
-        (Side(np.full((9, 16), np.nan)), "not finite"),
-        (Side(some(9), ["x"] * 8), "one document"),
-        (Side(some(9), None, ["x"] * 10), "one group"),
-        (Side(some(9), ["x"] * 9), "both sides, or of neither"),
-        (Side(some(9), None, ["x"] * 9), "both sides, or of neither"),
-    ],
-)
-def test_sides_that_do_not_fit_are_refused(after: Side, complaint: str) -> None:
-    with pytest.raises(InputError, match=complaint):
-        measure_change(Side(some(9)), after)
-
-
 def test_documents_that_were_not_given_cannot_be_shuffled() -> None:
     with pytest.raises(InputError, match="two or more; these have 0 and 0"):
         measure_change(Side(some(9)), Side(some(9)), unit="documents")
@@ -256,5 +239,3 @@ def test_p_values_of_many_words_are_adjusted_as_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.5 times 4/1, 4/2, 4/3, 4/4, then the least from the right.
     assert benjamini_hochberg([0.02, 0.5, 0.01, 0.03]) == pytest.approx([0.04, 0.5, 0.04, 0.04])
     assert benjamini_hochberg([]) == []
-    with pytest.raises(InputError, match="between 0 and 1"):
-        benjamini_hochberg([0.5, 1.5])

@@ -14,14 +14,6 @@ from scipy.stats import kstest
 
 from meanings.making import make_corpus
 from meanings.test_use_index import make_index
-from polyseme.meanings.change.controls import (
-    Band,
-    Controls,
-    Sides,
-    band_of,
-    controls_of,
-    own_side_share,
-)
 from polyseme.meanings.change.measure import (
     SENTENCES,
     AgainstControls,
@@ -29,12 +21,20 @@ from polyseme.meanings.change.measure import (
     Side,
     measure_change,
 )
-from polyseme.meanings.change.sides import TwoSides
+from polyseme.meanings.change.sides import (
+    Controls,
+    FrequencyBand,
+    Sides,
+    TwoSides,
+    band_of,
+    controls_of,
+    own_side_share,
+)
 from polyseme.meanings.concordance.conditions import parse_where
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_features import Describer, UseFeatures
-from polyseme.meanings.index.sources import load_describer
+from polyseme.meanings.features.use_features import UseEncoder, UseFeatures
+from polyseme.meanings.index.use_index import load_encoder
 from polyseme.text.corpus import Corpus
 
 NUM_USES = 40
@@ -123,7 +123,7 @@ def test_a_band_is_that_of_the_side_where_a_word_is_rarer(
 ) -> None:
     band = band_of(counts)
     assert (band and band.uses) == uses
-    assert not isinstance(band, Band) or band.least <= min(counts) < band.most
+    assert not isinstance(band, FrequencyBand) or band.least <= min(counts) < band.most
 
 
 def change(groups_before: str, groups_after: str, below: int | None) -> Change:
@@ -197,7 +197,7 @@ class ByForm:
 
     words: Sequence[str] = ()
     fingerprint = "f" * 64
-    describes_all, is_of_layer = True, False
+    layer = None
 
     def __init__(self) -> None:
         self.described = 0
@@ -205,7 +205,7 @@ class ByForm:
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         return features
 
-    def describe(self, uses: Uses, on_use: Callable[[int], None] = print) -> UseFeatures:
+    def encode(self, uses: Uses, on_use: Callable[[int], None] = print) -> UseFeatures:
         self.described += len(uses)
         context = np.random.default_rng(0).normal(size=(len(uses), 6)).astype(np.float32)
         return UseFeatures(context, context, None)
@@ -233,27 +233,27 @@ def sides(corpus: Corpus, *, turned: bool = False) -> Sides:
 
 
 def test_control_words_are_measured_once_for_two_sides(corpus: Corpus) -> None:
-    describer = ByForm()
-    asked = cast(Describer, describer)
+    encoder = ByForm()
+    asked = cast(UseEncoder, encoder)
     found = controls_of(corpus, asked, sides(corpus), (26, 30))
     assert found is not None
     assert found.by_document
     [(uses, shares)] = found.own_side.items()
     assert (uses, len(shares)) == (20, 30)
     assert "seldom" not in shares
-    assert describer.described == 30 * 40
+    assert encoder.described == 30 * 40
     again = controls_of(corpus, asked, sides(corpus, turned=True), (30, 26))
     assert again == found
-    assert describer.described == 30 * 40
+    assert encoder.described == 30 * 40
     assert len(kept_of(corpus)) == 1
 
 
 def test_a_word_as_frequent_as_no_other_has_no_controls(corpus: Corpus) -> None:
-    describer = ByForm()
-    asked = cast(Describer, describer)
+    encoder = ByForm()
+    asked = cast(UseEncoder, encoder)
     assert controls_of(corpus, asked, sides(corpus), (400, 400)) is None
     assert controls_of(corpus, asked, sides(corpus), (5, 400)) is None
-    assert describer.described == 0
+    assert encoder.described == 0
 
 
 def test_an_index_gives_the_controls_that_its_model_gives(corpus: Corpus, tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_an_index_gives_the_controls_that_its_model_gives(corpus: Corpus, tmp_pa
     assert by_index is not None
     [kept] = kept_of(corpus) - kept_before
     kept.unlink()
-    describer = load_describer(str(tmp_path / "model"), corpus)
-    assert controls_of(corpus, describer, sides(corpus), (26, 30)) == by_index
+    encoder = load_encoder(str(tmp_path / "model"), corpus)
+    assert controls_of(corpus, encoder, sides(corpus), (26, 30)) == by_index
     kept.unlink()
     few = make_index(tmp_path / "model", corpus, tmp_path / "few", index={"words": words[:9]})
     assert controls_of(corpus, few.find(corpus, "bard"), sides(corpus), (26, 30)) is None

@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 
 import polyseme
-from meanings.test_named_groups import MODEL, bank_uses, describer, senses
+from meanings.test_named_groups import MODEL, bank_uses, encoder, senses
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.annotation.edit_log import append_edit
-from polyseme.meanings.annotation.edited_groups import (
-    choose_uses,
-    group_ref,
-    new_group_id,
-    use_groups,
-    use_ids,
-)
-from polyseme.meanings.annotation.edits import (
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.edits import (
     Edit,
     GroupRef,
     LabelEdit,
@@ -28,24 +21,28 @@ from polyseme.meanings.annotation.edits import (
     RenameEdit,
     SplitEdit,
     UndoEdit,
+    append_edit,
 )
-from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.named_groups import Senses, find_senses
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import (
+    Senses,
+    find_senses,
+    use_ids,
+)
 
-__all__ = ["describer", "senses"]
+__all__ = ["encoder", "senses"]
 
 
 def boats(senses: Senses) -> SplitEdit:
     """The uses with a boat in a group of their own."""
     group = senses.groups[senses.labels[0] - 1]
-    uses = choose_uses(senses, (), "\\bboat\\b", within=group.id)
-    new = GroupRef(id=new_group_id(senses, ()), name="landing")
-    return SplitEdit(group=group_ref(senses, group.id), uses=uses, new=new)
+    uses = senses.editable.choose((), "\\bboat\\b", within=group.id)
+    new = GroupRef(id=senses.editable.new_id(()), name="landing")
+    return SplitEdit(group=senses.editable.ref(group.id), uses=uses, new=new)
 
 
 def test_every_use_is_in_the_group_that_the_grouping_has(senses: Senses) -> None:
-    groups = use_groups(senses)
+    groups = senses.editable.groups
     ids = use_ids(senses.uses)
     assert len(set(ids)) == 84
     for use, number in zip(ids, senses.labels, strict=True):
@@ -58,7 +55,7 @@ def test_no_edits_change_nothing(senses: Senses) -> None:
 
 
 def test_a_renamed_group_keeps_its_uses_its_words_and_its_stability(senses: Senses) -> None:
-    after = senses.edited([RenameEdit(group=group_ref(senses, "1"), name="side of a river")])
+    after = senses.edited([RenameEdit(group=senses.editable.ref("1"), name="side of a river")])
     group = next(group for group in after.groups if group.id == "1")
     assert group.name == "side of a river"
     assert group.words == senses.groups[0].words
@@ -88,7 +85,7 @@ def test_a_group_that_lost_uses_has_no_stability_and_the_other_keeps_it(senses: 
 
 
 def test_merged_groups_are_one_of_all_uses(senses: Senses) -> None:
-    groups = (group_ref(senses, "2"), group_ref(senses, "1"))
+    groups = (senses.editable.ref("2"), senses.editable.ref("1"))
     after = senses.edited([MergeEdit(groups=groups)])
     [group] = after.groups
     assert (group.id, group.number, group.size, group.share) == ("2", 1, 84, 1.0)
@@ -106,14 +103,14 @@ def test_a_moved_use_is_in_the_other_group(senses: Senses) -> None:
     first = senses.labels[0]
     other = str(3 - first)
     after = senses.edited(
-        [MoveEdit(uses=choose_uses(senses, (1,), None), to=group_ref(senses, other))]
+        [MoveEdit(uses=senses.editable.choose((1,), None), to=senses.editable.ref(other))]
     )
     assert after.groups[after.labels[0] - 1].id == other
     assert [after.groups[n - 1].id for n in after.labels[1:]] == list(map(str, senses.labels[1:]))
 
 
 def test_labels_are_kept_beside_the_groups(senses: Senses) -> None:
-    after = senses.edited([LabelEdit(uses=choose_uses(senses, (2, 5), None), label="shore")])
+    after = senses.edited([LabelEdit(uses=senses.editable.choose((2, 5), None), label="shore")])
     assert after.labels_by_hand == {1: "shore", 4: "shore"}
     assert after.labels == senses.labels
 
@@ -138,22 +135,25 @@ def test_a_file_of_edits_gives_what_the_list_gives(senses: Senses, tmp_path: Pat
 
 def test_a_new_group_gets_a_number_that_was_never_used(senses: Senses) -> None:
     merge = MergeEdit(groups=(GroupRef(id="1", name="a"), GroupRef(id="9", name="b")))
-    assert new_group_id(senses, [merge]) == "10"
+    assert senses.editable.new_id([merge]) == "10"
 
 
 def test_uses_are_chosen_by_number_or_by_what_their_sentence_holds(senses: Senses) -> None:
-    assert choose_uses(senses, (1, 84), None) == (use_ids(senses.uses)[0], use_ids(senses.uses)[83])
-    assert len(choose_uses(senses, (), "LONDON")) == 7
+    assert senses.editable.choose((1, 84), None) == (
+        use_ids(senses.uses)[0],
+        use_ids(senses.uses)[83],
+    )
+    assert len(senses.editable.choose((), "LONDON")) == 7
     with pytest.raises(ConfigError, match="Say which uses"):
-        choose_uses(senses, (), None)
+        senses.editable.choose((), None)
     with pytest.raises(InputError, match="There is no use 85"):
-        choose_uses(senses, (85,), None)
+        senses.editable.choose((85,), None)
     with pytest.raises(InputError, match="No use"):
-        choose_uses(senses, (), "nothing has this")
+        senses.editable.choose((), "nothing has this")
     with pytest.raises(ConfigError, match="not a valid RE2 expression"):
-        choose_uses(senses, (), "(")
+        senses.editable.choose((), "(")
     with pytest.raises(InputError, match=r"no group '7'. The groups are: 1, 2"):
-        group_ref(senses, "7")
+        senses.editable.ref("7")
 
 
 def test_senses_whose_words_are_not_known_can_be_edited_too(senses: Senses) -> None:
@@ -171,7 +171,7 @@ def test_uses_that_begin_at_one_word_go_together(senses: Senses) -> None:
         vectors=senses.grouping.vectors[[0, 0, *range(1, 84)]],
     )
     doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, name_source=None)
-    assert sum(len(group.uses) for group in use_groups(doubled).values()) == 84
+    assert sum(len(group.uses) for group in doubled.editable.groups.values()) == 84
     after = doubled.edited([LabelEdit(uses=use_ids(bank_uses()[0])[:1], label="x")])
     assert after.labels[0] == after.labels[1]
 
@@ -181,9 +181,9 @@ def judged(senses: Senses) -> list[Edit]:
     edits: list[Edit] = [boats(senses)]
     after = senses.edited(edits)
     river = boats(senses).group.id
-    edits.append(RenameEdit(group=group_ref(after, river), name="side of a river"))
+    edits.append(RenameEdit(group=after.editable.ref(river), name="side of a river"))
     landing = next(group.id for group in after.groups if group.name == "landing")
-    return [*edits, RenameEdit(group=group_ref(after, landing), name="quay")]
+    return [*edits, RenameEdit(group=after.editable.ref(landing), name="quay")]
 
 
 def named_texts(senses: Senses, name: str) -> set[str]:
@@ -201,9 +201,9 @@ def grown() -> Uses:
     return Uses.of(sentences, spans)
 
 
-def test_edits_survive_a_grown_corpus(senses: Senses, describer: UseDescriber) -> None:
+def test_edits_survive_a_grown_corpus(senses: Senses, encoder: ModelUseEncoder) -> None:
     edits = judged(senses)
-    larger = find_senses(grown(), describer, num_groups=3)
+    larger = find_senses(grown(), encoder, num_groups=3)
     names = {group.name for group in senses.groups}
     assert {group.name for group in larger.groups} != names
     after = larger.edited(edits[1:2])
@@ -214,17 +214,17 @@ def test_edits_survive_a_grown_corpus(senses: Senses, describer: UseDescriber) -
 
 
 def test_edits_survive_a_grown_corpus_of_which_a_sample_is_drawn(
-    describer: UseDescriber, monkeypatch: pytest.MonkeyPatch
+    encoder: ModelUseEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 60)
+    monkeypatch.setattr("polyseme.meanings.groups.senses.MAX_USES", 60)
     uses, _ = bank_uses()
-    senses = find_senses(uses, describer, num_groups=2)
-    edit = RenameEdit(group=group_ref(senses, "1"), name="mine")
+    senses = find_senses(uses, encoder, num_groups=2)
+    edit = RenameEdit(group=senses.editable.ref("1"), name="mine")
     more = [*uses.sentences()]
     for at in (0, 20, 50):
         more.insert(at, ["They", "saw", "the", "bank", "of", "the", "canal", "."])
     grown = Uses.of(more, [(words.index("bank"), words.index("bank") + 1) for words in more])
-    edited = find_senses(grown, describer, num_groups=2).edited([edit])
+    edited = find_senses(grown, encoder, num_groups=2).edited([edit])
     assert not edited.problems
     mine = next(group for group in edited.groups if group.name == "mine")
     before = {tuple(use.words) for use, n in zip(senses.uses, senses.labels, strict=True) if n == 1}
@@ -234,23 +234,23 @@ def test_edits_survive_a_grown_corpus_of_which_a_sample_is_drawn(
 
 @pytest.mark.parametrize("num_groups", [3, 4])
 def test_edits_survive_another_granularity(
-    senses: Senses, describer: UseDescriber, num_groups: int
+    senses: Senses, encoder: ModelUseEncoder, num_groups: int
 ) -> None:
-    other = find_senses(bank_uses()[0], describer, num_groups=num_groups)
+    other = find_senses(bank_uses()[0], encoder, num_groups=num_groups)
     after = other.edited(judged(senses))
     assert not [problem for problem in after.problems if not problem.is_applied]
     assert {"side of a river", "quay"} <= {group.name for group in after.groups}
     assert all("boat" in text for text in named_texts(after, "quay"))
 
 
-def test_edits_survive_another_model(senses: Senses, describer: UseDescriber) -> None:
-    larger = UseDescriber(polyseme.load(MODEL.with_name("en-base"), threads=1))
+def test_edits_survive_another_model(senses: Senses, encoder: ModelUseEncoder) -> None:
+    larger = ModelUseEncoder(polyseme.load(MODEL.with_name("en-base"), threads=1))
     other = find_senses(bank_uses()[0], larger, num_groups=2)
     after = other.edited(judged(senses))
     assert {"side of a river", "quay"} <= {group.name for group in after.groups}
 
 
-def test_edits_survive_another_form_of_the_query(senses: Senses, describer: UseDescriber) -> None:
+def test_edits_survive_another_form_of_the_query(senses: Senses, encoder: ModelUseEncoder) -> None:
     uses = bank_uses()[0]
     sentences = list(uses.sentences())
     plural = [
@@ -258,7 +258,7 @@ def test_edits_survive_another_form_of_the_query(senses: Senses, describer: UseD
         for year in range(1900, 1909)
     ]
     spans = [*[(2, 3)] * 9, *map(tuple, uses.spans.tolist())]
-    both = find_senses(Uses.of([*plural, *sentences], spans), describer, num_groups=2)
+    both = find_senses(Uses.of([*plural, *sentences], spans), encoder, num_groups=2)
     after = both.edited(judged(senses)[1:2])
     assert after.problems == ()
     assert "side of a river" in {group.name for group in after.groups}
@@ -274,7 +274,7 @@ def test_a_log_by_names_is_read_as_before(senses: Senses, tmp_path: Path) -> Non
 
 def test_what_a_log_keeps_of_a_group_is_small(senses: Senses, tmp_path: Path) -> None:
     path = tmp_path / "edits.jsonl"
-    append_edit(path, RenameEdit(group=group_ref(senses, "1"), name="x"))
+    append_edit(path, RenameEdit(group=senses.editable.ref("1"), name="x"))
     assert path.stat().st_size < 2500
     append_edit(path, UndoEdit(edit=1))
     assert path.read_text().splitlines()[1] == '{"kind":"undo","edit":1}'
@@ -288,4 +288,4 @@ def test_groups_of_the_same_sentences_are_known_by_name(senses: Senses) -> None:
         senses.grouping, labels=labels, vectors=np.tile(senses.grouping.vectors, (2, 1))
     )
     doubled = dataclasses.replace(senses, uses=twice, grouping=grouping, name_source=None)
-    assert group_ref(doubled, "1").members is None
+    assert doubled.editable.ref("1").members is None

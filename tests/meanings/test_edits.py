@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from polyseme.errors import InputError
-from polyseme.meanings.annotation.edits import (
+from polyseme.meanings.edits import (
     Edit,
     GroupRef,
     LabelEdit,

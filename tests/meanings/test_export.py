@@ -11,8 +11,11 @@ from required import need_package
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.concordance.export import UseTable, check_format, guarded, write_uses
-from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.concordance import export
+from polyseme.meanings.concordance.export import check_format, guarded, write_table
+from polyseme.meanings.concordance.uses import Uses, UseTable, find_uses
+from polyseme.meanings.groups import sense_files
+from polyseme.meanings.settings import SENSE_FILES, TABLES
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1", "＝1", "=cmd|' /C calc'!A0"]
 HIDDEN = ["well;=1+1", "a; +1", 'a;"=1+1', "a;b;@SUM(A1)"]
@@ -34,7 +37,7 @@ def uses_with(*values: str) -> Uses:
 def test_a_row_for_each_use_with_all_metadata(tmp_path: Path, name: str, delimiter: str) -> None:
     documents = [("The river bank , open .", {"year": "1850"}), ("bank", {})]
     uses = find_uses(make_corpus(tmp_path, documents, meta=["year"]), "bank")
-    write_uses(UseTable(uses), tmp_path / name)
+    write_table(UseTable(uses), tmp_path / name)
     header, first, second = read(tmp_path / name, delimiter)
     assert header == [*("left", "form", "right", "text", "begin", "end"),
                       *("sentence_id", "document", "year")]  # fmt: skip
@@ -92,7 +95,7 @@ def test_line_ends_in_a_cell_do_not_break_the_row(tmp_path: Path) -> None:
 def test_a_spreadsheet_has_the_same_cells_and_no_formula(tmp_path: Path) -> None:
     openpyxl = need_package("openpyxl")
     values = [*FORMULAS, *PLAIN, "\x00\x0b", "x" * 40_000]
-    write_uses(UseTable(uses_with(*values)), tmp_path / "u.xlsx")
+    write_table(UseTable(uses_with(*values)), tmp_path / "u.xlsx")
     sheet = openpyxl.load_workbook(tmp_path / "u.xlsx")["uses"]
     header, *rows = sheet.iter_rows()
     assert [cell.value for cell in header][-1] == "note"
@@ -123,3 +126,8 @@ def test_a_file_that_could_not_be_finished_is_not_there(
         uses_with("a").to_csv(tmp_path / "u.csv")
     assert (tmp_path / "u.csv").read_text() == "before"
     assert list(tmp_path.iterdir()) == [tmp_path / "u.csv"]
+
+
+def test_every_kind_of_file_that_is_told_can_be_written() -> None:
+    assert set(TABLES) == set(export._WRITERS)
+    assert set(SENSE_FILES) == set(sense_files._WRITERS)

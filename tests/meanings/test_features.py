@@ -1,4 +1,4 @@
-"""What is said of a use: never the word itself, always what the model expects in its place."""
+"""What is said of a use: never the word itself, always what the model substituter in its place."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from laws.cases import WORDS
 import polyseme
 from polyseme.devices import num_threads
 from polyseme.embedding.embedder import Embedder
-from polyseme.meanings.features.use_describer import Expectation, UseDescriber
+from polyseme.meanings.features.use_encoder import LexicalSubstituter, ModelUseEncoder
 from polyseme.objectives.bidirectional import Bidirectional
 
 MODEL = Path(__file__).parents[2] / "models" / "en-mini"
@@ -22,7 +22,7 @@ PREDICTING = ["elmo", "lstm forward", "gpt", "elmo of transformers"]
 
 @pytest.mark.parametrize("point", PREDICTING)
 def test_the_context_of_a_use_does_not_know_the_word(point: str) -> None:
-    describe = UseDescriber(tiny(point))
+    describe = ModelUseEncoder(tiny(point))
     others = [list(words) for words in SENTENCES]
     for words, (begin, _) in zip(others, SPANS, strict=True):
         words[begin] = "unseen"
@@ -37,7 +37,7 @@ def test_the_context_of_a_use_does_not_know_the_word(point: str) -> None:
 @pytest.mark.parametrize("point", PREDICTING)
 def test_the_context_of_a_use_knows_the_words_around_it(point: str) -> None:
     """The control: another word before it is seen."""
-    describe = UseDescriber(tiny(point))
+    describe = ModelUseEncoder(tiny(point))
     other = [["unseen", *SENTENCES[0][1:]]]
     one, two = describe(SENTENCES[:1], SPANS[:1]), describe(other, SPANS[:1])
     assert np.abs(one.context - two.context).max() > 1e-3
@@ -47,7 +47,7 @@ def test_the_context_of_a_use_knows_the_words_around_it(point: str) -> None:
 def test_an_encoder_that_has_seen_the_word_gives_its_own_vector(point: str) -> None:
     embedder = tiny(point)
     is_causal = embedder.model.config.objective.kind == "causal"  # without context, but it predicts
-    found = UseDescriber(embedder)(SENTENCES, SPANS)
+    found = ModelUseEncoder(embedder)(SENTENCES, SPANS)
     if is_causal:
         assert found.substitutes is not None
         return
@@ -65,7 +65,7 @@ def test_states_at_the_edges_are_those_of_the_special_tokens() -> None:
     model = embedder.model
     with torch.no_grad():
         forward, backward = model.network.encoder(model.vocabulary.batch(SENTENCES)).halves
-    found = UseDescriber(embedder)(SENTENCES, SPANS).context
+    found = ModelUseEncoder(embedder)(SENTENCES, SPANS).context
     for row, (words, (begin, end)) in enumerate(zip(SENTENCES, SPANS, strict=True)):
         assert end <= len(words)
         before, after = forward[row, begin], backward[row, end + 1]  # position 0 is BOS
@@ -74,13 +74,13 @@ def test_states_at_the_edges_are_those_of_the_special_tokens() -> None:
 
 def test_logits_are_the_product_of_both_directions_over_the_frequency() -> None:
     embedder = tiny("elmo")
-    expects = Expectation.of(embedder)
-    assert expects is not None
+    substituter = LexicalSubstituter.of(embedder)
+    assert substituter is not None
     objective, vocabulary = embedder.model.network.objective, embedder.model.vocabulary
     assert isinstance(objective, Bidirectional)
-    states = UseDescriber(embedder)(SENTENCES, SPANS).context
+    states = ModelUseEncoder(embedder)(SENTENCES, SPANS).context
     number = len(vocabulary.words)
-    found = expects.logits(states, number).log_softmax(dim=1)
+    found = substituter.logits(states, number).log_softmax(dim=1)
     halves = torch.from_numpy(states).chunk(2, dim=1)
     log_probs = torch.zeros(len(states), number)
     for word in range(number):
@@ -95,7 +95,7 @@ def test_logits_are_the_product_of_both_directions_over_the_frequency() -> None:
 
 
 def test_a_sentence_with_many_uses_is_read_once_and_gives_each_of_them() -> None:
-    describe = UseDescriber(tiny("elmo"))
+    describe = ModelUseEncoder(tiny("elmo"))
     words = SENTENCES[1]
     every = [(n, n + 1) for n in range(len(words))]
     ((contexts, bags),) = list(describe.stream([words], [every]))
@@ -110,7 +110,7 @@ def test_reading_only_what_is_around_a_use_gives_the_same(point: str, precision:
     """Found another way: all of the sentence is read, twice."""
     embedder = tiny(point, precision=precision)
     assert embedder.reads_around
-    describe = UseDescriber(embedder)
+    describe = ModelUseEncoder(embedder)
     random = np.random.default_rng(0)
     sentences, spans = [], []
     for number in range(300):
@@ -135,7 +135,7 @@ def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
     drawn = np.random.default_rng(7).choice(len(shares), (300, 9), p=shares).tolist()
     sentences = [[vocabulary.words[number].as_py() for number in row] for row in drawn]
     spans = np.full((300, 2), (4, 5))
-    describe = UseDescriber(embedder)
+    describe = ModelUseEncoder(embedder)
     whole = np.concatenate([c for c, _ in describe.stream_single(sentences, [(4, 5)] * 300)])
     found = describe.without_syntax(describe(sentences, spans)).context
     # A twentieth of the directions of each side, and no other.
@@ -143,17 +143,19 @@ def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
     # They had a third of all that varies.
     assert found.var(axis=0).sum() < 0.7 * whole.var(axis=0).sum()
     # Taken out once, nothing of them is left; and no bit depends on what other uses come with it.
-    expects = Expectation.of(embedder)
-    assert expects is not None
-    assert np.abs(expects.syntax.removed(found) - found).max() < 1e-5
-    assert np.array_equal(expects.syntax.removed(whole[:1]), expects.syntax.removed(whole)[:1])
+    substituter = LexicalSubstituter.of(embedder)
+    assert substituter is not None
+    assert np.abs(substituter.syntax.removed(found) - found).max() < 1e-5
+    assert np.array_equal(
+        substituter.syntax.removed(whole[:1]), substituter.syntax.removed(whole)[:1]
+    )
 
 
 def test_no_bit_depends_on_the_number_of_threads() -> None:
     random = np.random.default_rng(0)
     sentences = [random.choice(WORDS, 1 + n % 23).tolist() for n in range(1500)]
     begins = [int(random.integers(len(words))) for words in sentences]
-    describe = UseDescriber(tiny("elmo"))
+    describe = ModelUseEncoder(tiny("elmo"))
     found = []
     for threads in (1, 3):
         with num_threads(threads):
@@ -167,7 +169,7 @@ def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:
     embedder = tiny("elmo")
     words = [WORDS[n % len(WORDS)] for n in range(3 * embedder.max_length)]
     at = len(words) // 2
-    describe = UseDescriber(embedder)
+    describe = ModelUseEncoder(embedder)
     near = words[at - embedder.max_length : at + 1 + embedder.max_length]
     spans = np.array([[at, at + 1]]), np.array([[embedder.max_length, embedder.max_length + 1]])
     one, two = describe([words], spans[0]), describe([near], spans[1])
@@ -177,7 +179,7 @@ def test_a_use_in_a_very_long_sentence_is_read_with_what_is_near() -> None:
 def test_frequent_words_weigh_less_in_the_bag() -> None:
     embedder = tiny("elmo")
     counts = embedder.model.vocabulary.counts
-    describe = UseDescriber(embedder)
+    describe = ModelUseEncoder(embedder)
     weights = describe._weights
     shares = counts / counts.sum()
     for word, share in zip(embedder.model.vocabulary.words.to_pylist(), shares, strict=True):
@@ -185,5 +187,5 @@ def test_frequent_words_weigh_less_in_the_bag() -> None:
 
 
 def test_no_use_gives_no_features() -> None:
-    found = UseDescriber(tiny("elmo"))([], np.empty((0, 2), np.int64))
+    found = ModelUseEncoder(tiny("elmo"))([], np.empty((0, 2), np.int64))
     assert len(found) == 0

@@ -7,7 +7,7 @@ import pytest
 
 from meanings.making import make_corpus, make_novels
 from polyseme.meanings.concordance.conditions import parse_condition
-from polyseme.meanings.concordance.frequencies import (
+from polyseme.meanings.concordance.lines import (
     Frequency,
     Sizes,
     count_words_by,

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 
 from meanings.making import make_corpus
-from meanings.test_named_groups import bank_uses, describer
+from meanings.test_named_groups import bank_uses, encoder
 from polyseme.errors import InputError
-from polyseme.meanings.annotation.edit_log import append_edit
-from polyseme.meanings.annotation.edited_groups import use_ids
-from polyseme.meanings.annotation.edits import LabelEdit
-from polyseme.meanings.annotation.labelled_uses import LabelledUses, label_uses, read_labels
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.edits import LabelEdit, append_edit
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import use_ids
+from polyseme.meanings.labels import LabelledUses, label_uses, read_labels
 
-__all__ = ["describer"]
+__all__ = ["encoder"]
 
 
 def own_labels(number: int) -> dict[int, str]:
@@ -31,8 +30,8 @@ def own_labels(number: int) -> dict[int, str]:
 
 
 @pytest.fixture(scope="module")
-def labelled(describer: UseDescriber) -> LabelledUses:
-    return label_uses(bank_uses()[0], own_labels(6), describer, num_next=5)
+def labelled(encoder: ModelUseEncoder) -> LabelledUses:
+    return label_uses(bank_uses()[0], own_labels(6), encoder, num_next=5)
 
 
 def test_the_rest_is_labelled_after_a_dozen_lines(labelled: LabelledUses) -> None:
@@ -42,11 +41,11 @@ def test_the_rest_is_labelled_after_a_dozen_lines(labelled: LabelledUses) -> Non
     assert labelled.right_when_left_out > 0.9
 
 
-def test_labels_that_mean_nothing_are_not_found_again(describer: UseDescriber) -> None:
+def test_labels_that_mean_nothing_are_not_found_again(encoder: ModelUseEncoder) -> None:
     """The control: labels dealt at random."""
     random = np.random.default_rng(0)
     mixed = dict(zip(own_labels(8), random.permutation([*own_labels(8).values()]), strict=True))
-    found = label_uses(bank_uses()[0], {n: str(v) for n, v in mixed.items()}, describer)
+    found = label_uses(bank_uses()[0], {n: str(v) for n, v in mixed.items()}, encoder)
     assert found.right_when_left_out < 0.75
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from polyseme.errors import InputError
-from polyseme.meanings.annotation.labels import (
+from polyseme.meanings.labels import (
     LearnedLabels,
     draw_together,
     first_to_label,
@@ -126,40 +125,6 @@ def test_one_label_is_given_to_all_with_no_confidence() -> None:
 def test_after_one_label_the_most_different_use_is_next() -> None:
     features = np.array([[1.0, 0], [0.9, 0.1], [0.8, 0.2], [-1.0, 0.1]])
     assert learn_labels(features, {0: "bank"}).next_to_label(1) == [3]
-
-
-def test_labels_of_uses_that_are_not_there_are_refused() -> None:
-    features, _ = made_up(0, apart=1.0, uses=20)
-    with pytest.raises(InputError, match="2 labels are of uses that are not there, as -1, 20"):
-        learn_labels(features, {-1: "a", 3: "b", 20: "a"})
-
-
-def test_without_labels_nothing_is_learned() -> None:
-    with pytest.raises(InputError, match="Label one or more"):
-        learn_labels(made_up(0, apart=1.0)[0], {})
-
-
-def test_features_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(InputError, match="finite"):
-        learn_labels(np.full((4, 2), np.nan), {0: "a"})
-
-
-@pytest.mark.parametrize("how", ["uncertain", "random"])
-def test_when_all_are_labelled_none_is_next(how: str) -> None:
-    features, true = made_up(0, apart=1.0, uses=30)
-    found = learn_labels(features, some_labels(true, 30))
-    assert list(found.labels) == [f"sense {sense}" for sense in true]
-    assert found.next_to_label(5, how=how) == []  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("how", ["uncertain", "random"])
-def test_next_are_different_uses_without_a_label(how: str) -> None:
-    features, true = made_up(0, apart=0.3, uses=30)
-    found = learn_labels(features, some_labels(true, 3))
-    chosen = found.next_to_label(100, how=how)  # type: ignore[arg-type]
-    assert sorted(chosen) == [number for number in range(30) if number not in found.given]
-    assert found.next_to_label(4, how=how) == chosen[:4]  # type: ignore[arg-type]
-    assert found.next_to_label(0, how=how) == []  # type: ignore[arg-type]
 
 
 def test_a_use_between_two_labels_is_next_and_not_its_double() -> None:

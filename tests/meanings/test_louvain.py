@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.instructions import instruction_sets
-from polyseme.meanings.groups.louvain import louvain_communities, modularity
+from polyseme.meanings.groups.grouping import louvain_communities, modularity
 
 
 def planted(sizes: list[int], inside: float, between: float, seed: int) -> Any:

@@ -13,7 +13,7 @@ from pretraining.making import rule_corpus
 from meanings.making import Document, make_corpus
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.model_comparison import (
     HIDDEN,
     ComparedModel,
@@ -43,26 +43,26 @@ def test_the_hidden_word_is_in_no_sentence_that_the_model_sees(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[list[str]] = []
-    describer = UseDescriber(tiny("elmo"))
-    inner: Callable[..., object] = UseDescriber.__call__
+    encoder = ModelUseEncoder(tiny("elmo"))
+    inner: Callable[..., object] = ModelUseEncoder.__call__
 
-    def watched(self: UseDescriber, sentences: list[list[str]], spans: object) -> object:
+    def watched(self: ModelUseEncoder, sentences: list[list[str]], spans: object) -> object:
         seen.extend(sentences)
         return inner(self, sentences, spans)
 
-    monkeypatch.setattr(UseDescriber, "__call__", watched)
+    monkeypatch.setattr(ModelUseEncoder, "__call__", watched)
     first = Uses.of([["the", "old", "cat"], ["a", "cat", "sat"]], [(2, 3), (1, 2)])
     second = Uses.of([["the", "new", "york", "times"], ["a", "dog"]], [(1, 3), (1, 2)])
-    told_apart(describer, first, second)
+    told_apart(encoder, first, second)
     hidden = [["the", "old", HIDDEN], ["a", HIDDEN, "sat"], ["the", HIDDEN, "times"], ["a", HIDDEN]]
     assert seen == hidden
 
 
 def test_one_vector_a_word_cannot_tell_hidden_words_apart() -> None:
-    describer = UseDescriber(tiny("word2vec"))
+    encoder = ModelUseEncoder(tiny("word2vec"))
     first = Uses.of([[word, "x"] for word in "abcd"], [(1, 2)] * 4)
     second = Uses.of([[word, "x"] for word in "efgh"], [(1, 2)] * 4)
-    assert told_apart(describer, first, second) == 0.5
+    assert told_apart(encoder, first, second) == 0.5
 
 
 def test_hidden_words_are_content_words_of_the_corpus(tmp_path: Path) -> None:

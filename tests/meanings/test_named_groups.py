@@ -9,8 +9,8 @@ import pytest
 
 import polyseme
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.named_groups import MAX_USES, Senses, draw_uses, find_senses
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import MAX_USES, Senses, draw_uses, find_senses
 
 MODEL = Path(__file__).parents[2] / "models" / "en-mini"
 PEOPLE = ("The farmer", "An old man", "The queen", "My brother", "A soldier", "The boys", "Mary")
@@ -48,13 +48,13 @@ def bank_uses() -> tuple[Uses, list[bool]]:
 
 
 @pytest.fixture(scope="module")
-def describer() -> UseDescriber:
-    return UseDescriber(polyseme.load(MODEL, threads=1))
+def encoder() -> ModelUseEncoder:
+    return ModelUseEncoder(polyseme.load(MODEL, threads=1))
 
 
 @pytest.fixture(scope="module")
-def senses(describer: UseDescriber) -> Senses:
-    return find_senses(bank_uses()[0], describer, num_groups=2)
+def senses(encoder: ModelUseEncoder) -> Senses:
+    return find_senses(bank_uses()[0], encoder, num_groups=2)
 
 
 def test_rivers_and_money_are_told_apart(senses: Senses) -> None:
@@ -86,11 +86,11 @@ def test_few_uses_are_said_to_be_few(senses: Senses) -> None:
 
 
 def test_a_sample_says_that_it_is_one(
-    describer: UseDescriber, monkeypatch: pytest.MonkeyPatch
+    encoder: ModelUseEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 60)
+    monkeypatch.setattr("polyseme.meanings.groups.senses.MAX_USES", 60)
     assert MAX_USES > 84
-    senses = find_senses(bank_uses()[0], describer, seed=2)
+    senses = find_senses(bank_uses()[0], encoder, seed=2)
     assert (len(senses.uses), senses.num_found) == (60, 84)
     assert senses.notes[0] == "A random sample of 60 of 84 uses."
 
@@ -107,7 +107,7 @@ def drawn(sentences: list[list[str]], seed: int = 1) -> list[int]:
 
 
 def test_a_sample_stays_when_the_corpus_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 1_000)
+    monkeypatch.setattr("polyseme.meanings.groups.senses.MAX_USES", 1_000)
     before = sentences_of(3_000)
     new = [["A", "new", f"river{n}"] for n in range(10_000, 10_060)]  # 2 % more, everywhere
     after = before.copy()
@@ -122,7 +122,7 @@ def test_a_sample_stays_when_the_corpus_grows(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_sample_is_drawn_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.meanings.groups.named_groups.MAX_USES", 1_000)
+    monkeypatch.setattr("polyseme.meanings.groups.senses.MAX_USES", 1_000)
     alike = [["The", "bank", "said", "river1"]] * 2_000  # are not drawn all or none
     chosen = drawn([*sentences_of(2_000), *alike])
     assert 430 < chosen.count(1) < 570
@@ -149,18 +149,18 @@ def test_it_is_shown_in_a_line_a_notebook_and_as_json(senses: Senses) -> None:
     assert all("bank" in line for group in told["groups"] for line in group["typical"])
 
 
-def test_hostile_words_are_text_in_html(describer: UseDescriber) -> None:
+def test_hostile_words_are_text_in_html(encoder: ModelUseEncoder) -> None:
     uses, _ = bank_uses()
     hostile = "<script>alert(1)</script>"
     sentences = [[hostile, *words] for words in uses.sentences()]
-    senses = find_senses(Uses.of(sentences, uses.spans + 1), describer)
+    senses = find_senses(Uses.of(sentences, uses.spans + 1), encoder)
     assert "<script" not in senses._repr_html_()
     assert "&lt;script&gt;" in senses._repr_html_()
 
 
-def test_the_same_seed_gives_the_same_groups(describer: UseDescriber) -> None:
+def test_the_same_seed_gives_the_same_groups(encoder: ModelUseEncoder) -> None:
     uses, _ = bank_uses()
-    one, two = find_senses(uses, describer, seed=7), find_senses(uses, describer, seed=7)
+    one, two = find_senses(uses, encoder, seed=7), find_senses(uses, encoder, seed=7)
     assert one.labels == two.labels
     assert one.groups == two.groups
     assert np.array_equal(one.features.context, two.features.context)

@@ -8,21 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meanings.test_named_groups import bank_uses, describer, senses
+from meanings.test_named_groups import bank_uses, encoder, senses
 from polyseme.display import html_text
-from polyseme.meanings.annotation.edited_groups import group_ref
-from polyseme.meanings.annotation.edits import RenameEdit
 from polyseme.meanings.change.sides import compare_sides
-from polyseme.meanings.concordance.lines import metadata_columns
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.named_groups import Senses
-from polyseme.meanings.report import page as pages
-from polyseme.meanings.report.change_page import change_page
-from polyseme.meanings.report.page import kwic, write_page
-from polyseme.meanings.report.senses_page import MORE_LINES, TYPICAL_LINES, senses_page
+from polyseme.meanings.edits import RenameEdit
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import Senses
+from polyseme.meanings.report import pages
+from polyseme.meanings.report.pages import (
+    MORE_LINES,
+    TYPICAL_LINES,
+    change_page,
+    kwic_rows,
+    senses_page,
+    write_page,
+)
 
-__all__ = ["describer", "senses"]
+__all__ = ["encoder", "senses"]
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'\x1b[31m"
 VOID = {"meta", "br", "img", "link"}
@@ -95,22 +98,17 @@ def test_the_page_has_every_group_with_its_words_and_lines(html: str, senses: Se
 def test_lines_are_cut_between_words_and_have_their_titles() -> None:
     left, right = [f"left{n}" for n in range(60)], [f"right{n}" for n in range(60)]
     metadata = {"author": ["A. Writer"], "title": ["A Title"], "year": ["1850"], "x": ["hidden"]}
-    uses = Uses.of([[*left, "bank", *right]], [(60, 61)], metadata)
-    html = kwic(uses, metadata_columns(uses.columns), 0)
-    [before], [after], [known] = (
-        re.findall(rf'class="{side}"[^>]*>(?:<bdi>)?(.*?)<', html) for side in "lrm"
-    )
-    assert re.fullmatch(r"…(left\d+ )+left59", before)
-    assert re.fullmatch(r"right0( right\d+)+…", after)
-    assert len(before) <= 52
-    assert known == "1850 · A Title · A. Writer"
+    [row] = kwic_rows(Uses.of([[*left, "bank", *right]], [(60, 61)], metadata))
+    assert re.fullmatch(r"…(left\d+ )+left59", row["left"])
+    assert re.fullmatch(r"right0( right\d+)+…", row["right"])
+    assert len(row["left"]) <= 52
+    assert row["known"] == "1850 · A Title · A. Writer"
 
 
 def test_the_title_of_a_chinese_book_stands_in_its_own_marks() -> None:
     titles = ["红楼梦", "《水浒传》", "Emma"]
     uses = Uses.of([["走"]] * 3, [(0, 1)] * 3, {"title": titles, "dynasty": ["清", "明", None]})
-    html = kwic(uses, metadata_columns(uses.columns), 0)
-    known = re.findall(r'class="m"[^>]*>(.*?)<', html)
+    known = [row["known"] for row in kwic_rows(uses)]
     assert known == ["《红楼梦》 · 清", "《水浒传》 · 明", "Emma"]
 
 
@@ -121,15 +119,15 @@ def test_the_map_has_a_point_for_each_use_with_its_line(html: str, senses: Sense
         assert 0 <= float(point["cx"] or -1) <= 600
         assert 0 <= float(point["cy"] or -1) <= 600
     colours = [point["class"] for point in points]
-    assert (colours.count("g0"), colours.count("g1")) == (42, 42)
+    assert (colours.count("g1"), colours.count("g2")) == (42, 42)
     assert html.count("<title>") == 85  # and the page's own
 
 
-def test_what_users_wrote_is_text_everywhere(senses: Senses, describer: UseDescriber) -> None:
+def test_what_users_wrote_is_text_everywhere(senses: Senses, encoder: ModelUseEncoder) -> None:
     sentences = [[HOSTILE, *words] for words in bank_uses()[0].sentences()]
     uses = Uses.of(sentences, bank_uses()[0].spans + 1, {"year": [HOSTILE] * 84})
     hostile = dataclasses.replace(senses, uses=uses)
-    named = hostile.edited([RenameEdit(group=group_ref(hostile, "1"), name=HOSTILE)])
+    named = hostile.edited([RenameEdit(group=hostile.editable.ref("1"), name=HOSTILE)])
     made = senses_page(named, [(HOSTILE, HOSTILE)], language='en" onload="x')
     parsed = check_harmless(made)
     assert any("<script>" in each for each in parsed.texts)  # shown, not obeyed
@@ -144,16 +142,16 @@ def test_very_many_uses_are_drawn_as_a_sample(
 ) -> None:
     monkeypatch.setattr(pages, "MAX_POINTS", 20)
     places = np.zeros((84, 2), np.float32)
-    drawn = pages.draw_map(places, [0] * 84, senses.uses, {0: "1"})
-    assert drawn.count("<circle") == 20
+    drawn = pages.map_points(places, [0] * 84, senses.uses, senses.groups)
+    assert len(drawn["points"]) == 20
 
 
-def test_a_page_of_two_sides_shows_lines_and_shares_of_both(describer: UseDescriber) -> None:
+def test_a_page_of_two_sides_shows_lines_and_shares_of_both(encoder: ModelUseEncoder) -> None:
     uses, is_river = bank_uses()
     river = np.flatnonzero(is_river)
     money = np.flatnonzero(~np.array(is_river))
     before, after = np.concatenate([river, money[:5]]), money[5:]
-    found = compare_sides(uses, (before, after), describer)
+    found = compare_sides(uses, (before, after), encoder)
     made = change_page(found, ("year<1900", "year>=1900"), [("seed", 1)])
     parsed = check_harmless(made)
     told = " ".join(parsed.texts)

@@ -5,17 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from required import need_package
 
 import polyseme
 from meanings.test_named_groups import MODEL, MONEY, PEOPLE, RIVERS
 from polyseme.errors import InputError
-from polyseme.meanings import same
-from polyseme.meanings.annotation.judged_pairs import JudgedPair, read_pairs
 from polyseme.meanings.concordance.marked_use import read_marked
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats
-from polyseme.meanings.same import compare_uses, learn_same
+from polyseme.meanings.same import JudgedPair, compare_uses, learn_same, read_pairs
 
 
 def bank_pairs() -> list[JudgedPair]:
@@ -34,18 +31,18 @@ def bank_pairs() -> list[JudgedPair]:
 
 
 @pytest.fixture(scope="module")
-def describer() -> UseDescriber:
-    return UseDescriber(polyseme.load(MODEL, threads=1))
+def encoder() -> ModelUseEncoder:
+    return ModelUseEncoder(polyseme.load(MODEL, threads=1))
 
 
-def test_rivers_and_money_are_told_apart_after_judged_pairs(describer: UseDescriber) -> None:
-    classifier, left_out = learn_same(describer, bank_pairs())
+def test_rivers_and_money_are_told_apart_after_judged_pairs(encoder: ModelUseEncoder) -> None:
+    classifier, left_out = learn_same(encoder, bank_pairs())
     assert left_out == 0
     assert classifier.num_pairs == 40
     assert classifier.majority == 0.5
     assert classifier.accuracy >= 0.75  # always one answer: 0.5
     read = [
-        read_marked(describer.embedder, text)
+        read_marked(encoder.embedder, text)
         for text in (
             "The children played on the *bank* of the river .",
             "They walked down to the *bank* of the lake .",
@@ -53,59 +50,43 @@ def test_rivers_and_money_are_told_apart_after_judged_pairs(describer: UseDescri
         )
     ]
     pairs = [(read[0], read[1]), (read[0], read[2])]
-    alike, other = compare_uses(describer, pairs, classifier)
+    alike, other = compare_uses(encoder, pairs, classifier)
     assert alike.is_same
     assert not other.is_same
     assert alike.similarity > other.similarity
-    [bare] = compare_uses(describer, pairs[:1])
+    [bare] = compare_uses(encoder, pairs[:1])
     assert bare.probability is None
     assert bare.is_same is None
     assert bare.to_json()["pairs"] == 0
 
 
-def test_contexts_are_compared_without_syntax(describer: UseDescriber) -> None:
+def test_contexts_are_compared_without_syntax(encoder: ModelUseEncoder) -> None:
     texts = "She sold a *bank* .", "They went to the *bank* of England ."
-    first, second = (read_marked(describer.embedder, text) for text in texts)
-    [found] = compare_uses(describer, [(first, second)])
+    first, second = (read_marked(encoder.embedder, text) for text in texts)
+    [found] = compare_uses(encoder, [(first, second)])
     spans = np.array([(use.begin, use.end) for use in (first, second)])
-    whole = describer([first.words, second.words], spans)
+    whole = encoder([first.words, second.words], spans)
 
     def cosine(contexts: Floats) -> float:
         one, two = contexts
         return float(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
 
     assert found.views["context"] == pytest.approx(
-        cosine(describer.without_syntax(whole).context), abs=1e-4
+        cosine(encoder.without_syntax(whole).context), abs=1e-4
     )
     assert abs(found.views["context"] - cosine(whole.context)) > 0.01
 
 
-def test_the_regression_is_that_of_scikit_learn() -> None:
-    need_package("sklearn")
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    random = np.random.default_rng(1)
-    views = random.normal(size=(80, 3))
-    gold = (views @ [2.0, -1.0, 0.5] + 0.3 + random.normal(size=80) > 0).astype(np.float64)
-    views = views * [0.1, 1.0, 3.0] + 0.5
-    measured = StandardScaler().fit_transform(views)
-    expected = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(measured, gold)
-    found = same._fit(views, gold)
-    told = same._probabilities(views, found)
-    assert np.allclose(told, expected.predict_proba(measured)[:, 1], atol=1e-5)
-
-
 def test_pairs_that_do_not_say_what_is_meant_are_left_out_and_too_few_refused(
-    describer: UseDescriber,
+    encoder: ModelUseEncoder,
 ) -> None:
     pairs = bank_pairs()
-    _, left_out = learn_same(describer, [*pairs, JudgedPair("No mark .", "None .", "", True)])
+    _, left_out = learn_same(encoder, [*pairs, JudgedPair("No mark .", "None .", "", True)])
     assert left_out == 1
     with pytest.raises(InputError, match="At least 20"):
-        learn_same(describer, pairs[:10])
+        learn_same(encoder, pairs[:10])
     with pytest.raises(InputError, match="5 or more of each"):
-        learn_same(describer, pairs[::2] * 2)
+        learn_same(encoder, pairs[::2] * 2)
 
 
 EXPECTED = [

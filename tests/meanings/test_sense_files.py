@@ -9,16 +9,16 @@ import pytest
 from corpora import prepared
 
 from meanings.making import make_corpus
-from meanings.test_named_groups import describer, senses
+from meanings.test_named_groups import encoder, senses
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.named_groups import Senses
 from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
+from polyseme.meanings.groups.senses import Senses
 from polyseme.tasks.embeddings.vector_files import read_vectors
 from polyseme.text.formats.marked import parse_line
 
-__all__ = ["describer", "senses"]
+__all__ = ["encoder", "senses"]
 
 
 def with_uses(senses: Senses, uses: Uses) -> Senses:

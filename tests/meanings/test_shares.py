@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import binomtest
 
-from polyseme.meanings.change.shares import (
+from polyseme.meanings.change.measure import (
     compare_shares,
     design_effect,
     effective_number,

@@ -5,8 +5,7 @@ import pytest
 from required import need_package
 
 from polyseme.meanings.features.use_features import UseFeatures
-from polyseme.meanings.groups.similarity import Centre, pair_similarities, similarities
-from polyseme.meanings.nearest import most_alike
+from polyseme.meanings.nearest import Centre, most_alike, pair_similarities, similarities
 
 
 def some(number: int, seed: int = 1) -> UseFeatures:

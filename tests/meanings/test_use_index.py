@@ -16,16 +16,15 @@ from meanings.making import make_corpus
 from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError, PolysemeError, UseIndexError
-from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import group_uses
+from polyseme.meanings.index import build as index_merge
 from polyseme.meanings.index import folder as index_folder
-from polyseme.meanings.index import merge as index_merge
 from polyseme.meanings.index.row_group import drawn
-from polyseme.meanings.index.sources import find_described, load_describer
-from polyseme.meanings.index.use_index import UseIndex, open_for
+from polyseme.meanings.index.use_index import UseIndex, find_source, load_encoder, open_for
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
@@ -103,12 +102,12 @@ def test_an_index_has_the_same_uses_with_the_same_features(
     found = UseIndex.open(folder).find(corpus, query, where=where)
     assert len(lazy) == len(found.uses)
     assert same_uses(lazy, found.uses)
-    ours, theirs = found.describe(found.uses), load_describer(str(model), corpus).describe(lazy)
+    ours, theirs = found.encode(found.uses), load_encoder(str(model), corpus).encode(lazy)
     assert np.allclose(ours.context, theirs.context, atol=2e-3)
     assert np.allclose(ours.bag, theirs.bag, atol=2e-3)
     assert substitutes(ours) == substitutes(theirs)
     some = np.arange(1, len(lazy), 3)
-    picked = found.describe(found.uses.select(some))
+    picked = found.encode(found.uses.select(some))
     assert np.array_equal(picked.context, ours.context[some])
 
 
@@ -119,26 +118,26 @@ def test_with_same_bits_an_index_is_the_same(made: Made, tmp_path: Path) -> None
     found = make_index(model, corpus, tmp_path / "i", index=words, executor=same)
     uses = found.find(corpus, "word1")
     before = UseIndex.open(folder).find(corpus, "word1")
-    assert np.array_equal(uses.describe(uses.uses).context, before.describe(before.uses).context)
+    assert np.array_equal(uses.encode(uses.uses).context, before.encode(before.uses).context)
     assert len(found.files.manifest["environments"]) == 1
 
 
 def test_groups_by_the_index_are_those_by_the_model(made: Made) -> None:
     corpus, model, folder = made
-    lazy = find_described(corpus, Query.of("word1"), model=str(model))
-    quick = find_described(corpus, Query.of("word1"), model=str(model), index=folder)
-    one, two = (group_uses(each.describer.describe(each.uses)) for each in (lazy, quick))
+    lazy = find_source(corpus, Query.of("word1"), model=str(model))
+    quick = find_source(corpus, Query.of("word1"), model=str(model), index=folder)
+    one, two = (group_uses(each.encoder.encode(each.uses)) for each in (lazy, quick))
     assert (one.labels == two.labels).mean() > 0.97  # rounding may move a use at the edge
-    assert lazy.describer.words == quick.describer.words
+    assert lazy.encoder.words == quick.encoder.words
 
 
 def test_an_index_without_a_model_is_enough_but_nothing_is_not(made: Made) -> None:
     corpus, _, folder = made
-    assert len(find_described(corpus, Query.of("word1"), index=folder).uses) > 50
+    assert len(find_source(corpus, Query.of("word1"), index=folder).uses) > 50
     with pytest.raises(ConfigError, match="--model"):
-        find_described(corpus, Query.of("word1"))
+        find_source(corpus, Query.of("word1"))
     with pytest.raises(ConfigError, match="layer"):
-        find_described(corpus, Query.of("word1"), index=folder, layer=1)
+        find_source(corpus, Query.of("word1"), index=folder, layer=1)
 
 
 def test_what_an_index_does_not_have_is_said(made: Made, tmp_path: Path) -> None:
@@ -254,7 +253,7 @@ def test_content_words_are_neither_rare_nor_everywhere(made: Made, tmp_path: Pat
 def test_no_bit_of_a_feature_can_change_unnoticed(made: Made, tmp_path: Path, mutants: int) -> None:
     corpus, _, folder = made
     good = UseIndex.open(folder).find(corpus, "word1")
-    expected = good.describe(good.uses)
+    expected = good.encode(good.uses)
     shutil.copytree(folder, tmp_path / "i")
     choose = random.Random(1)
     refused = 0
@@ -268,7 +267,7 @@ def test_no_bit_of_a_feature_can_change_unnoticed(made: Made, tmp_path: Path, mu
             file.write_bytes(whole[:at] + changed + whole[at + 1 :] if turn else whole[:at])
             try:
                 found = UseIndex.open(tmp_path / "i").find(corpus, "word1")
-                features = found.describe(found.uses)
+                features = found.encode(found.uses)
             except UseIndexError as error:
                 assert "index command again" in str(error)  # noqa: PT017
                 refused += 1
@@ -346,8 +345,8 @@ def test_uses_are_shown_as_a_table(made: Made) -> None:
 
 
 def test_a_describer_of_a_layer_is_one_of_uses(made: Made) -> None:
-    describer = load_describer(str(made[1]), made[0], 1)
-    assert isinstance(describer, UseDescriber)
+    encoder = load_encoder(str(made[1]), made[0], 1)
+    assert isinstance(encoder, ModelUseEncoder)
 
 
 def test_a_file_that_goes_while_it_is_looked_at_is_no_damage(

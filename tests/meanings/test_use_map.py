@@ -1,11 +1,9 @@
 """The map of a notebook: what is sent to it, and what a real browser makes of that."""
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,8 @@ from polyseme.errors import InputError, MissingExtraError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.named_groups import Senses, name_groups
-from polyseme.meanings.use_map import points
+from polyseme.meanings.groups.senses import Senses, name_groups
+from polyseme.meanings.use_map import places
 
 HOSTILE = "<img src=x onerror=window.isHarmed=true>\x1b[31m"
 NUMBER = 60
@@ -66,7 +64,7 @@ def widget(senses: Senses) -> Any:
 
 def test_a_point_is_sent_with_its_place_its_group_and_its_line(widget: Any) -> None:
     assert [len(widget.points[name]) for name in ("x", "y", "group")] == [NUMBER] * 3
-    assert all(0 <= place <= points.SCALE for name in "xy" for place in widget.points[name])
+    assert all(0 <= place <= places.SCALE for name in "xy" for place in widget.points[name])
     assert widget.points["group"] == [number % 3 for number in range(NUMBER)]
     line = {"left": "left 7", "form": HOSTILE[:-5] + r"\x1b[31m", "right": "right", "known": "1857"}
     assert widget.lines[7] == line
@@ -123,17 +121,14 @@ def test_what_is_sent_cannot_be_changed_by_mistake(widget: Any) -> None:
 
 
 def test_it_is_the_map_of_the_explorer(widget: Any) -> None:
-    from polyseme.explorer.app import _FILES
+    from polyseme.explorer.server import _FILES
 
     assert widget._esm.startswith(_FILES["map.js"].read_text(encoding="utf-8"))
 
 
-def test_colours_are_those_of_the_explorers_pages() -> None:
-    import polyseme.explorer
-
-    style = Path(polyseme.explorer.__path__[0], "static", "style.css").read_text(encoding="utf-8")
-    found = re.findall(r"--g\d+: (#\w{6})", style)
-    assert tuple(found) == points.COLOURS + points.DARK_COLOURS
+def test_groups_have_ten_colours_and_one_for_none_on_either_paper() -> None:
+    light, dark = places.palette()
+    assert len(light) == len(dark) == len({*light}) == places.NUM_COLOURS + 1
 
 
 def test_without_anywidget_the_extra_is_named(
@@ -146,7 +141,7 @@ def test_without_anywidget_the_extra_is_named(
 
 
 def test_groups_are_found_without_importing_a_widget() -> None:
-    code = "import sys, polyseme.meanings.groups.named_groups; print(*sys.modules)"
+    code = "import sys, polyseme.meanings.groups.senses; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"anywidget", "ipywidgets", "traitlets"} & set(done.stdout.split())
 
@@ -256,7 +251,7 @@ def test_a_group_is_chosen_by_its_name_and_drawn_in_its_colour(page: Any) -> Non
     dot = page.evaluate(
         "getComputedStyle(document.querySelector('li:nth-child(2) i')).backgroundColor"
     )
-    assert dot == "rgb({}, {}, {})".format(*bytes.fromhex(points.COLOURS[2][1:]))
+    assert dot == "rgb({}, {}, {})".format(*bytes.fromhex(places.palette()[0][2][1:]))
 
 
 @needs_chromium
@@ -287,5 +282,5 @@ def test_in_a_dark_notebook_colours_are_those_for_dark_paper(browser: Any, widge
     page.evaluate("document.body.style.background = '#111'")
     page.evaluate(PAGE, [widget._esm, widget._css, widget.get_state()])
     first = page.evaluate("document.querySelector('.polyseme-map').map.colours[1]")
-    assert bytes(first).hex() == points.DARK_COLOURS[1][1:]
+    assert bytes(first).hex() == places.palette()[1][1][1:]
     page.close()

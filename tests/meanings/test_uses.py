@@ -14,7 +14,7 @@ from required import need_package
 from meanings.making import make_corpus, make_novels
 from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
 from polyseme.meanings.concordance import search
-from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text import shards

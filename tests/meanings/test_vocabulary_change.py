@@ -12,7 +12,7 @@ import pytest
 
 from meanings.making import make_corpus
 from polyseme.errors import InputError
-from polyseme.meanings.change.controls import count_sides
+from polyseme.meanings.change.sides import count_sides
 from polyseme.meanings.change.vocabulary import (
     ChangedWord,
     VocabularyChange,
@@ -21,7 +21,7 @@ from polyseme.meanings.change.vocabulary import (
     compare_vocabulary,
 )
 from polyseme.meanings.concordance.conditions import All, Comparison, Not
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.text.corpus import Corpus
 
@@ -73,8 +73,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 def compare(
     corpus: Corpus, question: VocabularyQuestion = QUESTION, **more: Any
 ) -> VocabularyChange:
-    describer = cast(UseDescriber, more.pop("describer", NeighbourDescriber()))
-    return compare_vocabulary(corpus, describer, question, **more)
+    encoder = cast(ModelUseEncoder, more.pop("encoder", NeighbourDescriber()))
+    return compare_vocabulary(corpus, encoder, question, **more)
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +148,10 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
         file.write(b'{"word": "ri')  # as a kill leaves it
     again = WordLog(tmp_path / "log.jsonl", asked)
     assert len(again.found) == 2
-    describer = NeighbourDescriber()
-    more: dict[str, Any] = {"known": again.found, "on_word": again.add, "describer": describer}
+    encoder = NeighbourDescriber()
+    more: dict[str, Any] = {"known": again.found, "on_word": again.add, "encoder": encoder}
     whole = compare(corpus, words=("plane", *STEADY, "nothing"), **more)
-    assert describer.calls == 3
+    assert encoder.calls == 3
     assert whole.to_json() == found.to_json()
     assert len(WordLog(tmp_path / "log.jsonl", asked).found) == 5
 

@@ -248,7 +248,7 @@ def _read_again_and_again(corpus: Path, out: Path, stop: Any, answers: Any, leas
     while not stop.is_set() or looks < least:
         try:
             found = UseIndex.open(out).find(opened, "word33")
-            seen.add(len(found.describe(found.uses)))
+            seen.add(len(found.encode(found.uses)))
         except PolysemeError as error:
             faults.append(str(error))
         looks += 1

@@ -9,6 +9,7 @@ import inspect
 import io
 import os
 import sys
+import typing
 import warnings
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -151,20 +152,32 @@ def _command(verb: Verb) -> Callable[..., None]:
     """What Typer calls for a verb: its settings as parameters, its work with a progress bar."""
     from polyseme.cli.options import command_for
     from polyseme.cli.terminal import RichProgress
-    from polyseme.tables import JsonLines
 
     # Imports no torch: what shows help or lists something must not wait for it.
     module = importlib.import_module(verb.module)
-    kind = inspect.signature(module.run).parameters["config"].annotation
+    signature = inspect.signature(module.run)
+    kind = signature.parameters["config"].annotation
+    found = signature.return_annotation  # text, if it takes long to import
+    kinds = typing.get_args(found) or (found,)
+    has_json = isinstance(found, str) or any(hasattr(each, n) for each in kinds for n in _JSON)
 
-    def do(config: Any) -> None:
+    def do(config: Any, as_json: bool) -> None:
         with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
             result = module.run(config, bars)
-        # A result that is one object says itself what it is in JSON; lists go line by line.
-        is_object = getattr(config, "json_", False) and hasattr(result, "to_json")
-        shown = JsonLines([result.to_json()]) if is_object else module.show(result)
-        bars.console.print_whole(shown)
+        bars.console.print_whole((as_json and _as_json(result)) or module.show(result))
         if hasattr(module, "exit_code"):  # what was found may be bad news for a script
             raise typer.Exit(module.exit_code(result))
 
-    return command_for(kind, do)
+    return command_for(kind, do, has_json=has_json)
+
+
+_JSON = ("json_lines", "to_json")
+"""What a result has that is printed with --json: several objects, or one."""
+
+
+def _as_json(result: Any) -> Any:
+    from polyseme.tables import JsonLines
+
+    if hasattr(result, "json_lines"):
+        return JsonLines(result.json_lines())
+    return JsonLines([result.to_json()]) if hasattr(result, "to_json") else None

@@ -26,8 +26,13 @@ _REPEATED = ("after", "before", "where")
 _LONGEST_METAVAR = 18
 
 
-def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> Callable[..., None]:
-    """A function with a parameter for every setting of `kind`, which builds it and calls `do`."""
+def command_for(
+    kind: type[AnySettings], do: Callable[[AnySettings, bool], None], *, has_json: bool = False
+) -> Callable[..., None]:
+    """A function with a parameter for every setting of `kind`, which builds it and calls `do`.
+
+    `has_json`: there is also `--json`, which `do` is told of.
+    """
     arguments: tuple[str, ...] = getattr(kind, "arguments", _ARGUMENTS)
     shown = {name: _shown(name, name in arguments) for name in flat_names(kind)}
     # What is in a dict, --set alone reaches.
@@ -37,7 +42,9 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
         if typing.get_origin(field.annotation) is not dict
     }
 
-    def call(settings_file: Path | None, assignments: list[str], **given: Any) -> None:
+    def call(
+        settings_file: Path | None, assignments: list[str], as_json: bool = False, **given: Any
+    ) -> None:
         # Parts stand there empty, so that what is missing in one is named, not the part.
         values: dict[str, Any] = {path[0]: {} for path, _ in options.values() if len(path) > 1}
         values |= read_toml(settings_file) if settings_file else {}
@@ -47,7 +54,8 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
                 values = put(values, path, _split_list(value, field))
         for assignment in assignments:
             values = overlay(values, assignment)
-        do(build(kind, values, {path: shown[name] for name, (path, _) in options.items()}))
+        names = {path: shown[name] for name, (path, _) in options.items()}
+        do(build(kind, values, names), as_json)
 
     parameters = [
         _argument(name, field, shown[name])
@@ -55,7 +63,8 @@ def command_for(kind: type[AnySettings], do: Callable[[AnySettings], None]) -> C
         else _option(name, field, shown[name], panel=_panel(kind, path))
         for name, (path, field) in options.items()
     ]
-    signature = inspect.Signature([*parameters, *_general_parameters()])
+    general = _general_parameters(has_json=has_json)
+    signature = inspect.Signature([*parameters, *general])
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call
 
@@ -102,8 +111,8 @@ def _shown(name: str, is_argument: bool) -> str:
     return "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
 
 
-def _general_parameters() -> list[inspect.Parameter]:
-    """Options every verb has."""
+def _general_parameters(*, has_json: bool) -> list[inspect.Parameter]:
+    """Options every verb has; `--json` if its result can be printed so."""
     file = typer.Option(
         "--config",
         help="Settings from a TOML file; options on the command line override it.",
@@ -118,7 +127,14 @@ def _general_parameters() -> list[inspect.Parameter]:
         show_default=False,
         rich_help_panel=GENERAL,
     )
+    json = typer.Option(
+        "--json",
+        help="Print JSON instead, one object per line.",
+        show_default=False,
+        rich_help_panel=GENERAL,
+    )
     return [
+        *([_keyword("as_json", Annotated[bool, json], False)] if has_json else []),
         _keyword("settings_file", Annotated[Path | None, file], None),
         _keyword("assignments", Annotated[list[str], assign], []),
     ]

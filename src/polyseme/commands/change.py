@@ -28,7 +28,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -38,14 +38,13 @@ from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.meanings.settings import Conditions, FindConfig
+from polyseme.meanings.settings import Conditions, FindConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import JsonLines, on_one_line, titled
+from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.change.controls import Sides
-    from polyseme.meanings.change.sides import WordChange
+    from polyseme.meanings.change.sides import Sides, WordChange
     from polyseme.meanings.change.vocabulary import VocabularyChange, VocabularyQuestion
     from polyseme.text.corpus import Corpus
 
@@ -81,12 +80,11 @@ class ChangeConfig(Settings):
     """With --all or --words: permutations for each word."""
     top: int = Field(20, ge=0)
     """With --all or --words: how many words are shown."""
-    out: Path | None = None
-    """With --all or --words: write all of them to this .csv, .tsv or .xlsx file."""
+    out: Path | None = Field(
+        None, description=out_help("With --all or --words: write all of them to this file")
+    )
     report: Path | None = None
     """For one word: write a report to keep or share, one .html file that works offline."""
-    json_: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +95,14 @@ class ChangeResult:
     config: ChangeConfig
     seconds: float
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self.found.to_json()
+
 
 def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     """Find the uses of both sides, group them together, compare the sides."""
-    from polyseme.meanings.change.controls import Sides
+    from polyseme.meanings.change.sides import Sides
     from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.text.corpus import Corpus
@@ -119,8 +121,7 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
 
 def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
     from polyseme.meanings.change.sides import WordChange
-    from polyseme.meanings.report.change_page import change_page
-    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.report.pages import change_page, write_page
 
     if config.report is None or not isinstance(found, WordChange):
         return
@@ -141,7 +142,7 @@ def _sides(config: ChangeConfig) -> tuple[str, str]:
 def _check(config: ChangeConfig) -> None:
     """Refuse what does not go together, before any work is done."""
     from polyseme.meanings.concordance.export import check_format
-    from polyseme.meanings.index.sources import named_model
+    from polyseme.meanings.index.use_index import named_model
 
     is_one = bool(config.find.word or config.find.forms or config.find.regex)
     if is_one and (config.all_ or config.words):
@@ -174,9 +175,9 @@ def _compare_one(
     progress: Progress,
 ) -> "WordChange":
     from polyseme.meanings.change.sides import compare_sides
-    from polyseme.meanings.index.sources import find_described
+    from polyseme.meanings.index.use_index import find_source
 
-    source = find_described(
+    source = find_source(
         corpus,
         config.find.query,
         where=sides.where,
@@ -186,7 +187,7 @@ def _compare_one(
     found = compare_sides(
         source.uses,
         sides,
-        source.describer,
+        source.encoder,
         unit=config.shuffle,
         seed=config.seed,
         progress=progress,
@@ -199,31 +200,29 @@ def _compare_many(
     config: ChangeConfig, corpus: "Corpus", sides: "Sides", progress: Progress
 ) -> "VocabularyChange":
     from polyseme.meanings.change.vocabulary import WordLog, compare_vocabulary
-    from polyseme.meanings.concordance.export import write_uses
-    from polyseme.meanings.index.sources import load_describer
+    from polyseme.meanings.concordance.export import write_table
+    from polyseme.meanings.index.use_index import load_encoder
     from polyseme.storage.files import disk_faults_explained, sha256_of
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.locks import hold_file
 
     assert config.model is not None  # or it was refused
     question = _question(config, sides)
-    describer = load_describer(config.model, corpus)
+    encoder = load_encoder(config.model, corpus)
     words = _read_words(config.words) if isinstance(config.words, Path) else config.words
-    compare = partial(
-        compare_vocabulary, corpus, describer, question, words=words, progress=progress
-    )
+    compare = partial(compare_vocabulary, corpus, encoder, question, words=words, progress=progress)
     if config.out is None:
         return compare()
     asked = question.to_json() | {
         "corpus": sha256_of(corpus.folder / MANIFEST),
-        "model": describer.embedder.fingerprint,
+        "model": encoder.embedder.fingerprint,
     }
     with disk_faults_explained(config.out.parent), hold_file(config.out):
         log = WordLog(config.out.with_name(f"{config.out.name}.unfinished.jsonl"), asked)
         if log.found:
             progress.log(f"{len(log.found):,} words from an earlier run were reused.")
         found = compare(known=log.found, on_word=log.add)
-        write_uses(found, config.out)
+        write_table(found, config.out)
         log.remove()
     return found
 
@@ -258,8 +257,6 @@ def show(result: ChangeResult) -> RenderableType:
     from polyseme.meanings.change.sides import WordChange
 
     found, config = result.found, result.config
-    if config.json_:
-        return JsonLines([found.to_json()])
     shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
     return Group(*shown, PrintableText(f"Took {duration(result.seconds)}."))
 
@@ -310,12 +307,10 @@ def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableTy
 
 def _verdict(found: "WordChange") -> RenderableType:
     """The figures, and what they can and cannot say."""
-    from polyseme.meanings.report.change_page import caveat, verdict
-
     facts = Table.grid(padding=(0, 2))
     for name, value in found.change.facts():
         facts.add_row(name, PrintableText(value))
     style = "bold" if found.change.verdict == "changed" else ""
-    told = [PrintableText(verdict(found), style)]
+    told = [PrintableText(found.verdict, style)]
     told += [PrintableText(str(rival), "yellow") for rival in found.rivals]
-    return Group(facts, *told, PrintableText(caveat(found)))
+    return Group(facts, *told, PrintableText(found.caveat))

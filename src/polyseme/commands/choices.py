@@ -36,8 +36,6 @@ class ChoiceSetConfig(Settings):
     """Sentences to choose from; one of them is right."""
     seed: int = Field(default=1, ge=0)
     """Random seed: which sentences are sampled, and their order."""
-    json_: bool = False
-    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,6 @@ class CompareConfig(TaskFileConfig):
     """Variants of its embeddings; the others are compared with the first."""
     on: Literal["dev", "test"] = "dev"
     """Data to evaluate on. Leave the test data alone until all is decided."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -23,7 +23,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line, titled
+from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.model_comparison import ModelComparison
@@ -46,8 +46,6 @@ class CompareModelsConfig(Settings):
     """Show the uses of this word that each model finds most like its first use."""
     tagged: Path | None = None
     """CoNLL-U file on which each layer is probed for parts of speech."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +55,15 @@ class CompareModelsResult:
     found: "ModelComparison"
     config: CompareModelsConfig
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self.found.to_json()
+
 
 def run(config: CompareModelsConfig, progress: Progress | None = None) -> CompareModelsResult:
     """Train and measure each, write the report."""
     from polyseme.meanings.model_comparison import compare_models
-    from polyseme.meanings.report.page import write_page
+    from polyseme.meanings.report.pages import write_page
     from polyseme.text.corpus import Corpus
 
     found = compare_models(
@@ -80,8 +82,6 @@ def run(config: CompareModelsConfig, progress: Progress | None = None) -> Compar
 def show(result: CompareModelsResult) -> RenderableType:
     """The table, the uses, and how to read both."""
     found, config = result.found, result.config
-    if config.json_:
-        return JsonLines([found.to_json()])
     table = Table()
     for number, name in enumerate(found.header):
         table.add_column(name, justify="right" if 0 < number < 4 else "left", overflow="fold")

@@ -2,7 +2,7 @@
 
 English: novels of 1840-1859 and of 1900-1920, beginning with the word *bank*. Chinese: books from
 before 600 and after 1300, read character by character, beginning with 走. The models have read more
-books like these. The first start prepares the texts, in some seconds; they are kept for the next.
+books like these. The first start prepares the texts, which takes a few seconds.
 
 Examples:
 
@@ -42,15 +42,11 @@ class _Demo(NamedTuple):
     texts: str
     model: str
     word: str
-    finer: int
-    """Steps to more groups than usual that the word is shown in."""
-    shard_bytes: int
-    """So small that all workers have something to do, to the end."""
+    shard_bytes: int  # so small that all workers have something to do, to the end
     meta: tuple[str, ...]
     segmenter: SegmenterName | None
     """None: that of the language. Classical Chinese is read by characters."""
-    title: str
-    """What the corpus is called where it is read and cited."""
+    title: str  # what the corpus is called where it is read and cited
 
 
 _DEMOS = {
@@ -58,7 +54,6 @@ _DEMOS = {
         "demo-en",
         "en-novels",
         "bank",
-        0,
         1 << 20,
         ("year", "author", "title", "period"),
         None,
@@ -68,7 +63,6 @@ _DEMOS = {
         "demo-zh",
         "zh-classics",
         "走",
-        0,
         1 << 18,
         ("year", "dynasty", "title", "period"),
         "characters",
@@ -113,9 +107,9 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
-        from polyseme.meanings.groups.layout import lay_out_aside
+        from polyseme.meanings.use_map.places import lay_out_aside
 
-        opening, notes = View(q=demo.word, finer=demo.finer), folder / "notes"
+        opening, notes = View(q=demo.word), folder / "notes"
         workspace = Workspace(
             corpus,
             model,
@@ -174,7 +168,7 @@ def _load(model: str) -> "WordEmbedder":
     """The model, with all that pages need: most of the time is for importing it."""
     import polyseme.explorer.server  # noqa: F401
     from polyseme.embedding.loading import load_embedder
-    from polyseme.explorer.desk import load_templates
+    from polyseme.explorer.context import load_templates
 
     load_templates()
     return load_embedder(model)

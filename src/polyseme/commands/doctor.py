@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -26,7 +26,6 @@ from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import MODELS, NOT_ON_PYPI, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
-from polyseme.tables import JsonLines
 
 State = Literal["ok", "missing", "wrong"]
 _STYLES = {"ok": "green", "missing": "yellow", "wrong": "bold red"}
@@ -39,9 +38,6 @@ _CPU_TORCH = "pip install --force-reinstall torch --index-url https://download.p
 class DoctorConfig(Settings):
     """Nothing need be said."""
 
-    json_: bool = False
-    """Print one JSON object per line instead of a table."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -50,8 +46,7 @@ class Finding:
     what: str
     state: State
     found: str
-    remedy: str = ""
-    """A command, if there is something to do."""
+    remedy: str = ""  # A command, if there is something to do
 
 
 @dataclass(frozen=True)
@@ -59,12 +54,15 @@ class DoctorResult:
     """All that was looked at."""
 
     findings: list[Finding]
-    as_json: bool
 
     @property
     def wrong(self) -> list[str]:
         """What is installed, and broken."""
         return [finding.what for finding in self.findings if finding.state == "wrong"]
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each finding."""
+        return map(asdict, self.findings)
 
 
 def exit_code(result: DoctorResult) -> int:
@@ -74,19 +72,18 @@ def exit_code(result: DoctorResult) -> int:
 
 def run(config: DoctorConfig, progress: Progress | None = None) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
+    del config
     progress = progress or NullProgress()
     progress.start("Checking", 3)
     findings = [_program()]
     for number, look in enumerate((_packages, _machine, _models), start=1):
         findings += look()
         progress.update(number)
-    return DoctorResult(findings, config.json_)
+    return DoctorResult(findings)
 
 
 def show(result: DoctorResult) -> RenderableType:
     """A row each, then the commands."""
-    if result.as_json:
-        return JsonLines(map(asdict, result.findings))
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -180,7 +177,7 @@ def _machine() -> Iterator[Finding]:
     best = instruction_sets()[0]
     kernel = loader.load()
     if kernel is not None:
-        yield Finding("kernel", "ok", f"{kernel.describe('float32')}; the processor has {best}")
+        yield Finding("kernel", "ok", f"{kernel.encode('float32')}; the processor has {best}")
         return
     # A library that is there and was refused has been told of by a warning; here it counts.
     refused = any(build.library_path(name).exists() for name in instruction_sets())

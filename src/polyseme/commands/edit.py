@@ -1,8 +1,10 @@
 r"""Edit groups of uses by hand: rename, merge, split, move, label, undo.
 
-Each edit is added to a file, --edits, and nothing in it is ever erased. `polyseme senses --edits`
-shows the groups as you left them, also when the corpus has grown since, or with another model or
-granularity: a group is recognized by the uses it had. Edits that fit no group are reported.
+Each edit is added to a file, --edits, and nothing in it is ever erased. The groups are those that
+`polyseme senses` found with the same settings, which are kept; the model is asked if there are
+none. `polyseme senses --edits` shows the groups as you left them, also when the corpus has grown
+since, or with another model or granularity: a group is recognized by the uses it had. Edits that
+fit no group are reported.
 
 Examples:
 
@@ -22,20 +24,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 
-from polyseme.commands.senses import group_by_meaning, groups_table
+from polyseme.commands.senses import editable_groups
 from polyseme.config import Settings
+from polyseme.display import describe_groups
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
+from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from polyseme.meanings.annotation.edits import Edit
-    from polyseme.meanings.groups.named_groups import Senses
+    from polyseme.meanings.edits import Edit, UseGroup
+    from polyseme.meanings.groups.senses import EditableGroups
 
 
 class EditConfig(Settings):
@@ -67,42 +71,49 @@ class EditConfig(Settings):
     """Which uses: their numbers, in the column `use` of what `polyseme senses --out` writes."""
     containing: str | None = None
     """Which uses instead: those whose sentence matches this regular expression (RE2)."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
 class EditResult:
     """The groups after the edit, and its number in the file."""
 
-    senses: "Senses"
+    title: str
+    groups: "Mapping[str, UseGroup]"  # the largest first
+    notes: tuple[str, ...]
     number: int
-    config: EditConfig
+    edits: Path
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {"edit": self.number, **self.senses.to_json()}
+        groups = [
+            {"group": id_, "name": group.name, "uses": len(group.uses)}
+            for id_, group in self.groups.items()
+        ]
+        return {"edit": self.number, "groups": groups, "notes": list(self.notes)}
 
 
 def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
-    """Find the groups, do earlier edits again, add this one."""
-    from polyseme.meanings.annotation.edit_log import append_next, read_edits
+    """Apply earlier edits to the groups, and add this one."""
+    from polyseme.meanings.edits import append_next, read_edits
 
     _check(config)
-    read_edits(config.edits)  # a file that is damaged is told before any work is done
-    found = group_by_meaning(config.find, config.grouping, progress)
-    after = found
+    log = read_edits(config.edits)  # a file that is damaged is told before any work is done
+    found = editable_groups(config.find, config.grouping, progress)
+    after = found.replay(())
 
     def make_edit(before: "tuple[Edit, ...]") -> "Edit":
         nonlocal after
         edit = _edit(config, found.edited(before), before)
-        after = found.edited([*before, edit])
+        after = found.replay([*before, edit])
         if refused := [problem for problem in after.problems if problem.edit == len(before) + 1]:
             raise ConfigError(refused[0].message)
         return edit
 
     number = append_next(config.edits, make_edit)
-    return EditResult(after, number, config)
+    by_size = sorted(after.groups.items(), key=lambda item: (-len(item[1].uses), item[0]))
+    notes = tuple(problem.message for problem in after.problems)
+    notes += (log.message,) if log.message else ()
+    return EditResult(str(found.uses.query), dict(by_size), notes, number, config.edits)
 
 
 def _check(config: EditConfig) -> None:
@@ -116,16 +127,15 @@ def _check(config: EditConfig) -> None:
         "--undo": config.undo,
     }
     if sum(asked.values()) != 1:
-        raise ConfigError(f"Ask for one edit: {', '.join(asked)}.")
+        raise ConfigError(f"Choose one edit: {', '.join(asked)}.")
     if (config.rename or config.split) and not config.name:
         raise ConfigError("The group needs a name: add --name.")
     if len(config.merge) == 1:
         raise ConfigError("Name two groups or more to be merged: --merge 1,3.")
 
 
-def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Edit":
-    from polyseme.meanings.annotation.edited_groups import choose_uses, group_ref, new_group_id
-    from polyseme.meanings.annotation.edits import (
+def _edit(config: EditConfig, groups: "EditableGroups", before: "Sequence[Edit]") -> "Edit":
+    from polyseme.meanings.edits import (
         GroupRef,
         LabelEdit,
         MergeEdit,
@@ -137,18 +147,17 @@ def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Ed
 
     chosen = config.uses, config.containing
     if config.rename is not None:
-        return RenameEdit(group=group_ref(senses, config.rename), name=config.name or "")
+        return RenameEdit(group=groups.ref(config.rename), name=config.name or "")
     if config.merge:
-        return MergeEdit(groups=tuple(group_ref(senses, id_) for id_ in config.merge))
+        return MergeEdit(groups=tuple(map(groups.ref, config.merge)))
     if config.split is not None:
-        new = GroupRef(id=new_group_id(senses, before), name=config.name or "")
-        uses = choose_uses(senses, *chosen, within=config.split)
-        return SplitEdit(group=group_ref(senses, config.split), uses=uses, new=new)
+        new = GroupRef(id=groups.new_id(before), name=config.name or "")
+        uses = groups.choose(*chosen, within=config.split)
+        return SplitEdit(group=groups.ref(config.split), uses=uses, new=new)
     if config.move_to is not None:
-        to = group_ref(senses, config.move_to)
-        return MoveEdit(uses=choose_uses(senses, *chosen), to=to)
+        return MoveEdit(uses=groups.choose(*chosen), to=groups.ref(config.move_to))
     if config.label is not None:
-        return LabelEdit(uses=choose_uses(senses, *chosen), label=config.label)
+        return LabelEdit(uses=groups.choose(*chosen), label=config.label)
     if (undo := undo_last(before)) is None:
         raise ConfigError(f"{config.edits} has no edit to undo.")
     return undo
@@ -156,6 +165,15 @@ def _edit(config: EditConfig, senses: "Senses", before: "Sequence[Edit]") -> "Ed
 
 def show(result: EditResult) -> RenderableType:
     """The groups as they are now."""
-    notes = [PrintableText(note, "yellow") for note in result.senses.notes]
-    said = f"Edit {result.number} was added to {result.config.edits}."
-    return Group(groups_table(result.senses), *notes, on_one_line(said))
+    table = Table()
+    for name in ("", "uses", "share"):
+        table.add_column(name, justify="right")
+    table.add_column("name", overflow="fold")
+    total = sum(len(group.uses) for group in result.groups.values())
+    for id_, (name, uses) in result.groups.items():
+        figures = (PrintableText(id_), f"{len(uses):,}", f"{len(uses) / total:.0%}")
+        table.add_row(*figures, PrintableText(name))
+    title = f"{result.title}: {describe_groups(total, len(result.groups))}"
+    notes = [PrintableText(note, "yellow") for note in result.notes]
+    said = f"Edit {result.number} was added to {result.edits}."
+    return Group(titled(title, table), *notes, on_one_line(said))

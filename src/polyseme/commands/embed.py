@@ -88,8 +88,6 @@ class EmbedConfig(Settings):
     """Where the work is done."""
     replace: bool = False
     """Recompute the vectors if the folder holds some made with other settings."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +96,8 @@ class EmbedResult:
 
     vectors: VectorFolder
     seconds: float
-    words_now: int
-    """Words embedded in this run, not in one before."""
-    files_found: int
-    """How many files an earlier run had finished."""
+    words_now: int  # words embedded in this run, not in one before
+    files_found: int  # how many files an earlier run had finished
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what the folder holds, how long it took."""

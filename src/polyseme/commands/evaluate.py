@@ -34,7 +34,7 @@ from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import scratch_folder
-from polyseme.tables import JsonLines, on_one_line, titled
+from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ class EvaluateConfig(Settings):
     """Order of the n-gram model; 0 for none."""
     memory: str = "2GB"
     """Memory the n-gram model may use before it goes to disk."""
-    json_: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,11 @@ class EvaluateResult:
     """What was measured, and how it is shown."""
 
     found: "Evaluated | EvaluatedTask"
-    as_json: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values: the measures, and what they are compared with."""
+        found = self.found
+        return _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,13 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateRes
     progress = progress or NullProgress()
     if is_task(config.model):
         task = evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
-        return EvaluateResult(task, config.json_)
+        return EvaluateResult(task)
     if config.folder is None:
         raise ConfigError(
             f"{config.model} is a language model: name the corpus whose held-out text to "
             "evaluate it on. Only a trained task needs none."
         )
-    return EvaluateResult(_measure(config, config.folder, progress), config.json_)
+    return EvaluateResult(_measure(config, config.folder, progress))
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
@@ -128,9 +130,6 @@ def _scratch(folder: Path) -> AbstractContextManager[Path | str]:
 def show(result: EvaluateResult) -> RenderableType:
     """The figures as a table."""
     found = result.found
-    if result.as_json:
-        told = _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
-        return JsonLines([told])
     return _show_model(found) if isinstance(found, Evaluated) else _show_task(found)
 
 

@@ -69,8 +69,8 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
-        from polyseme.meanings.groups.layout import lay_out_aside
         from polyseme.meanings.index.use_index import open_for
+        from polyseme.meanings.use_map.places import lay_out_aside
 
         index = None if config.index is None else open_for(config.index, corpus, model)
         folder = config.corpus.resolve()

@@ -11,9 +11,10 @@ Examples:
   cat beginnings.txt | polyseme generate models/en-mini - --json
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -22,7 +23,6 @@ from polyseme.config import Settings
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ class GenerateConfig(Settings):
     starts a sentence of its own."""
     generation: GenerationConfig = Field(default_factory=GenerationConfig)
     """How words are sampled."""
-    json_: bool = False
-    """Print one JSON object per line."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,10 @@ class GenerateResult:
     """The texts, prompt by prompt."""
 
     texts: "list[GeneratedText]"
-    as_json: bool
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each text."""
+        return (text.as_json() for text in self.texts)
 
 
 def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateResult:
@@ -57,13 +58,11 @@ def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateRes
 
     del progress
     prompts = texts_of(config.inputs)
-    return GenerateResult(generate_from(config.model, prompts, config.generation), config.json_)
+    return GenerateResult(generate_from(config.model, prompts, config.generation))
 
 
 def show(result: GenerateResult) -> RenderableType:
     """A text a line, what was given in bold."""
-    if result.as_json:
-        return JsonLines(text.as_json() for text in result.texts)
     return Group(*map(_shown, result.texts))
 
 

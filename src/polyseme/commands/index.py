@@ -53,8 +53,6 @@ class IndexConfig(Settings):
     replace: bool = False
     """Rebuild the index if the folder holds one of another model, corpus or choice of words.
     The old one can be read until the new one is finished."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,9 @@ class IndexResult:
     index: "IndexFolder"
     num_words: int
     seconds: float
-    words_now: int
-    """Words that were read in this run, not in one before."""
-    parts_found: int
-    """How many parts an earlier run had finished."""
-    was_there: bool
-    """Whether the index was finished, and whole, before."""
+    words_now: int  # words that were read in this run, not in one before
+    parts_found: int  # how many parts an earlier run had finished
+    was_there: bool  # whether the index was finished, and whole, before
 
     def to_json(self) -> dict[str, Any]:
         """Plain values: what the index has, how long it took."""
@@ -102,10 +97,9 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.model_work import ModelWork
     from polyseme.executors import run_job
-    from polyseme.meanings.index.build import finished, settle
-    from polyseme.meanings.index.content_words import choose_words, write_words
+    from polyseme.meanings.index.build import choose_words, finished, settle, write_words
     from polyseme.meanings.index.folder import PARTS, WORDS, IndexFolder
-    from polyseme.meanings.index.row_group import held_describer, index_part
+    from polyseme.meanings.index.row_group import held_encoder, index_part
     from polyseme.storage.files import write_text
     from polyseme.storage.folders import CONFIG
     from polyseme.text.corpus import Corpus
@@ -117,8 +111,8 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     _check_folder(config)
     device = choose_device(config.executor.device)
     work = ModelWork.start(model, config.index.vectors, device, same_bits=config.executor.same_bits)
-    describer = held_describer(replace(work, device="cpu"))  # GPUs are for the workers
-    corpus.check_same_words(describer.embedder.preparation)
+    encoder = held_encoder(replace(work, device="cpu"))  # GPUs are for the workers
+    corpus.check_same_words(encoder.embedder.preparation)
     words = choose_words(corpus, config.index)
     write_text(config.out / CONFIG, to_toml(index=config.index))
     write_words(words, config.out / WORDS)
@@ -133,7 +127,7 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
         on_progress=progress.update,
     )
     progress.log("Sorting uses by word.")
-    found = settle(config.out, function, describer, corpus, words, receipts)
+    found = settle(config.out, function, encoder, corpus, words, receipts)
     now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
     return IndexResult(
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),

@@ -21,7 +21,6 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
-from polyseme.tables import JsonLines
 from polyseme.text.corpus import Corpus
 from polyseme.text.read_stats import list_reasons
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
@@ -38,8 +37,6 @@ class InspectConfig(Settings):
     """Also draw the figures to this PNG, PDF or SVG file (`pip install matplotlib`)."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""
-    json_: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,10 @@ class InspectResult:
     coverage: list[Coverage]
     frequent: list[Frequent]
     notes: list[str]
-    as_json: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as values."""
+        return _object(self)
 
 
 def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
@@ -74,7 +74,6 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
         coverage(corpus.vocabulary, corpus.read_stats["words"]),
         most_frequent(corpus.vocabulary, config.top),
         notes,
-        config.json_,
     )
     if config.plot is not None:
         notes.extend(_plot(config.plot, result))
@@ -84,8 +83,6 @@ def run(config: InspectConfig, progress: Progress | None = None) -> InspectResul
 
 def show(result: InspectResult) -> RenderableType:
     """All tables, the narrow ones side by side where the terminal is wide enough."""
-    if result.as_json:
-        return JsonLines([_object(result)])
     tables = [_summary(result), _lengths(result), _coverage(result), _frequent(result)]
     return Group(Columns(tables, padding=(0, 3)), *result.notes)
 

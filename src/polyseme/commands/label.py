@@ -1,4 +1,4 @@
-"""Teach it your own senses: label some lines of a word, and the rest are labelled for you.
+"""Label uses with senses of your own: label some lines, and a classifier labels the rest.
 
 Write some uses to a table (`polyseme uses bank --in corpus/en --sample 20 --out mine.csv`), add a
 column `label`, fill it in with whatever you call the senses, and run this. Every use gets the most
@@ -12,9 +12,10 @@ Examples:
   polyseme label bank --in corpus/en --index index/en --labels bank.edits.jsonl --next 20
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -23,13 +24,13 @@ from rich.table import Table
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.display import counted
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line, titled
+from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.annotation.labelled_uses import LabelledUses
+    from polyseme.meanings.labels import LabelledUses
 
 
 class LabelConfig(Settings):
@@ -52,10 +53,9 @@ class LabelConfig(Settings):
     """Sample those lines at random: only then do labels show how frequent each sense is."""
     seed: int = 1
     """Of samples."""
-    out: Path | None = None
-    """Write every use with its label and confidence: .csv, .tsv or .xlsx."""
-    json_: bool = False
-    """Print every use with its label instead, one JSON object per line."""
+    out: Path | None = Field(
+        None, description=out_help("Write every use with its label and confidence to this file")
+    )
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,25 @@ class LabelResult:
 
     found: "LabelledUses"
     config: LabelConfig
-    notes: tuple[str, ...] = ()
-    """What a reader should know of where the uses come from."""
+    notes: tuple[str, ...] = ()  # what a reader should know of where the uses come from
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """Every use with its label."""
+        from polyseme.meanings.concordance.export import objects
+
+        return objects(self.found.table())
 
 
 def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
-    from polyseme.meanings.annotation.labelled_uses import label_uses, read_labels
-    from polyseme.meanings.concordance.export import check_format, write_uses
-    from polyseme.meanings.index.sources import find_described
+    from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.index.use_index import find_source
+    from polyseme.meanings.labels import label_uses, read_labels
     from polyseme.text.corpus import Corpus
 
     if config.out is not None:
         check_format(config.out)
-    source = find_described(
+    source = find_source(
         Corpus.open(config.find.in_),
         config.find.query,
         where=config.find.where,
@@ -87,24 +92,20 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     found = label_uses(
         source.uses,
         read_labels(config.labels, source.uses),
-        source.describer,
+        source.encoder,
         num_next=config.next,
         at_random=config.at_random,
         seed=config.seed,
         progress=progress,
     )
     if config.out is not None:
-        write_uses(found.table(), config.out)
+        write_table(found.table(), config.out)
     return LabelResult(found, config, source.notes)
 
 
 def show(result: LabelResult) -> RenderableType:
     """How many uses have each label, and the lines to look at next."""
     found, config = result.found, result.config
-    if config.json_:
-        from polyseme.meanings.concordance.export import objects
-
-        return JsonLines(objects(found.table()))
     parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]
     parts += [PrintableText(note, "yellow") for note in result.notes]
     if found.next:
@@ -138,7 +139,7 @@ def _table(found: "LabelledUses") -> RenderableType:
 
 def _trust(found: "LabelledUses") -> str:
     """What the figures say, and what they do not."""
-    from polyseme.meanings.annotation.labels import FEW_LABELS
+    from polyseme.meanings.labels import FEW_LABELS
 
     given = found.learned.given
     if len(found.left_out) == 1:

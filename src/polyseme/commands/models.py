@@ -7,6 +7,7 @@ Examples:
   polyseme models
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +26,11 @@ from polyseme.storage.installed import (
     list_data,
     pip_command,
 )
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 
 class ModelsConfig(Settings):
     """Nothing need be said."""
-
-    json_: bool = False
-    """Print one JSON object per line instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,7 @@ class InstalledModel:
 
     data: InstalledData
     language: str = ""
-    perplexity: str = ""
-    """In each direction, on held-out text."""
+    perplexity: str = ""  # in each direction, on held-out text
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -63,20 +60,21 @@ class ModelsResult:
     """What is published, here or not."""
 
     rows: list[InstalledModel]
-    as_json: bool
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each model."""
+        return (row.to_json() for row in self.rows)
 
 
 def run(config: ModelsConfig, progress: Progress | None = None) -> ModelsResult:
     """Look for what is published; weights are not read."""
-    del progress
-    return ModelsResult([_look_at(data) for data in list_data()], config.json_)
+    del config, progress
+    return ModelsResult([_look_at(data) for data in list_data()])
 
 
 def show(result: ModelsResult) -> RenderableType:
     """A table of what is here, and a command a line for the rest."""
     rows = result.rows
-    if result.as_json:
-        return JsonLines(row.to_json() for row in rows)
     table = Table()
     for name in ("name", "what it is", "language", "size", "perplexity"):
         table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))

@@ -1,8 +1,8 @@
 r"""Find the uses of a word that mean what it means in one sentence.
 
 Mark the word with asterisks, or name it with --word. The word's static neighbours are
-shown as well: the words nearest to it without context, which mix all its meanings. With the
-CoNLL-U file the corpus was prepared from (--tags), so are the parts of speech of the uses.
+shown as well: the words nearest to it without context, which mix all its meanings. So are the
+parts of speech of the uses, if the corpus has them (`prepare --word-attributes upos`).
 
 Examples:
 
@@ -17,9 +17,10 @@ Examples:
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -28,17 +29,17 @@ from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.display import counted
 from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.marked_use import MarkedUse
-    from polyseme.meanings.concordance.query import Query
-    from polyseme.meanings.features.use_describer import UseDescriber
-    from polyseme.meanings.index.sources import UseSource
+    from polyseme.meanings.concordance.search import Query
+    from polyseme.meanings.features.use_encoder import ModelUseEncoder
+    from polyseme.meanings.index.use_index import UseSource
     from polyseme.meanings.nearest import Nearest
     from polyseme.text.corpus import Corpus
 
@@ -59,14 +60,11 @@ class NearestConfig(Settings):
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     number: int = Field(10, ge=1, le=10_000)
     """How many uses, and how many static neighbours."""
-    tags: Path | None = None
-    """The CoNLL-U file that the corpus was prepared from, for parts of speech."""
     seed: int = 1
     """Random seed of the sample if there are very many uses."""
-    out: Path | None = None
-    """For one sentence: write the uses to this file: .csv, .tsv or .xlsx."""
-    json_: bool = False
-    """Print one JSON object per line, for each sentence, instead of lines of text."""
+    out: Path | None = Field(
+        None, description=out_help("For one sentence: write the uses to this file")
+    )
 
 
 @dataclass(frozen=True)
@@ -77,12 +75,16 @@ class NearestResult:
     config: NearestConfig
     seconds: float
 
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each sentence."""
+        return (each.to_json() for each in self.found)
+
 
 def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
     """Describe each use, hold it against all others of its word."""
-    from polyseme.meanings.concordance.export import check_format, write_uses
+    from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.marked_use import read_marked
-    from polyseme.meanings.index.sources import load_describer
+    from polyseme.meanings.index.use_index import load_encoder
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
@@ -92,23 +94,23 @@ def run(config: NearestConfig, progress: Progress | None = None) -> NearestResul
         if len(texts) != 1:
             raise ConfigError(f"--out is for one sentence, not for {len(texts)}: use --json.")
     corpus = Corpus.open(config.find.in_)
-    describer = load_describer(config.model, corpus)
-    marked = [read_marked(describer.embedder, text, config.find.word or "") for text in texts]
-    found = _search(marked, describer, corpus, config, progress or NullProgress())
+    encoder = load_encoder(config.model, corpus)
+    marked = [read_marked(encoder.embedder, text, config.find.word or "") for text in texts]
+    found = _search(marked, encoder, corpus, config, progress or NullProgress())
     if config.out is not None:
-        write_uses(found[0].table(), config.out)
+        write_table(found[0].table(), config.out)
     return NearestResult(found, config, time.monotonic() - began)
 
 
 def _search(
     marked: "list[MarkedUse]",
-    describer: "UseDescriber",
+    encoder: "ModelUseEncoder",
     corpus: "Corpus",
     config: NearestConfig,
     progress: Progress,
 ) -> "list[Nearest]":
     """In the order given; the uses of a word are found and described once for all its sentences."""
-    from polyseme.meanings.concordance.query import Query
+    from polyseme.meanings.concordance.search import Query
     from polyseme.meanings.nearest import nearest_to
 
     find = config.find
@@ -121,10 +123,9 @@ def _search(
     for query, own in numbers.items():
         nearest = nearest_to(
             [marked[number] for number in own],
-            describer,
-            _source(query, describer, corpus, config),
+            encoder,
+            _source(query, encoder, corpus, config),
             number=config.number,
-            tags=config.tags,
             seed=config.seed,
             progress=progress,
         )
@@ -133,22 +134,20 @@ def _search(
 
 
 def _source(
-    query: "Query", describer: "UseDescriber", corpus: "Corpus", config: NearestConfig
+    query: "Query", encoder: "ModelUseEncoder", corpus: "Corpus", config: NearestConfig
 ) -> "UseSource":
     from polyseme.meanings.concordance.uses import find_uses
-    from polyseme.meanings.index.sources import UseSource, find_in_index
+    from polyseme.meanings.index.use_index import UseSource, find_in_index
 
     where = config.find.where
     if config.index is None:
-        return UseSource(find_uses(corpus, query, where=where), describer)
+        return UseSource(find_uses(corpus, query, where=where), encoder)
     return find_in_index(config.index, corpus, query, where=where, model=config.model)
 
 
 def show(result: NearestResult) -> RenderableType:
     """For each sentence the uses, then the static neighbours."""
     found, config = result.found, result.config
-    if config.json_:
-        return JsonLines(each.to_json() for each in found)
     parts = [part for each in found for part in _parts(each, with_sentence=len(found) > 1)]
     if config.out is not None:
         parts.append(on_one_line(f"{counted(len(found[0].uses), 'use')} written to {config.out}."))

@@ -11,6 +11,7 @@ Examples:
   polyseme plan corpus/en --preset elmo-small --set model.vocabulary.size=100000
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -24,7 +25,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.training.settings import TrainingConfig
 
@@ -48,8 +49,6 @@ class PlanConfig(Settings):
     """Override settings of the preset: `--set model.encoder.contextualizer.num_layers=3`."""
     batches: dict[str, Any] = Field(default_factory=dict)
     """Override settings of the preset, such as `--set batches.words=8192`."""
-    json_: bool = False
-    """Print JSON instead of a table: one object, or without a corpus one line per preset."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,18 @@ class PlanResult:
 class PresetList:
     """Without a corpus: the presets are listed."""
 
-    as_json: bool
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each preset."""
+        from polyseme.presets import PRESETS
+
+        return ({"preset": name, "about": each.about} for name, each in PRESETS.items())
 
 
 def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | PresetList:
     """Time a few steps; nothing is written."""
     progress = progress or NullProgress()
     if config.folder is None:
-        return PresetList(config.json_)
+        return PresetList()
     from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
     from polyseme.pretraining.language_modeling import Pretraining
@@ -133,15 +136,13 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
 def show(result: PlanResult | PresetList) -> RenderableType:
     """The plan as a table; or the presets."""
     if isinstance(result, PresetList):
-        return _presets(result)
+        return _presets()
     return _table(result)
 
 
-def _presets(result: PresetList) -> RenderableType:
+def _presets() -> RenderableType:
     from polyseme.presets import PRESETS
 
-    if result.as_json:
-        return JsonLines({"preset": name, "about": each.about} for name, each in PRESETS.items())
     table = Table()
     table.add_column("preset", no_wrap=True)
     table.add_column("what it is")

@@ -15,9 +15,10 @@ Examples:
   polyseme predict tasks/ner --file letters.txt --out letters.jsonl --probabilities
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 
@@ -25,7 +26,6 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.tables import JsonLines
 from polyseme.tasks.example_stats import ExampleStats
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
@@ -46,8 +46,6 @@ class PredictConfig(Settings):
     """A file of texts instead, one per line."""
     out: Path | None = None
     """JSON lines to write to, one for each sentence; required with a file."""
-    json_: bool = False
-    """Print one JSON object per line instead of colours."""
     probabilities: bool = False
     """Also give probabilities: of each word's label, or of all labels of a text. Not available for
     coreference and sequence to sequence; choice and question answering always give them."""
@@ -62,7 +60,12 @@ class PredictResult:
     found: "list[Predicted]"
     stats: ExampleStats | None = None
     out: Path | None = None
-    as_json: bool = False
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each text, sentence or pair."""
+        if self.stats is not None:  # they are in the file
+            return iter([{"out": str(self.out)}])
+        return (each.as_json() for each in self.found)
 
 
 def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
@@ -70,8 +73,6 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
     progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.file):
         raise ConfigError("Give texts, or --file with texts: one of the two.")
-    if config.file is not None and config.json_:
-        raise ConfigError("--file writes JSON lines to --out already. Leave out --json.")
     if config.file is not None and config.out is None:
         raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
     from polyseme.tasks.prediction import label_file, write
@@ -83,7 +84,7 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
                 write(found, config.out)
-        return PredictResult(found, None, config.out, config.json_)
+        return PredictResult(found, None, config.out)
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
         stats = label_file(
@@ -103,8 +104,6 @@ def _predict(task: "Task", config: PredictConfig) -> "list[Predicted]":
 
 def show(result: PredictResult) -> RenderableType:
     """Sentences with their labels in colour."""
-    if result.as_json:
-        return JsonLines(each.as_json() for each in result.found)
     shown: list[RenderableType] = [*result.found]
     if result.stats is not None:
         shown += [result.stats.summary(), *result.stats.faults]

@@ -86,8 +86,6 @@ class PrepareConfig(Settings):
     """User dictionary in jieba's format: one word per line, alone or with a frequency."""
     replace: bool = False
     """Rebuild the corpus if the folder holds one made with other settings."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,7 @@ class PrepareResult:
 
     corpus: Corpus
     seconds: float
-    shards_found: int
-    """How many shards an earlier run had finished."""
+    shards_found: int  # how many shards an earlier run had finished
     advice: list[str]
 
     def to_json(self) -> dict[str, Any]:

@@ -36,8 +36,6 @@ class PullConfig(Settings):
     """The new folder."""
     revision: str | None = None
     """A branch, a tag or a commit; by default the newest."""
-    json_: bool = False
-    """Print one JSON object instead of a line."""
 
 
 @dataclass(frozen=True)

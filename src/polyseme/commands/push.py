@@ -38,8 +38,6 @@ class PushConfig(Settings):
     """If the repository is new, make it private."""
     message: str | None = None
     """Commit message."""
-    json_: bool = False
-    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ Examples:
   cat pairs.tsv | polyseme same - --model models/en-mini --json
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 
@@ -24,7 +25,6 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.tables import JsonLines
 from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ class SameConfig(Settings):
     tokenizer_from: str | None = None
     """Tokenization of sentences, if the model does not define it: that of a language (en, zh), or
     of the model or the corpus in a folder."""
-    json_: bool = False
-    """Print one JSON object per line, for each pair."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +59,31 @@ class SameResult:
 
     found: "list[SameMeaning]"
     config: SameConfig
-    num_left_out: int
-    """Judged pairs that could not be used."""
+    num_left_out: int  # judged pairs that could not be used
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each pair."""
+        return (each.to_json() for each in self.found)
 
 
 def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
     """Describe both uses of each pair, and compare them."""
     from polyseme.embedding.loading import load_embedder
-    from polyseme.meanings.annotation.judged_pairs import read_pairs
-    from polyseme.meanings.features.use_describer import UseDescriber
-    from polyseme.meanings.same import compare_uses, learn_same
+    from polyseme.meanings.features.use_encoder import ModelUseEncoder
+    from polyseme.meanings.same import compare_uses, learn_same, read_pairs
 
     progress = progress or NullProgress()
     texts = _texts(config)
     judged, unread = ([], 0) if config.pairs is None else read_pairs(config.pairs)
-    describer = UseDescriber(load_embedder(config.model, tokenizer_from=config.tokenizer_from))
-    pairs = [_read(describer.embedder, pair, line, config.word) for line, pair in texts.items()]
+    encoder = ModelUseEncoder(load_embedder(config.model, tokenizer_from=config.tokenizer_from))
+    pairs = [_read(encoder.embedder, pair, line, config.word) for line, pair in texts.items()]
     classifier = None
     if judged:
         progress.start("Learning from pairs", 2 * len(judged))
-        classifier, not_found = learn_same(describer, judged, progress.update)
+        classifier, not_found = learn_same(encoder, judged, progress.update)
         unread += not_found
     progress.start("Comparing uses", 2 * len(pairs))
-    return SameResult(compare_uses(describer, pairs, classifier, progress.update), config, unread)
+    return SameResult(compare_uses(encoder, pairs, classifier, progress.update), config, unread)
 
 
 def _texts(config: SameConfig) -> dict[int, tuple[str, str]]:
@@ -113,8 +113,6 @@ def _read(
 
 def show(result: SameResult) -> RenderableType:
     """A line for each pair, and what the judged pairs say."""
-    if result.config.json_:
-        return JsonLines(each.to_json() for each in result.found)
     parts: list[RenderableType] = [*map(_line, result.found)]
     first = result.found[0]
     if first.probability is None:

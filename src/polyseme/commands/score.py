@@ -12,9 +12,10 @@ Examples:
   cat sentences.txt | polyseme score models/en - --json
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -22,7 +23,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ class ScoreConfig(Settings):
     inputs: tuple[str, ...]
     """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
     standard input, one per line."""
-    json_: bool = False
-    """Print one JSON object per line, in the order given, instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,10 @@ class ScoreResult:
     """Sentences with their scores, in the order given."""
 
     scores: "list[Score]"
-    as_json: bool
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each sentence."""
+        return (score.as_json() for score in self.scores)
 
 
 def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
@@ -54,13 +56,11 @@ def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     from polyseme.pretraining.scores import score_texts
 
     del progress
-    return ScoreResult(score_texts(config.model, texts_of(config.inputs)), config.json_)
+    return ScoreResult(score_texts(config.model, texts_of(config.inputs)))
 
 
 def show(result: ScoreResult) -> RenderableType:
     """Each sentence, likeliest first, with its words coloured by how expected they were."""
-    if result.as_json:
-        return JsonLines(score.as_json() for score in result.scores)
     ranked = sorted(result.scores, key=lambda score: -score.total)
     return Group(*map(_table, ranked), _LEGEND)
 

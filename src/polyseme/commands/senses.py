@@ -23,7 +23,7 @@ Examples:
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -33,13 +33,15 @@ from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.display import counted, describe_groups
 from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig, GroupingConfig
+from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import JsonLines, on_one_line, titled
+from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
-    from polyseme.meanings.groups.named_groups import Senses
+    from polyseme.meanings.groups.kept import Kept
+    from polyseme.meanings.groups.senses import EditableGroups, Senses
+    from polyseme.text.corpus import Corpus
 
 
 class SensesConfig(Settings):
@@ -55,15 +57,12 @@ class SensesConfig(Settings):
     """Apply the edits in this file, written by `polyseme edit` or the explorer."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
-    out: Path | None = None
-    """Write every use with its group into this file: .csv, .tsv or .xlsx for a table; .conllu for
-    sentences with Sense=1 in the last column; .uses.tsv, .judgments.tsv and .clusters.tsv for
-    DURel; .vec for one vector per group in word2vec's text format."""
+    out: Path | None = Field(
+        None, description=out_help("Write every use with its group into this file", SENSE_FILES)
+    )
     report: Path | None = None
     """Write a report to keep or share: one .html file with the groups, their lines and a map of the
     uses, which works offline."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,10 @@ class SensesResult:
     senses: "Senses"
     config: SensesConfig
     seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self.senses.to_json()
 
 
 def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
@@ -97,12 +100,11 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
 def check_report(path: Path) -> None:
     """Refuse a page that no browser would know for one."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"A report is a page: {path.name!r} does not end in .html.")
+        raise ConfigError(f"A report is an HTML file: {path.name!r} does not end in .html.")
 
 
 def _write_report(senses: "Senses", config: SensesConfig) -> None:
-    from polyseme.meanings.report.page import write_page
-    from polyseme.meanings.report.senses_page import senses_page
+    from polyseme.meanings.report.pages import senses_page, write_page
 
     assert config.report is not None
     grouping = config.grouping
@@ -150,13 +152,14 @@ def how_it_was_made(
 def group_by_meaning(
     find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
 ) -> "Senses":
-    """The uses of a word in a corpus, in groups."""
-    from polyseme.meanings.groups.named_groups import find_senses
-    from polyseme.meanings.index.sources import find_described
+    """The uses of a word in a corpus, in groups; which are kept beside the corpus, to be edited."""
+    from polyseme.meanings.groups.senses import find_senses
+    from polyseme.meanings.index.use_index import find_source
     from polyseme.text.corpus import Corpus
 
-    source = find_described(
-        Corpus.open(find.in_),
+    corpus = Corpus.open(find.in_)
+    source = find_source(
+        corpus,
         find.query,
         where=find.where,
         model=grouping.model,
@@ -165,20 +168,60 @@ def group_by_meaning(
     )
     senses = find_senses(
         source.uses,
-        source.describer,
+        source.encoder,
         finer=grouping.finer - grouping.coarser,
         num_groups=grouping.groups,
         seed=grouping.seed,
         progress=progress or NullProgress(),
     )
+    names = {group.id: group.name for group in senses.groups}
+    ids = [str(number) for number in senses.labels]
+    _kept_groups(find, grouping, corpus, source.encoder.fingerprint).write(
+        {"names": names, "groups": ids}
+    )
     return replace(senses, source_notes=source.notes)
+
+
+def editable_groups(
+    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+) -> "EditableGroups":
+    """The groups that were kept for this question, or are found now; without the model if kept."""
+    from polyseme.embedding.loading import fingerprint_of
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.meanings.groups.senses import EditableGroups, draw_uses
+    from polyseme.meanings.index.use_index import named_model, open_for
+    from polyseme.text.corpus import Corpus
+
+    corpus = Corpus.open(find.in_)
+    index = open_for(grouping.index, corpus, grouping.model) if grouping.index else None
+    model = index.files.manifest["model"] if index else fingerprint_of(named_model(grouping.model))
+    kept = _kept_groups(find, grouping, corpus, model).read(
+        lambda found: (list(map(str, found["groups"])), dict(found["names"]))
+    )
+    if kept is None:
+        return group_by_meaning(find, grouping, progress).editable
+    if index is not None:
+        uses = index.find(corpus, find.query, where=find.where).uses
+    else:
+        uses = find_uses(corpus, find.query, where=find.where)
+    return EditableGroups.of_ids(draw_uses(uses, grouping.seed), *kept)
+
+
+def _kept_groups(
+    find: FindConfig, grouping: GroupingConfig, corpus: "Corpus", fingerprint: str
+) -> "Kept":
+    from polyseme.meanings.groups.calibration import VERSION
+    from polyseme.meanings.groups.kept import Kept
+
+    asked = find.model_dump(mode="json", exclude={"in_"})
+    how = grouping.model_dump(mode="json", exclude={"model", "index"})
+    is_indexed = grouping.index is not None
+    return Kept.of(corpus, "groups", VERSION, fingerprint, is_indexed, asked, how)
 
 
 def show(result: SensesResult) -> RenderableType:
     """The groups, then lines of each."""
     senses, config = result.senses, result.config
-    if config.json_:
-        return JsonLines([senses.to_json()])
     parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)

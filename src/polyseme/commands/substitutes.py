@@ -10,8 +10,9 @@ Examples:
   polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --number 20
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -20,7 +21,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ class SubstitutesConfig(Settings):
     """The word, if none is marked."""
     number: int = Field(10, ge=1, le=100_000)
     """How many words are shown."""
-    json_: bool = False
-    """Print one JSON object per line instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,10 @@ class SubstitutesResult:
     """One for each sentence, in the order given."""
 
     found: "list[Substitutes]"
-    as_json: bool
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each sentence."""
+        return (each.to_json() for each in self.found)
 
 
 def run(config: SubstitutesConfig, progress: Progress | None = None) -> SubstitutesResult:
@@ -63,13 +65,11 @@ def run(config: SubstitutesConfig, progress: Progress | None = None) -> Substitu
     embedder = load_embedder(config.model)
     uses = [read_marked(embedder, text, config.word) for text in texts_of(config.inputs)]
     found = [find_substitutes(embedder, use, config.number) for use in uses]
-    return SubstitutesResult(found, config.json_)
+    return SubstitutesResult(found)
 
 
 def show(result: SubstitutesResult) -> RenderableType:
     """A table for each sentence."""
-    if result.as_json:
-        return JsonLines(each.to_json() for each in result.found)
     return Group(*map(_table, result.found))
 
 

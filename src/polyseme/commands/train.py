@@ -70,8 +70,6 @@ class TrainConfig(TaskFileConfig):
 
     include_model: bool = False
     """Put a copy of the model into the folder, so that the task can be moved and shared."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)

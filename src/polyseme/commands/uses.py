@@ -18,7 +18,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
@@ -27,14 +27,16 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.display import counted
 from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig
+from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, on_one_line
+from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from polyseme.meanings.concordance.conditions import Condition
-    from polyseme.meanings.concordance.frequencies import Frequency
+    from polyseme.meanings.concordance.lines import Frequency
     from polyseme.meanings.concordance.uses import Uses
     from polyseme.text.corpus import Corpus
 
@@ -58,39 +60,40 @@ class UsesConfig(Settings):
     over documents; reads the whole corpus."""
     lines: int = Field(default=20, ge=0, le=100_000)
     """How many lines to show."""
-    out: Path | None = None
-    """Also write all uses, or the sample, with all metadata to this .csv, .tsv or .xlsx file."""
-    json_: bool = False
-    """Print all uses, or the sample, with all metadata instead, one JSON object per line."""
+    out: Path | None = Field(
+        None,
+        description=out_help("Also write all uses, or the sample, with all metadata to this file"),
+    )
 
 
 @dataclass(frozen=True)
 class UsesResult:
     """The uses that were found."""
 
-    uses: "Uses"
-    """Sorted, and sampled if asked."""
-    num_found: int
-    """Before sampling."""
-    lines: int
-    column: str
-    frequencies: "list[Frequency]"
-    """For each value of the column; empty unless asked for."""
+    uses: "Uses"  # sorted, and sampled if asked
+    num_found: int  # before sampling
+    config: UsesConfig
+    frequencies: "list[Frequency]"  # for each value of the column --by
     dispersion: float | None
-    out: Path | None
-    note: str = ""
-    """What a reader should know of the count."""
-    as_json: bool = False
+    note: str = ""  # what a reader should know of the count
+
+    def json_lines(self) -> "Iterator[dict[str, Any]]":
+        """All uses, or the sample, with all metadata."""
+        from polyseme.meanings.concordance.export import objects
+        from polyseme.meanings.concordance.uses import UseTable
+
+        if self.config.by:
+            raise ConfigError("--by counts uses and --json prints each of them: leave out one.")
+        return objects(UseTable(self.uses))
 
 
 def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     """Find, sample, sort, count and write."""
     from polyseme.meanings.concordance.conditions import parse_where
-    from polyseme.meanings.concordance.export import UseTable, check_format, write_uses
+    from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.lines import sample_uses, sort_uses
-    from polyseme.meanings.concordance.query import in_longer_words
-    from polyseme.meanings.concordance.search import CorpusColumns
-    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.meanings.concordance.search import CorpusColumns, in_longer_words
+    from polyseme.meanings.concordance.uses import UseTable, find_uses
     from polyseme.text.corpus import Corpus
 
     del progress
@@ -100,8 +103,6 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     corpus = Corpus.open(config.find.in_)
     where = parse_where(config.find.where, CorpusColumns(corpus))
     found = find_uses(corpus, query, where=where)
-    if config.by and config.json_:
-        raise ConfigError("--by counts uses and --json prints each of them: leave out one.")
     if config.by not in (None, *found.columns):
         columns = ", ".join(found.columns)
         raise ConfigError(f"Cannot count by {config.by!r}. Columns of this corpus: {columns}.")
@@ -109,25 +110,16 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     chosen = sort_uses(chosen, config.sort) if config.sort else chosen
     counted, evenness = _count(found, corpus, config.by, where) if config.by else ([], None)
     if config.out is not None:
-        write_uses(UseTable(chosen), config.out)
+        write_table(UseTable(chosen), config.out)
     mostly = in_longer_words(query, corpus)
-    return UsesResult(
-        chosen,
-        len(found),
-        config.lines,
-        column=config.by or "",
-        frequencies=counted,
-        dispersion=evenness,
-        out=config.out,
-        note=mostly.note if mostly else "",
-        as_json=config.json_,
-    )
+    note = mostly.note if mostly else ""
+    return UsesResult(chosen, len(found), config, counted, evenness, note)
 
 
 def _count(
     found: "Uses", corpus: "Corpus", column: str, where: "Condition"
 ) -> "tuple[list[Frequency], float | None]":
-    from polyseme.meanings.concordance.frequencies import count_words_by, dispersion, frequencies
+    from polyseme.meanings.concordance.lines import count_words_by, dispersion, frequencies
     from polyseme.meanings.concordance.sentence_table import DOCUMENT
 
     sizes = count_words_by(corpus, list({column, DOCUMENT}), where)
@@ -137,19 +129,17 @@ def _count(
 
 def show(result: UsesResult) -> RenderableType:
     """Lines, then the table of frequencies; every cut is told."""
-    if result.as_json:
-        from polyseme.meanings.concordance.export import UseTable, objects
-
-        return JsonLines(objects(UseTable(result.uses)))
-    shown = min(result.lines, len(result.uses))
+    shown = min(result.config.lines, len(result.uses))
     parts: list[RenderableType] = [UseLines(result.uses[:shown])] if shown else []
     parts.append(PrintableText(_how_many(result, shown)))
     if result.note:
         parts.append(PrintableText(result.note, "yellow"))
-    if result.column:
+    if result.config.by:
         parts += [_frequencies(result), PrintableText(_evenness(result))]
-    if result.out is not None:
-        parts.append(on_one_line(f"{counted(len(result.uses), 'use')} written to {result.out}."))
+    if result.config.out is not None:
+        parts.append(
+            on_one_line(f"{counted(len(result.uses), 'use')} written to {result.config.out}.")
+        )
     return Group(*parts)
 
 
@@ -158,7 +148,7 @@ def _how_many(result: UsesResult, shown: int) -> str:
     if len(result.uses) < result.num_found:
         drawn = f", a sample of {len(result.uses):,} drawn from {result.num_found:,}"
     lines = f"{shown:,} of {counted(len(result.uses), 'line')}{drawn}."
-    more = " Show more with --lines, keep all with --out uses.csv." if not result.out else ""
+    more = " Show more with --lines, keep all with --out uses.csv." if not result.config.out else ""
     return lines + (more if shown < len(result.uses) else "")
 
 
@@ -180,7 +170,7 @@ class UseLines:
 
 def _frequencies(result: UsesResult) -> RenderableType:
     table = Table(show_edge=False, pad_edge=False)
-    table.add_column(PrintableText(result.column))
+    table.add_column(PrintableText(result.config.by or ""))
     for name in ("uses", "words", "per million words"):
         table.add_column(name, justify="right")
     for row in result.frequencies:

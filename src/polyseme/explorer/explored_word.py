@@ -10,46 +10,39 @@ features in a second or two. A few groupings are kept, the least lately asked fo
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 
-from polyseme.explorer.jobs import Gate, Job, Stage
-from polyseme.meanings.annotation.edited_groups import grouped_by_label, use_ids
-from polyseme.meanings.annotation.edits import Edit, UseId
-from polyseme.meanings.annotation.labels import (
+from polyseme.explorer.jobs import Job, WorkQueue
+from polyseme.explorer.view import GroupingKey
+from polyseme.meanings.concordance.search import InLongerWords, in_longer_words
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.edits import Edit
+from polyseme.meanings.features.use_encoder import LayerUseEncoder, ModelUseEncoder
+from polyseme.meanings.features.use_features import Floats, UseFeatures
+from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, unit_length
+from polyseme.meanings.groups.senses import (
+    Senses,
+    draw_uses,
+    find_senses,
+)
+from polyseme.meanings.index.use_index import IndexedUses
+from polyseme.meanings.labels import (
     LearnedLabels,
     draw_together,
     first_to_label,
+    grouped_by_label,
     labels_when_left_out,
     learn_labels,
 )
-from polyseme.meanings.concordance.query import InLongerWords, in_longer_words
-from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.layer_describer import LayerDescriber
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.features.use_features import Describer, Floats, UseFeatures
-from polyseme.meanings.groups.calibration import Calibration, calibration_of, describe_uses
-from polyseme.meanings.groups.grouping import MIN_USES, Grouping, by_size, group_uses, unit_length
-from polyseme.meanings.groups.layout import lay_out
-from polyseme.meanings.groups.named_groups import Senses, draw_uses, name_groups, name_source
-from polyseme.meanings.groups.names import NameSource
-from polyseme.meanings.index.use_index import IndexedUses
+from polyseme.meanings.use_map.places import lay_out
 
 _GROUPINGS = 4  # kept; each takes some 16 MB for 5,000 uses
 SEED = 1
 _FIRST, _NEXT = 6, 8
 """Lines that are offered to be sorted: at the beginning, and then."""
-
-
-class Fineness(NamedTuple):
-    """How uses are grouped."""
-
-    finer: int
-    layer: int | None
-    """None: by what the model expects in the word's place, which tells meanings best."""
 
 
 @dataclass
@@ -64,8 +57,7 @@ class Sorting:
     """The uses of a word as the user sorts them: some by hand, the others learned from those."""
 
     edited: Senses
-    vectors: Floats
-    """What labels are learned from."""
+    vectors: Floats  # what labels are learned from
 
     @property
     def labels(self) -> list[str]:
@@ -104,36 +96,25 @@ class ExploredWord:
     """Uses of a word, and what is known of them so far."""
 
     found: Uses
-    load_describer: Callable[[], UseDescriber]
-    gate: Gate
-    """Work that takes long is done by one thread at a time."""
+    load_encoder: Callable[[], ModelUseEncoder]
+    queue: WorkQueue  # work that takes long is done by one thread at a time
     indexed: IndexedUses | None = None
     """What an index knows of it: the model need not describe these uses."""
-    lay_out: Callable[[Floats, int], Floats] = lay_out
-    """What finds places on a map."""
-    job: Job | None = None
-    """The last that looked for groups."""
-    _features: UseFeatures | None = None
-    _calibration: Calibration | None = None
-    _name_source: NameSource | None = None
-    """What names groups; the same for groups of any fineness."""
+    lay_out: Callable[[Floats, int], Floats] = lay_out  # what finds places on a map
+    job: Job | None = None  # the last that looked for groups
+    _found: Senses | None = None
+    """The first groups, by all features: others follow from the same features."""
     _by_layer: dict[int, UseFeatures] = field(default_factory=dict)
-    _grouped: OrderedDict[Fineness, _Grouped] = field(default_factory=OrderedDict)
+    _grouped: OrderedDict[GroupingKey, _Grouped] = field(default_factory=OrderedDict)
     _edited: tuple[Senses, tuple[Edit, ...], Senses] | None = None
     """The last that was edited, the edits, and what came out."""
-    _sorting: Sorting | None = None
-    """The last that was sorted as the user does."""
+    _sorting: Sorting | None = None  # the last that was sorted as the user does
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def uses(self) -> Uses:
         """Those that are described: all, or a sample of very many; or those that an index has."""
         return draw_uses(self.indexed.uses if self.indexed else self.found, SEED)
-
-    @cached_property
-    def ids(self) -> list[UseId]:
-        """What stays the same of each use."""
-        return use_ids(self.uses)
 
     @cached_property
     def in_longer_words(self) -> InLongerWords | None:
@@ -146,17 +127,17 @@ class ExploredWord:
         """Whether there are uses enough."""
         return len(self.uses) >= MIN_USES
 
-    def senses(self, how: Fineness, *, is_begun: bool = True) -> Senses | None:
+    def senses(self, key: GroupingKey, *, is_begun: bool = True) -> Senses | None:
         """The groups, if they are there. If not, a thread begins to find them.
 
         `is_begun`: also after work that failed or was stopped.
         """
         with self._lock:
-            if how in self._grouped:
-                self._grouped.move_to_end(how)
-                return self._grouped[how].senses
+            if key in self._grouped:
+                self._grouped.move_to_end(key)
+                return self._grouped[key].senses
             if self.can_be_grouped and _may_begin(self.job, is_begun=is_begun):
-                self.job = Job(lambda job: self._work(how, job), self.gate)
+                self.job = Job(lambda job: self._work(key, job), self.queue)
         return None
 
     def edited(self, senses: Senses, edits: tuple[Edit, ...]) -> Senses:
@@ -175,23 +156,23 @@ class ExploredWord:
             last = self._sorting = Sorting(edited, vectors)
         return last
 
-    def places(self, how: Fineness) -> Floats | None:
+    def places(self, key: GroupingKey) -> Floats | None:
         """(N, 2) a place on the map for each use, if they are there. If not, see `drawing`."""
-        grouped = self._grouped.get(how)
+        grouped = self._grouped.get(key)
         return grouped.places if grouped else None
 
-    def drawing(self, how: Fineness) -> Job | None:
+    def drawing(self, key: GroupingKey) -> Job | None:
         """The work on a map; begun again, if it was stopped. None as long as there are no groups.
 
         It lets all work on groups go first: a reader can do without the map for a while.
         """
         with self._lock:
-            grouped = self._grouped.get(how)
+            grouped = self._grouped.get(key)
             if grouped is None:
                 return None
             if grouped.drawing is None or grouped.drawing.state == "stopped":
                 self._stop_drawing()
-                grouped.drawing = Job(partial(self._draw, grouped), self.gate, has_time=True)
+                grouped.drawing = Job(partial(self._draw, grouped), self.queue, has_time=True)
             return grouped.drawing
 
     def _draw(self, grouped: _Grouped, job: Job) -> None:
@@ -214,70 +195,45 @@ class ExploredWord:
     @property
     def num_bytes(self) -> int:
         """Memory of its arrays, its texts and the words that name its groups: most of it."""
-        features = [self._features, *self._by_layer.values()]
-        vectors = [each.senses.grouping.vectors.nbytes for each in self._grouped.values()]
+        found = self._found
+        features = [*self._by_layer.values(), *([found.features] if found else [])]
         uses = [self.found, *([self.indexed.uses] if self.indexed else [])]
-        return (
-            sum(each.num_bytes for each in uses)
-            + sum(each.num_bytes for each in features if each)
-            + sum(vectors)
-            + (self._name_source.num_bytes if self._name_source else 0)
-        )
+        vectors = sum(each.senses.grouping.vectors.nbytes for each in self._grouped.values())
+        names = found.name_source.num_bytes if found and found.name_source else 0
+        texts = sum(each.num_bytes for each in uses) + names
+        return texts + vectors + sum(each.num_bytes for each in features)
 
-    def _work(self, how: Fineness, job: Job) -> None:
+    def _work(self, key: GroupingKey, job: Job) -> None:
         job.start("load", 0)
-        describer = self.indexed or self.load_describer()
-        features = self._describe(describer, job)
-        if self._name_source is None:
-            self._name_source = name_source(self.uses, features, describer, self._calibration)
-        source = self._name_source
-        grouping = self._group(features, how, job, source)
-        groups = name_groups(source, grouping)
-        notes = tuple(self.indexed.notes) if self.indexed else ()
-        senses = Senses(
-            self.uses,
-            grouping,
-            features,
-            groups,
-            len(self.found),
-            self._calibration,
-            source,
-            source_notes=notes,
-        )
+        if self._found is None:
+            encoder = self.indexed or self.load_encoder()
+            found = find_senses(self.uses, encoder, finer=key.finer, seed=SEED, progress=job)
+            notes = tuple(self.indexed.notes) if self.indexed else ()
+            self._found = replace(found, num_found=len(self.found), source_notes=notes)
+            senses = self._found if key.layer is None else self._by_one_layer(key, job)
+        elif key.layer is None:
+            job.start("group", 0)
+            senses = self._found.regrouped(finer=key.finer, seed=SEED)
+        else:
+            senses = self._by_one_layer(key, job)
         with self._lock:
-            self._grouped[how] = _Grouped(senses)
+            self._grouped[key] = _Grouped(senses)
             while len(self._grouped) > _GROUPINGS:
                 self._grouped.popitem(last=False)
-        self.drawing(how)
+        self.drawing(key)
 
-    def _describe(self, describer: Describer, job: Job) -> UseFeatures:
-        if self._features is None:
+    def _by_one_layer(self, key: GroupingKey, job: Job) -> Senses:
+        assert self._found is not None
+        assert key.layer is not None
+        if key.layer == 0:
+            return self._found.in_groups(_by_form(self.uses))
+        if key.layer not in self._by_layer:
             job.start("describe", len(self.uses))
-            self._features = describe_uses(self.uses, describer, job.update)
-            if self.uses.corpus is not None:
-                self._calibration = calibration_of(
-                    self.uses.corpus, describer, Stage(job, "calibrate")
-                )
-        return self._features
-
-    def _group(
-        self, features: UseFeatures, how: Fineness, job: Job, source: NameSource
-    ) -> Grouping:
-        if how.layer is None:
-            job.start("group", 0)
-            limits = self._calibration.limits if self._calibration else None
-            return group_uses(
-                features, finer=how.finer, seed=SEED, limits=limits, copy_of=source.copy_of
-            )
-        if how.layer == 0:
-            job.start("group", 0)
-            return _by_form(self.uses)
-        if how.layer not in self._by_layer:
-            job.start("describe", len(self.uses))
-            describe = LayerDescriber(self.load_describer().embedder, how.layer)
-            self._by_layer[how.layer] = describe(self.uses.sentences(), self.uses.spans, job.update)
+            encoder = LayerUseEncoder(self.load_encoder().embedder, key.layer)
+            self._by_layer[key.layer] = encoder.encode(self.uses, job.update)
         job.start("group", 0)
-        return group_uses(self._by_layer[how.layer], finer=how.finer, seed=SEED)
+        features = self._by_layer[key.layer]
+        return self._found.regrouped(finer=key.finer, seed=SEED, features=features)
 
 
 def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
@@ -293,7 +249,7 @@ def _by_form(uses: Uses) -> Grouping:
     forms = [
         " ".join(words[begin:end]) for words, (begin, end) in zip(sentences, spans, strict=True)
     ]
-    number = {form: place for place, (form, _) in enumerate(Counter(forms).most_common())}
+    number = {form: index for index, (form, _) in enumerate(Counter(forms).most_common())}
     labels, _ = by_size(np.array([number[form] for form in forms], np.int64))
     # A little apart, or all points of a form would lie on one spot of the map.
     apart = np.random.default_rng(SEED).normal(0, 0.05, (len(forms), max(2, len(number))))

@@ -9,10 +9,15 @@ from typing import Literal
 
 from polyseme.errors import PolysemeError
 from polyseme.explorer.language import PageError, log_details
-from polyseme.progress import NullProgress
 from polyseme.training.memory import return_freed_memory
 
 _log = logging.getLogger(__name__)
+_STAGES = {
+    "Describing uses": "describe",
+    "Calibrating on frequent words": "calibrate",
+    "Measuring control words": "controls",
+}
+"""What the pages call what the library says."""
 State = Literal["waiting", "running", "done", "failed", "stopped"]
 
 
@@ -20,7 +25,7 @@ class JobStoppedError(Exception):
     """The user asked for the work to be stopped."""
 
 
-class Gate:
+class WorkQueue:
     """One thread works at a time, and besides it one that has time: it began when no other waited.
 
     So nobody waits for what takes long and is not needed at once, and two cores have work.
@@ -32,7 +37,7 @@ class Gate:
         self._is_taken = {False: False, True: False}  # by who has time, or has none
 
     @contextmanager
-    def turn(self, *, has_time: bool = False) -> Iterator[None]:
+    def slot(self, *, has_time: bool = False) -> Iterator[None]:
         """Wait for one's turn, and have it as long as this lasts."""
         with self._changed:
             self._in_haste += not has_time
@@ -53,9 +58,9 @@ class Job:
     """A `Progress` that a page can look at while a thread does the work."""
 
     def __init__(
-        self, work: Callable[["Job"], None], gate: Gate, *, has_time: bool = False
+        self, work: Callable[["Job"], None], queue: WorkQueue, *, has_time: bool = False
     ) -> None:
-        self._gate, self._has_time = gate, has_time
+        self._queue, self._has_time = queue, has_time
         self._stop = threading.Event()
         self.ended = threading.Event()
         self.state: State = "waiting"
@@ -90,7 +95,8 @@ class Job:
     def start(self, what: str, total: int) -> None:
         """A new stage."""
         self._check()
-        self.stage, self.done, self.total, self._began = what, 0, total, time.monotonic()
+        self.stage = _STAGES.get(what, what)
+        self.done, self.total, self._began = 0, total, time.monotonic()
 
     def update(self, done: int, note: str = "") -> None:
         """So much of the stage is done."""
@@ -104,7 +110,7 @@ class Job:
 
     def _run(self, work: Callable[["Job"], None]) -> None:
         try:
-            with self._gate.turn(has_time=self._has_time):
+            with self._queue.slot(has_time=self._has_time):
                 self._check()
                 self.state = "running"
                 work(self)
@@ -121,19 +127,3 @@ class Job:
             del work
             self.ended.set()
             return_freed_memory()
-
-
-class Stage(NullProgress):
-    """A stage of a job, as work that knows no jobs tells how far it is."""
-
-    def __init__(self, job: Job, name: str) -> None:
-        self._job, self._name = job, name
-
-    def start(self, what: str, total: int) -> None:
-        """As the pages call it."""
-        del what
-        self._job.start(self._name, total)
-
-    def update(self, done: int, note: str = "") -> None:
-        """So much is done."""
-        self._job.update(done, note)

@@ -1,135 +1,178 @@
-"""Search and read: the first page, a word's lines in groups, their context, how often they occur.
+"""The explorer's pages, each a function below the address that asks for it.
 
-Lines are there at once. Groups follow: the page asks again and again how far they are, and is
-replaced by one with groups when they are there.
+Lines of a word are there at once. Groups follow: the page asks again and again how far they are,
+and is replaced by one with groups when they are there. A new page or panel is a function here, a
+template, and its sentences in `languages/`.
 """
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from polyseme import __version__
-from polyseme.explorer.annotated_line import annotate
-from polyseme.explorer.desk import Desk
-from polyseme.explorer.explored_word import Fineness
-from polyseme.explorer.language import PageError
-from polyseme.explorer.periods import choose_column, count_periods
-from polyseme.explorer.reading import Reading, check_number
-from polyseme.explorer.view import MAX_TEXT, View
-from polyseme.meanings.annotation.edits import undo_last
-from polyseme.meanings.concordance.conditions import ConditionError, complete, joined, parse_where
-from polyseme.meanings.concordance.frequencies import dispersion
-from polyseme.meanings.concordance.lines import Line
+from polyseme.embedding.embedder import Embedder
+from polyseme.errors import MissingExtraError
+from polyseme.explorer.context import PageRequest, read_form
+from polyseme.explorer.explored_word import SEED
+from polyseme.explorer.jobs import Job
+from polyseme.explorer.judging import judge
+from polyseme.explorer.language import PageError, told_as
+from polyseme.explorer.view import MAX_TEXT
+from polyseme.explorer.word_page import GroupBlock, WordPage, annotate, check_number
+from polyseme.meanings.change.measure import Change, GroupShares
+from polyseme.meanings.change.sides import MIN_SIDE, Rival, Sides, TwoSides
+from polyseme.meanings.concordance.conditions import All, complete, joined, parse_where
+from polyseme.meanings.concordance.export import write_table
+from polyseme.meanings.concordance.lines import (
+    Line,
+    choose_column,
+    count_periods,
+    dispersion,
+    first_words,
+)
+from polyseme.meanings.concordance.marked_use import MarkedUse
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.use_map.points import hover_line, scaled
+from polyseme.meanings.concordance.uses import UseTable
+from polyseme.meanings.edits import undo_last
+from polyseme.meanings.labels import LabelledUses
+from polyseme.meanings.report.pages import senses_page, write_page
+from polyseme.meanings.settings import TABLES
+from polyseme.meanings.substitutes import find_substitutes
+from polyseme.meanings.use_map.places import hover_line, palette, scaled
+from polyseme.pretraining.scores import score_sentences
 from polyseme.printable import printable
 from polyseme.text.segmenters.patterns import SPACELESS
 
+ROUTES: list[Route] = []
+"""Which address is answered by which page."""
+MakePage = Callable[[PageRequest], Response]
 
-def home(request: Request) -> Response:
+
+def page(path: str, method: str = "GET") -> Callable[[MakePage], MakePage]:
+    """Put the function below at an address."""
+
+    def put(make: MakePage) -> MakePage:
+        def answer(request: Request) -> Response:
+            return make(PageRequest.of(request))
+
+        ROUTES.append(Route(path, answer, methods=[method]))
+        return make
+
+    return put
+
+
+async def _judge(request: Request) -> Response:
+    """What a user does to groups: its form is read, then it works in a thread."""
+    form = await read_form(request)
+    return await run_in_threadpool(judge, request, form)
+
+
+ROUTES.append(Route("/judge", _judge, methods=["POST"]))
+
+
+@page("/")
+def home(asked: PageRequest) -> Response:
     """Where one begins."""
-    desk = Desk.of(request)
-    return desk.render(request, "home.html", desk.view(request))
+    return asked.render("home.html")
 
 
-def word(request: Request) -> Response:
+@page("/word")
+def word(asked: PageRequest) -> Response:
     """A word's lines."""
-    desk = Desk.of(request)
-    view = desk.view(request)
-    if not view.q.strip():
-        return home(request)
-    view, problems = desk.understood(view)
-    reading = desk.reading(view)
-    desk.workspace.remember(view, len(reading.word.found))
-    page = _word_page(desk, request, reading, problems)
-    page.status_code = 400 if problems else 200
-    return page
+    if not asked.view.q.strip():
+        return home(asked)
+    problems = asked.drop_mistakes()
+    word_page = asked.word_page()
+    asked.workspace.remember(asked.view, len(word_page.word.found))
+    found = _render_word(asked, word_page, problems)
+    found.status_code = 400 if problems else 200
+    return found
 
 
-def choices(request: Request) -> Response:
+@page("/choices")
+def choices(asked: PageRequest) -> Response:
     """What may be written next in a condition."""
-    desk = Desk.of(request)
-    text = request.query_params.get("text", "")
-    found = complete(text, desk.workspace.values) if len(text) <= MAX_TEXT else []
+    text = asked.parameter("text")
+    found = complete(text, asked.workspace.values) if len(text) <= MAX_TEXT else []
     return JSONResponse([{"shown": printable(each.shown), "text": each.text} for each in found])
 
 
-def progress(request: Request) -> Response:
+@page("/progress")
+def progress(asked: PageRequest) -> Response:
     """How far the groups are; or, in the place of the whole, the page with groups."""
-    desk = Desk.of(request)
-    view, problems = desk.understood(desk.view(request))
-    reading = desk.reading(view, is_begun=False)
-    if reading.edited is None:
-        job = reading.word.job
-        return desk.render(request, "progress.html", view, job=job, problems=problems)
-    page = _word_page(desk, request, reading, problems)
-    page.headers.update({"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"})
-    return page
+    problems = asked.drop_mistakes()
+    word_page = asked.word_page(is_begun=False)
+    if word_page.edited is None:
+        return asked.render("progress.html", job=word_page.word.job, problems=problems)
+    found = _render_word(asked, word_page, problems)
+    found.headers.update({"HX-Retarget": "#word", "HX-Reselect": "#word", "HX-Reswap": "outerHTML"})
+    return found
 
 
-def stop(request: Request) -> Response:
+@page("/stop", "POST")
+def stop(asked: PageRequest) -> Response:
     """End the work on a word."""
-    desk = Desk.of(request)
-    view = desk.view(request)
-    found = desk.workspace.word(view)
+    found = asked.workspace.word(asked.view)
     found.stop()
     if found.job:
         found.job.ended.wait(timeout=10)
-    return desk.render(request, "progress.html", view, job=found.job, problems={})
+    return asked.render("progress.html", job=found.job, problems={})
 
 
-def context(request: Request) -> Response:
+@page("/context")
+def context(asked: PageRequest) -> Response:
     """All of a line's sentence, what stands around it, and all that is known of it."""
-    desk = Desk.of(request)
-    view = desk.view(request)
-    uses = desk.workspace.word(view).uses
-    number = use_number(request, len(uses))
+    uses = asked.workspace.word(asked.view).uses
+    number = _use_number(asked, len(uses))
     use = uses[number]
     before, after = uses.around(number)
     begin = use.starts[use.begin]
     parts = use.text[:begin], use.form, use.text[begin + len(use.form) :]
     # Between sentences a text may have had anything: a space, unless it is written without any.
     gap = "" if SPACELESS.match(use.text[-1:]) or SPACELESS.match(use.text) else " "
-    return desk.render(
-        request,
-        "context.html" if "hx-request" in request.headers else "context_page.html",
-        view,
+    attribute = asked.view.attribute
+    return asked.render(
+        "context.html" if asked.is_part else "context_page.html",
         number=number,
-        line=Line(*map(printable, parts)),
+        line=Line(*parts),
         text=printable(use.text),
         gap=gap,
-        words=annotate(uses, number, view.attribute) if view.attribute else None,
-        before=gap.join(map(printable, before)),
-        after=gap.join(map(printable, after)),
+        words=annotate(uses, number, attribute) if attribute else None,
+        before=gap.join(before),
+        after=gap.join(after),
         facts=[(DOCUMENT, use.document), *use.metadata.items(), ("id", use.sentence_id)],
-        printable=printable,
     )
 
 
-def line(request: Request) -> Response:
+@page("/line")
+def line(asked: PageRequest) -> Response:
     """A line for whoever points at its place on the map."""
-    desk = Desk.of(request)
-    uses = desk.workspace.word(desk.view(request)).uses
-    use = uses[use_number(request, len(uses))]
-    return JSONResponse(hover_line(use))
+    uses = asked.workspace.word(asked.view).uses
+    return JSONResponse(hover_line(uses[_use_number(asked, len(uses))]))
 
 
-def frequency(request: Request) -> Response:
+@page("/frequency")
+def frequency(asked: PageRequest) -> Response:
     """How often the word is used in each period."""
-    desk = Desk.of(request)
-    view = desk.view(request)
-    where = parse_where(view.where, desk.workspace.values)
-    found = desk.workspace.word(view).found
+    view, workspace = asked.view, asked.workspace
+    where = parse_where(view.where, workspace.values)
+    found = workspace.word(view).found
     uses = found.select(found.matching(where))
-    every = desk.workspace.sizes()
-    column = view.by if view.by in every else choose_column(desk.workspace.columns[1:], every)
-    sizes = desk.workspace.sizes(where)
+    every = workspace.sizes()
+    column = view.by if view.by in every else choose_column(workspace.columns[1:], every)
+    sizes = workspace.sizes(where)
     bars = count_periods(uses, column, sizes[column])
-    return desk.render(
-        request,
+    return asked.render(
         "frequency.html",
-        view,
         bars=bars,
         most=max((bar.per_million for bar in bars), default=0) or 1,
         column=column,
@@ -137,72 +180,276 @@ def frequency(request: Request) -> Response:
     )
 
 
-def map_places(request: Request) -> Response:
+@page("/map")
+def map_places(asked: PageRequest) -> Response:
     """Where each use is on the map, its colour, and which are chosen."""
-    desk = Desk.of(request)
-    reading = desk.reading(desk.view(request), is_begun=False)
-    view = reading.view
-    how = Fineness(view.finer, view.layer)
-    places = reading.word.places(how)
-    if places is None or reading.edited is None:
-        jobs = (reading.word.job, reading.word.drawing(how))
+    word_page = asked.word_page(is_begun=False)
+    places = word_page.places
+    if places is None or word_page.edited is None:
+        jobs = (word_page.word.job, word_page.word.drawing(asked.view.grouping))
         is_open = any(job and job.is_open for job in jobs)
         return JSONResponse({"state": "waiting" if is_open else "none"})
     x, y = scaled(places)
-    colours = [reading.band_of[number].colour for number in range(len(x))]
-    return JSONResponse(
-        {
-            "state": "done",
-            "x": x,
-            "y": y,
-            "colour": colours,
-            "lit": reading.lit.tolist() if reading.is_filtered else None,
-            "marked": view.like,
-        }
-    )
+    colours = [word_page.block_of[number].colour for number in range(len(x))]
+    lit = word_page.lit.tolist() if word_page.is_filtered else None
+    found = {"x": x, "y": y, "colour": colours, "lit": lit, "marked": asked.view.like}
+    return JSONResponse({"state": "done", **found})
 
 
-def use_number(request: Request, of: int) -> int:
+def _use_number(asked: PageRequest, of: int) -> int:
     """The number of the use that an address names."""
-    text = request.query_params.get("use", "")
+    text = asked.parameter("use")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise PageError("no_such_use", n=of)
     check_number(int(text), of)
     return int(text)
 
 
-def _word_page(
-    desk: Desk,
-    request: Request,
-    reading: Reading,
-    problems: Mapping[str, ConditionError],
-) -> Response:
-    view = reading.view
-    log = desk.workspace.edits(view) if reading.edited else None
+def _render_word(asked: PageRequest, word_page: WordPage, problems: object) -> Response:
+    view, workspace = word_page.view, asked.workspace
+    log = workspace.edits(view) if word_page.edited else None
     undo = undo_last(log.edits) if log else None
-    return desk.render(
-        request,
+    return asked.render(
         "word.html",
-        view,
         problems=problems,
-        reading=reading,
-        job=reading.word.job,
-        columns=desk.workspace.columns,
-        attributes=desk.workspace.corpus.config.word_attributes,
-        num_layers=desk.num_layers if reading.edited else 0,
+        word_page=word_page,
+        job=word_page.word.job,
+        columns=workspace.columns,
+        attributes=workspace.corpus.config.word_attributes,
+        num_layers=asked.app.num_layers if word_page.edited else 0,
         undo=log.edits[undo.edit - 1] if log and undo else None,
         log=log,
-        citation=_citation(desk, request, view, reading),
+        table_kinds=[suffix[1:] for suffix in TABLES],
+        citation=asked.say(
+            "citation",
+            word=f"{view.q} ({joined(view.where)})" if view.where else view.q,
+            corpus=workspace.name,
+            n=len(word_page.chosen),
+            groups=len(word_page.shown_blocks),
+            model=workspace.model_name,
+            version=__version__,
+        ),
     )
 
 
-def _citation(desk: Desk, request: Request, view: View, reading: Reading) -> str:
-    return desk.say(request, view)(
-        "citation",
-        word=f"{view.q} ({joined(view.where)})" if view.where else view.q,
-        corpus=desk.workspace.name,
-        n=len(reading.chosen),
-        groups=len(reading.shown_bands),
-        model=desk.workspace.model_name,
-        version=__version__,
+# Two sides of a word. Groups are those of all uses together, as the user left them, so that a group
+# is the same on both sides. Every figure leads to the lines behind it. The verdict waits for
+# control words, which a thread measures once for two sides.
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides of a word."""
+
+    change: Change
+    rows: list[tuple[GroupBlock, GroupShares]]  # in the order of the page
+    rivals: tuple[Rival, ...]
+    waits_for: Job | None
+    """The work on control words, as long as it is not done; there is no verdict before."""
+
+
+@page("/compare")
+def compare(asked: PageRequest) -> Response:
+    """Two sides of a word."""
+    problems = asked.drop_mistakes()
+    view = asked.view
+    is_asked = bool(view.q.strip() and view.before and view.after)
+    word_page = asked.word_page() if is_asked else None
+    return asked.render(
+        "compare.html",
+        status=400 if problems else 200,
+        problems=problems,
+        sides={"before": joined(view.before), "after": joined(view.after)},
+        word_page=word_page,
+        job=word_page.word.job if word_page else None,
+        compared=_compared(asked, word_page) if word_page and word_page.edited else None,
+        columns=asked.workspace.columns,
     )
+
+
+def _compared(asked: PageRequest, word_page: WordPage) -> Comparison:
+    """How far the sides of a view are apart, of what meets its filter."""
+    assert word_page.edited is not None
+    view, word, workspace = asked.view, word_page.word, asked.workspace
+    first, second = (parse_where(side, workspace.values) for side in (view.before, view.after))
+    before, after = (word.uses.matching(All((side, word_page.where))) for side in (first, second))
+    names = {"first": joined(view.before), "second": joined(view.after)}
+    if both := np.intersect1d(before, after).size:
+        raise PageError("sides_overlap", n=both, **names)
+    if min(len(before), len(after)) < MIN_SIDE:
+        counts = {"num_first": len(before), "num_second": len(after)}
+        raise PageError("sides_too_small", **counts, **names, least=MIN_SIDE)
+    sides = Sides(first, second, word_page.where)
+    measured = workspace.controls(word, sides, (len(before), len(after)))
+    chosen_by = frozenset(sides.columns)
+    features = word_page.edited.features
+    two = TwoSides(word.uses, features, (before, after), measured.found, chosen_by)
+    blocks = (word_page.block_of.get(number) for number in range(len(word.uses)))
+    change = two.measure([block.id if block else "" for block in blocks])
+    shares = {each.group: each for each in change.groups}
+    rows = [(block, shares[block.id]) for block in word_page.blocks if block.id in shares]
+    job = measured.job if measured.job and measured.job.is_open else None
+    return Comparison(change, rows, two.rivals(change), job)
+
+
+# A sentence with each word coloured by how expected it was, and what could stand there.
+
+_STEPS = (4, 8, 12, 16)  # bits of surprise at which the colour changes
+_MOST_WORDS = 300
+_NUM_SUBSTITUTES = 16
+
+
+@page("/score")
+def score(asked: PageRequest) -> Response:
+    """A text that the reader wrote."""
+    text = asked.view.text
+    return asked.render("score.html", scored=_score(asked, text) if text.strip() else [])
+
+
+def _score(asked: PageRequest, text: str) -> list[dict[str, object]]:
+    """For each sentence its bits, and for each word its number, its bits and their step."""
+    embedder = asked.workspace.encoder().embedder
+    kinds = ("bidirectional", "causal")
+    if not isinstance(embedder, Embedder) or embedder.model.config.objective.kind not in kinds:
+        raise PageError("no_probability")
+    found, number = [], 0
+    for scored in score_sentences(embedder.model, _sentences(asked, text)):
+        told = scored.as_json()
+        words = []
+        for word, *each in zip(
+            scored.words, *(told[part]["words"] for part in scored.parts), strict=True
+        ):
+            bits = -sum(each) / len(each)  # the mean of both directions
+            step = sum(bits >= edge for edge in _STEPS)
+            words.append({"number": number, "word": word, "bits": bits, "step": step})
+            number += 1
+        found.append({"words": words, "total": -told["total"]})
+    return found
+
+
+@page("/substitutes")
+def substitutes(asked: PageRequest) -> Response:
+    """What the model would put in the place of one of the words."""
+    sentences = _sentences(asked, asked.view.text)
+    number = _use_number(asked, sum(map(len, sentences)))
+    for words in sentences:
+        if number < len(words):
+            break
+        number -= len(words)
+    use = MarkedUse(tuple(words), number, number + 1)
+    with told_as("no_probability"):
+        found = find_substitutes(asked.workspace.encoder().embedder, use, _NUM_SUBSTITUTES)
+    return asked.render("substitutes.html", word=use.form, own=found.own, found=found.words)
+
+
+def _sentences(asked: PageRequest, text: str) -> Sequence[list[str]]:
+    preprocessor = asked.workspace.encoder().embedder.preprocessor
+    sentences = [list(sentence.words) for sentence in preprocessor(text).stored()]
+    if not sentences:
+        raise PageError("no_word")
+    if sum(map(len, sentences)) > _MOST_WORDS:
+        raise PageError("too_many_words", most=_MOST_WORDS)
+    return sentences
+
+
+# What is seen, as files: all lines with all metadata, the map as a drawing, a report.
+
+_SIDE = 800  # of the drawing
+_LEGEND = 100  # cells of a group's name below it
+
+
+@page("/export/{name}")
+def export(asked: PageRequest) -> Response:
+    """A file of what a view shows."""
+    name = asked.request.path_params["name"]
+    if name not in _EXPORTS:
+        raise HTTPException(404)
+    write, media_type = _EXPORTS[name]
+    folder = tempfile.TemporaryDirectory(prefix="polyseme-", ignore_cleanup_errors=True)
+    path = Path(folder.name) / name
+    try:
+        write(asked, path)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        path,
+        media_type=media_type,
+        filename=f"{printable(asked.view.q)[:40]}-{name}",
+        background=BackgroundTask(folder.cleanup),
+    )
+
+
+def _write_uses(asked: PageRequest, path: Path) -> None:
+    """Every use that meets the filters, with its group and label; or with what was learned."""
+    word_page, edited = asked.judged()
+    if word_page.learned:
+        next_lines = tuple(word_page.sorting.next_lines) if word_page.sorting else ()
+        table = LabelledUses(edited.uses, word_page.learned, {}, next_lines).table()
+    else:
+        labels = [edited.labels_by_hand.get(number) for number in range(len(edited.uses))]
+        table = edited.table()
+        table = UseTable(table.uses, {**table.first, "label": labels})
+    _write(table, word_page, path)
+
+
+def _write_lines(asked: PageRequest, path: Path) -> None:
+    """The same of uses that are too few to group, or not grouped yet."""
+    word_page = asked.word_page(is_begun=False)
+    _write(UseTable(word_page.word.uses), word_page, path)
+
+
+def _write(table: UseTable, word_page: WordPage, path: Path) -> None:
+    if word_page.is_filtered:
+        table = table.select(word_page.lit)
+    try:
+        write_table(table, path)
+    except MissingExtraError as error:
+        raise PageError("no_xlsx") from error
+
+
+def _write_report(asked: PageRequest, path: Path) -> None:
+    """The groups as the user left them, or the senses that the user taught, in one file."""
+    view, workspace = asked.view, asked.workspace
+    senses = asked.judged()[0].senses
+    assert senses is not None
+    settings = [
+        ("corpus", workspace.name),
+        ("model", workspace.model_name),
+        ("steps finer", view.finer),
+        ("layer", "what is expected in its place" if view.layer is None else view.layer),
+        ("edits", len(workspace.edits(view).edits)),
+        *([("groups", "learned from labels")] if view.show == "labels" else []),
+        ("polyseme", __version__),
+    ]
+    language = workspace.corpus.config.language
+    write_page(path, senses_page(senses, settings, language=language, seed=SEED))
+
+
+def _write_map(asked: PageRequest, path: Path) -> None:
+    word_page, _ = asked.judged()
+    places = word_page.places
+    if places is None:
+        raise PageError("no_map_yet")
+    lit, colours = set(word_page.lit.tolist()), palette()[0]
+    points = [
+        (x, y, colours[word_page.block_of[number].colour if number in lit else 0], number in lit)
+        for number, (x, y) in enumerate((places * [1, -1] + 1) / 2 * (_SIDE - 40) + 20)
+    ]
+    groups = [
+        (
+            colours[block.colour],
+            first_words(f"{len(word_page.uses_in(block)):,}  {block.name}", _LEGEND),
+        )
+        for block in word_page.blocks
+    ]
+    drawn = asked.render("map.svg", size=_SIDE, points=points, groups=groups)
+    path.write_bytes(bytes(drawn.body))
+
+
+_EXPORTS = {
+    **{f"uses{suffix}": (_write_uses, media_type) for suffix, media_type in TABLES.items()},
+    **{f"lines{suffix}": (_write_lines, media_type) for suffix, media_type in TABLES.items()},
+    "map.svg": (_write_map, "image/svg+xml"),
+    "report.html": (_write_report, "text/html"),
+}

@@ -6,11 +6,14 @@ out  `View`, and from it other addresses: this page, but sorted, or of another g
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
+import numpy as np
+from starlette.datastructures import QueryParams
+
 from polyseme.explorer.language import PageError, told_as
-from polyseme.meanings.concordance.query import Query
+from polyseme.meanings.concordance.search import Query
 
 MAX_TEXT = 2_000
 """Characters of any value but a choice of uses."""
@@ -20,52 +23,40 @@ _NUMBERS = ("finer", "page", "layer", "like")
 _FLAGS = ("regex", "case")
 
 
-class Parameters(Protocol):
-    """The query of an address: Starlette's, or a plain form."""
+class GroupingKey(NamedTuple):
+    """How uses are grouped."""
 
-    def get(self, key: str, default: str = "") -> str:
-        """One value."""
-
-    def getlist(self, key: str) -> Sequence[str]:
-        """All values."""
+    finer: int
+    layer: int | None
+    """None: by what the model expects in the word's place, which tells meanings best."""
 
 
 @dataclass(frozen=True)
 class View:
     """The state of a page. What is not said has its usual value, and is not in the address."""
 
-    q: str = ""
-    """A word, or forms of it with commas between."""
+    q: str = ""  # A word, or forms of it with commas between
     regex: bool = False
     case: bool = False
-    finer: int = 0
-    """Steps to more groups; below 0, to fewer."""
+    finer: int = 0  # steps to more groups; below 0, to fewer
     layer: int | None = None
     """Vectors that uses are grouped by: a layer of the model; None for what it expects there."""
-    show: str = ""
-    """`labels`: the uses as the user sorts them, instead of groups."""
-    group: str = ""
-    """Only this group, by its id; or this label."""
-    where: tuple[str, ...] = ()
-    """Only uses whose metadata meet this; groups stay as they are."""
-    uses: tuple[int, ...] = ()
-    """Only these uses, by number."""
-    like: int | None = None
-    """Most like this use first."""
+    show: str = ""  # `labels`: the uses as the user sorts them, instead of groups
+    group: str = ""  # only this group, by its id; or this label
+    where: tuple[str, ...] = ()  # only uses whose metadata meet this; groups stay as they are
+    uses: tuple[int, ...] = ()  # only these uses, by number
+    like: int | None = None  # most like this use first
     sort: str = ""
-    attribute: str = ""
-    """The word attribute that is shown under each word."""
-    by: str = ""
-    """Column that frequencies are counted by."""
+    attribute: str = ""  # the word attribute that is shown under each word
+    by: str = ""  # column that frequencies are counted by
     page: int = 1
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    text: str = ""
-    """A sentence to be scored."""
+    text: str = ""  # A sentence to be scored
     lang: str = ""
 
     @classmethod
-    def read(cls, given: Parameters) -> "View":
+    def read(cls, given: "FormValues | QueryParams") -> "View":
         """From an address. What makes no sense is an error that says so."""
         values: dict[str, Any] = {}
         for field in fields(cls):
@@ -88,7 +79,12 @@ class View:
             forms = {form.strip() for form in self.q.replace("，", ",").split(",")}
             return Query.of(forms=sorted(forms - {""}), case_sensitive=self.case)
 
-    def but(self, **changes: Any) -> "View":
+    @property
+    def grouping(self) -> GroupingKey:
+        """How its uses are grouped."""
+        return GroupingKey(self.finer, self.layer)
+
+    def replace(self, **changes: Any) -> "View":
         """This view with other values. Unless it is said, it begins at the first page."""
         return replace(self, **{"page": 1, **changes})
 
@@ -98,7 +94,7 @@ class View:
 
     def address(self, path: str, **changes: Any) -> str:
         """The address of a page with this view, changed."""
-        query = urlencode(self.but(**changes).pairs())
+        query = urlencode(self.replace(**changes).pairs())
         return f"{path}?{query}" if query else path
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
@@ -118,7 +114,7 @@ def pack(numbers: Sequence[int]) -> str:
     """Numbers in order, each as its distance from the one before: short enough for an address."""
     before, parts = 0, []
     for number in sorted(set(numbers)):
-        parts.append(_in_base_36(number - before))
+        parts.append(np.base_repr(number - before, 36).lower())
         before = number
     return ".".join(parts)
 
@@ -132,15 +128,6 @@ def unpack(text: str) -> tuple[int, ...]:
         number += int(part, 36)
         numbers.append(number)
     return tuple(numbers)
-
-
-def _in_base_36(number: int) -> str:
-    digits = ""
-    while True:
-        number, digit = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + digits
-        if not number:
-            return digits
 
 
 def _bounded(name: str, text: str) -> str:

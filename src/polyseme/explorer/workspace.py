@@ -19,25 +19,23 @@ from typing import Any, NamedTuple
 from polyseme.embedding.loading import load_for_corpus
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError
-from polyseme.explorer.explored_word import ExploredWord, Fineness
-from polyseme.explorer.jobs import Gate, Job, Stage
+from polyseme.explorer.explored_word import ExploredWord
+from polyseme.explorer.jobs import Job, WorkQueue
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json
-from polyseme.meanings.annotation.edit_log import NAME as EDITS
-from polyseme.meanings.annotation.edit_log import EditLog, append_next, read_edits
-from polyseme.meanings.annotation.edits import Edit
-from polyseme.meanings.change.controls import Band, Controls, Sides, band_of, controls_of
+from polyseme.meanings.change.sides import Controls, FrequencyBand, Sides, band_of, controls_of
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
-from polyseme.meanings.concordance.frequencies import Sizes, count_words_by
-from polyseme.meanings.concordance.query import Query
-from polyseme.meanings.concordance.search import CorpusColumns
+from polyseme.meanings.concordance.lines import Sizes, count_words_by
+from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
-from polyseme.meanings.groups.layout import Floats, lay_out
-from polyseme.meanings.groups.named_groups import Senses
+from polyseme.meanings.edits import NAME as EDITS
+from polyseme.meanings.edits import Edit, EditLog, append_next, read_edits
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.index.use_index import IndexedUses, UseIndex
+from polyseme.meanings.use_map.places import Floats, lay_out
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus
 
@@ -61,8 +59,7 @@ class Search(NamedTuple):
 class MeasuredControls:
     """Control words of two sides, once a thread has measured them."""
 
-    job: Job | None = None
-    """None, if a word is too rare to have any."""
+    job: Job | None = None  # None, if a word is too rare to have any
     found: Controls | None = None
 
 
@@ -72,30 +69,24 @@ class Workspace:
 
     corpus: Corpus
     model: str
-    notes: Path
-    """Folder for what the user judges: a folder in it for each word."""
-    opening: View = field(default_factory=View)
-    """What the first page offers."""
+    notes: Path  # folder for what the user judges: a folder in it for each word
+    opening: View = field(default_factory=View)  # what the first page offers
     index: UseIndex | None = None
     """Knows uses of some words, which the model then need not describe."""
-    embedder: WordEmbedder | None = None
-    """The model, if it is loaded already."""
-    title: str = ""
-    """What the corpus is called; by default as its folder."""
-    lay_out: Callable[[Floats, int], Floats] = lay_out
-    """What finds places on maps."""
-    is_closed: bool = False
-    """Whether nobody will ask for anything any more."""
+    embedder: WordEmbedder | None = None  # the model, if it is loaded already
+    title: str = ""  # what the corpus is called; by default as its folder
+    lay_out: Callable[[Floats, int], Floats] = lay_out  # what finds places on maps
+    is_closed: bool = False  # whether nobody will ask for anything any more
     _words: OrderedDict[Query, ExploredWord] = field(default_factory=OrderedDict)
     _history: OrderedDict[View, int] = field(default_factory=OrderedDict)
-    _controls: OrderedDict[tuple[Sides, Band | None], MeasuredControls] = field(
+    _controls: OrderedDict[tuple[Sides, FrequencyBand | None], MeasuredControls] = field(
         default_factory=OrderedDict
     )
-    _gate: Gate = field(default_factory=Gate)
+    _queue: WorkQueue = field(default_factory=WorkQueue)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
-    _describer: UseDescriber | None = None
+    _encoder: ModelUseEncoder | None = None
     _sizes: OrderedDict[Condition, dict[str, Sizes]] = field(default_factory=OrderedDict)
 
     @property
@@ -118,15 +109,15 @@ class Workspace:
         """What the model is called."""
         return Path(self.model).name
 
-    def describer(self) -> UseDescriber:
+    def encoder(self) -> ModelUseEncoder:
         """The model; loaded when it is asked for first, which takes seconds."""
         with self._loading:
-            if self._describer is None:
+            if self._encoder is None:
                 with told_as("model_error"):
                     embedder = self.embedder or load_for_corpus(self.model, self.corpus)
                     self.corpus.check_same_words(embedder.preparation)
-                    self._describer = UseDescriber(embedder)
-            return self._describer
+                    self._encoder = ModelUseEncoder(embedder)
+            return self._encoder
 
     def sizes(self, where: Condition = EVERYTHING) -> dict[str, Sizes]:
         """How many words there are with each value of each column, in sentences that meet this.
@@ -149,7 +140,7 @@ class Workspace:
                 self._words.move_to_end(query)
                 return self._words[query]
         uses = self._find(view)
-        found = ExploredWord(uses, self.describer, self._gate, self._indexed(query), self.lay_out)
+        found = ExploredWord(uses, self.encoder, self._queue, self._indexed(query), self.lay_out)
         with self._lock:
             kept = self._words.setdefault(query, found)
             self._words.move_to_end(query)
@@ -187,7 +178,7 @@ class Workspace:
                 kept = self._controls[key] = MeasuredControls()
                 if band_of(counts) is not None:
                     work = partial(self._measure, kept, word.indexed, sides, counts)
-                    kept.job = Job(work, self._gate)
+                    kept.job = Job(work, self._queue)
             self._controls.move_to_end(key)
             while len(self._controls) > _SIDES:
                 old = self._controls.popitem(last=False)[1]
@@ -204,10 +195,9 @@ class Workspace:
         job: Job,
     ) -> None:
         measure = partial(controls_of, self.corpus, sides=sides, counts=counts)
-        progress = Stage(job, "controls")
-        kept.found = measure(describer=indexed, progress=progress) if indexed else None
+        kept.found = measure(encoder=indexed, progress=job) if indexed else None
         if kept.found is None:  # also if the index has too few of these words
-            kept.found = measure(describer=self.describer(), progress=progress)
+            kept.found = measure(encoder=self.encoder(), progress=job)
 
     @property
     def num_bytes(self) -> int:
@@ -216,7 +206,7 @@ class Workspace:
 
     def begin(self, view: View) -> None:
         """Find a word and begin to group it, before a page asks for it."""
-        self.word(view).senses(Fineness(view.finer, view.layer))
+        self.word(view).senses(view.grouping)
 
     def close(self) -> None:
         """Stop all work, and wait until the model is left in peace."""
@@ -282,7 +272,7 @@ class Workspace:
     def _older_folder(self, view: View, found: Iterable[Path]) -> Path | None:
         """Version 0.1 had a folder for each fineness, layer and model: this one's, or any."""
         about = self._about(view)
-        how = {**Fineness(view.finer, view.layer)._asdict(), "model": self.model_name}
+        how = {**view.grouping._asdict(), "model": self.model_name}
         same = []
         for path in sorted(found):
             with contextlib.suppress(OSError, ValueError):

@@ -10,8 +10,9 @@ Equal time, not equal steps: what a model costs is part of what it is worth. The
 from the corpus itself, so that nothing has to be labelled.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ import numpy as np
 from polyseme.display import html_table, summary
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError
-from polyseme.meanings.concordance.tags import tagged_sentences
+from polyseme.limits import read_lines
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats, Labels
 from polyseme.meanings.groups.grouping import unit_length
-from polyseme.meanings.index.content_words import choose_words
+from polyseme.meanings.index.build import choose_words
 from polyseme.meanings.nearest import most_alike
-from polyseme.meanings.report.page import page
+from polyseme.meanings.report.pages import page
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.model import Model, count_parameters
 from polyseme.presets import PRESETS
@@ -35,7 +36,10 @@ from polyseme.pretraining.run import pretrain
 from polyseme.pretraining.settings import PretrainConfig
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
+from polyseme.text.formats.marked import parse_line
 
+_UPOS = 3  # the column of CoNLL-U
+Words = tuple[str, ...]
 HIDDEN = "□"
 """What stands in the place of a hidden word. No model has learned it."""
 _PAIRS, _USES, _FEWEST = 20, 60, 20  # pairs of words, uses of each, and at least so many
@@ -48,17 +52,15 @@ class ComparedModel:
     """One preset after its minutes."""
 
     preset: str
-    num_parameters: int
+    parameters: int
     words_read: int
     minutes: float
-    perplexity: Mapping[str, float]
-    """Of each part of its objective."""
+    perplexity: Mapping[str, float]  # of each part of its objective
     senses: float | None
     """The share of hidden words told apart; None if the corpus has too few frequent words."""
     tags: tuple[float, ...]
     """The share of parts of speech that are right, by layer; empty without a tagged text."""
-    nearest: tuple[str, ...]
-    """Sentences whose use is most alike to the one asked for."""
+    nearest: tuple[str, ...]  # sentences whose use is most alike to the one asked for
 
     @property
     def best_tags(self) -> tuple[int, float] | None:
@@ -74,10 +76,8 @@ class ModelComparison:
     """All of them."""
 
     models: tuple[ComparedModel, ...]
-    unigram: Mapping[str, float]
-    """Perplexity of a model that knows only how frequent words are."""
-    query: str
-    """The sentence whose use was looked for; empty if no word was asked for."""
+    unigram: Mapping[str, float]  # perplexity of a model that knows only how frequent words are
+    query: str  # the sentence whose use was looked for; empty if no word was asked for
     notes: tuple[str, ...]
 
     header = ("model", "parameters", "words read", "minutes", "perplexity", "senses", "tags")
@@ -87,7 +87,7 @@ class ModelComparison:
         return [
             (
                 each.preset,
-                each.num_parameters,
+                each.parameters,
                 each.words_read,
                 round(each.minutes, 1),
                 "; ".join(f"{part} {value:,.1f}" for part, value in each.perplexity.items()),
@@ -100,21 +100,8 @@ class ModelComparison:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        models = [
-            {
-                "preset": each.preset,
-                "parameters": each.num_parameters,
-                "words_read": each.words_read,
-                "minutes": each.minutes,
-                "perplexity": dict(each.perplexity),
-                "senses": each.senses,
-                "tags": list(each.tags),
-                "nearest": list(each.nearest),
-            }
-            for each in self.models
-        ]
         found = {"unigram": dict(self.unigram), "query": self.query, "notes": list(self.notes)}
-        return {"models": models, **found}
+        return {"models": [asdict(each) for each in self.models], **found}
 
     def __repr__(self) -> str:
         return summary("ModelComparison", *(each.preset for each in self.models))
@@ -129,7 +116,7 @@ class ModelComparison:
 
     def to_html(self) -> str:
         """A page of its own."""
-        return page("Models compared", [self._repr_html_()], language="en")
+        return page("Models compared", self._repr_html_(), language="en")
 
 
 def compare_models(
@@ -168,12 +155,12 @@ def _measure(
     model: Model,
     pairs: Sequence[tuple[Uses, Uses]],
     asked: Uses | None,
-    treebank: Sequence[tuple[tuple[str, ...], tuple[str, ...]]],
+    treebank: Sequence[tuple[Words, Words]],
 ) -> ComparedModel:
     embedder = Embedder(model)
-    describer = UseDescriber(embedder)
+    encoder = ModelUseEncoder(embedder)
     told = model.metadata
-    apart = [told_apart(describer, first, second) for first, second in pairs]
+    apart = [told_apart(encoder, first, second) for first, second in pairs]
     return ComparedModel(
         preset,
         count_parameters(model.network),
@@ -182,7 +169,7 @@ def _measure(
         told["perplexity"],
         float(np.mean(apart)) if apart else None,
         probe_layers(embedder, treebank) if treebank else (),
-        nearest_lines(describer, asked) if asked else (),
+        nearest_lines(encoder, asked) if asked else (),
     )
 
 
@@ -202,7 +189,7 @@ def hidden_pairs(corpus: Corpus) -> list[tuple[Uses, Uses]]:
     return list(zip(uses[0::2], uses[1::2], strict=False))
 
 
-def told_apart(describer: UseDescriber, first: Uses, second: Uses) -> float:
+def told_apart(encoder: ModelUseEncoder, first: Uses, second: Uses) -> float:
     """The share of uses whose nearest other use is of the same word, the word being hidden."""
     sentences, spans, labels = [], [], []
     for label, uses in enumerate((first, second)):
@@ -210,7 +197,7 @@ def told_apart(describer: UseDescriber, first: Uses, second: Uses) -> float:
             sentences.append([*words[:begin], HIDDEN, *words[end:]])
             spans.append((begin, begin + 1))
             labels.append(label)
-    features = describer(sentences, np.array(spans))
+    features = encoder(sentences, np.array(spans))
     return nearest_is_own(unit_length(features.context), np.array(labels))
 
 
@@ -222,9 +209,7 @@ def nearest_is_own(vectors: Floats, labels: Labels) -> float:
     return float(np.mean([is_own[labels == label].mean() for label in np.unique(labels)]))
 
 
-def probe_layers(
-    embedder: Embedder, treebank: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
-) -> tuple[float, ...]:
+def probe_layers(embedder: Embedder, treebank: Sequence[tuple[Words, Words]]) -> tuple[float, ...]:
     """For each layer, the share of parts of speech that logistic regression reads off it.
 
     Four fifths of the sentences are learned from, the others measured on.
@@ -247,9 +232,38 @@ def probe_layers(
     return tuple(found)
 
 
-def nearest_lines(describer: UseDescriber, uses: Uses) -> tuple[str, ...]:
+def tagged_sentences(path: Path, number: int) -> Iterator[tuple[Words, Words]]:
+    """The first so many sentences of a treebank: words, and their parts of speech."""
+    return islice(((words, tags) for words, tags in _conllu_sentences(path) if words), number)
+
+
+def _conllu_sentences(path: Path) -> Iterator[tuple[Words, Words]]:
+    """Words and tags as a corpus has them: a contraction is one word, its tags joined by +."""
+    words: list[str] = []
+    tags: list[str] = []
+    covered_to = 0
+    try:
+        for line in read_lines(path):
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            if not text.strip():
+                yield tuple(words), tuple(tags)
+                words, tags, covered_to = [], [], 0
+            elif (found := None if text.startswith("#") else parse_line(text)) is None:
+                continue
+            elif found.last is None and found.first <= covered_to:
+                tags[-1] += f"{'+' * bool(tags[-1])}{found.columns[_UPOS]}"
+            elif not found.is_empty_node:
+                covered_to = found.last or covered_to
+                words.append(found.form)
+                tags.append("" if found.last else found.columns[_UPOS])
+        yield tuple(words), tuple(tags)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def nearest_lines(encoder: ModelUseEncoder, uses: Uses) -> tuple[str, ...]:
     """The sentences of the uses most alike to the first."""
-    features = describer.describe(uses)
+    features = encoder.encode(uses)
     order, _ = most_alike(features.select(np.array([0])), features, _LINES + 1)
     return tuple(uses[row].text for row in order if row)[:_LINES]
 

@@ -10,35 +10,94 @@ uses of the word are looked at: no approximate index is as quick as reading one 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polyseme.display import html_table, sentence, summary
-from polyseme.meanings.concordance.export import UseTable, to_pandas, write_uses
+from polyseme.meanings.concordance.export import Tabular
 from polyseme.meanings.concordance.marked_use import MarkedUse
-from polyseme.meanings.concordance.tags import tags_of
-from polyseme.meanings.concordance.uses import Use, Uses
+from polyseme.meanings.concordance.uses import Use, Uses, UseTable
 from polyseme.meanings.features.use_features import Floats, UseFeatures
-from polyseme.meanings.groups.named_groups import draw_uses
-from polyseme.meanings.groups.similarity import Centre, similarities
-from polyseme.meanings.index.sources import UseSource
+from polyseme.meanings.groups.grouping import unit_length
+from polyseme.meanings.groups.senses import draw_uses
+from polyseme.meanings.index.use_index import UseSource
 from polyseme.progress import NullProgress, Progress
 
 if TYPE_CHECKING:
-    import pandas
-
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.features.use_describer import UseDescriber
+    from polyseme.meanings.features.use_encoder import ModelUseEncoder
 
+
+VIEWS = ("context", "bag", "substitutes")
+"""The columns; the last only of models that predict words."""
+_IDS = 1 << 16  # numbers that substitutes may have
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """What uses have in common."""
+
+    context: Floats  # (D,)
+    bag: Floats  # (D,)
+    weights: Floats  # (W,) of each word as a substitute
+
+    @classmethod
+    def of(cls, features: UseFeatures) -> "Centre":
+        """That of these uses."""
+        found = features.substitutes
+        ids = np.empty(0, np.int32) if found is None else found.ravel()
+        weights = np.log((1 + len(features)) / (1 + np.bincount(ids, minlength=_IDS))) + 1
+        context, bag = (view.mean(axis=0) for view in (features.context, features.bag))
+        return cls(context, bag, weights.astype(np.float32))
+
+    @classmethod
+    def none(cls, features: UseFeatures) -> "Centre":
+        """For uses of which nothing else is known."""
+        context, bag = (
+            np.zeros(view.shape[1], np.float32) for view in (features.context, features.bag)
+        )
+        return cls(context, bag, np.ones(_IDS, np.float32))
+
+
+def similarities(one: UseFeatures, many: UseFeatures, centre: Centre) -> Floats:
+    """(N, V): of the first use of `one` with each of `many`."""
+    views = [
+        _cosines(one.context, many.context, centre.context),
+        _cosines(one.bag, many.bag, centre.bag),
+    ]
+    if one.substitutes is not None and many.substitutes is not None:
+        squares = centre.weights**2
+        is_own = np.zeros(_IDS, np.float32)
+        is_own[one.substitutes[0]] = 1
+        each = squares[many.substitutes]  # (N, K)
+        shared = (each * is_own[many.substitutes]).sum(axis=1)
+        lengths = np.sqrt(each.sum(axis=1) * squares[one.substitutes[0]].sum())
+        views.append(shared / np.maximum(lengths, 1e-12))
+    found: Floats = np.stack(views, axis=1).astype(np.float32)
+    return found
+
+
+def _cosines(one: Floats, many: Floats, centre: Floats) -> Floats:
+    found: Floats = unit_length(many - centre) @ unit_length(one[:1] - centre)[0]
+    return found
+
+
+def pair_similarities(first: UseFeatures, second: UseFeatures, centre: Centre) -> Floats:
+    """(N, V): of each use of `first` with that of `second` in the same place."""
+    rows = [np.array([row]) for row in range(len(first))]
+    return np.concatenate(
+        [similarities(first.select(row), second.select(row), centre) for row in rows]
+    )
+
+
+_PARTS_OF_SPEECH = ("upos", "pos", "xpos")  # word attributes, as `prepare` names them
 _SPARE = 10  # uses that are found besides, as some may be the very sentence
 _STATIC_WORDS = 20_000  # of the model's words, the most frequent, static neighbours are among
 
 
 @dataclass(frozen=True, eq=False)
-class Nearest:
+class Nearest(Tabular):
     """The uses most alike to one."""
 
     use: MarkedUse
@@ -69,14 +128,6 @@ class Nearest:
         """The uses, one per row, with how similar each is."""
         first: dict[str, Sequence[str | float | None]] = {"similarity": self.similarities}
         return UseTable(self.uses, first | ({"tag": self.tags} if self.tags else {}))
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """`table` as a data frame; needs the package pandas."""
-        return to_pandas(self.table())
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """`table` for a spreadsheet or any other tool."""
-        write_uses(self.table(), Path(path), kind=".csv")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -111,11 +162,10 @@ class Nearest:
 
 def nearest_to(
     marked: Sequence[MarkedUse],
-    describer: "UseDescriber",
+    encoder: "ModelUseEncoder",
     source: UseSource,
     *,
     number: int = 10,
-    tags: Path | None = None,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> list[Nearest]:
@@ -124,25 +174,26 @@ def nearest_to(
     What a source has is described once, however many are asked about. No use is its own neighbour.
     """
     progress = progress or NullProgress()
-    is_lazy = source.describer is describer
+    is_lazy = source.encoder is encoder
     uses = draw_uses(source.uses, seed) if is_lazy else source.uses
     progress.start("Describing uses", len(uses))
-    features = source.describer.describe(uses, progress.update)
+    features = source.encoder.encode(uses, progress.update)
     static = {
-        form: static_neighbours(describer.embedder, form, number)
+        form: static_neighbours(encoder.embedder, form, number)
         for form in {use.form for use in marked}
     }
     centre = Centre.of(features) if len(features) else None
     nearest = []
     for use in marked:
-        own = describer([use.words], np.array([[use.begin, use.end]]))
+        own = encoder([use.words], np.array([[use.begin, use.end]]))
         order, found = most_alike(own, features, number + _SPARE, centre)
         rows = [row for row in order if not _is_same(uses, row, use)][:number]
         chosen = uses.select(rows)
-        of_uses = tuple(tag or "?" for tag in tags_of(chosen, tags)) if tags else ()
         similarity = tuple(float(found[row]) for row in rows)
         nearest.append(
-            Nearest(use, chosen, similarity, len(uses), static[use.form], source.notes, of_uses)
+            Nearest(
+                use, chosen, similarity, len(uses), static[use.form], source.notes, _tags(chosen)
+            )
         )
     return nearest
 
@@ -159,6 +210,17 @@ def most_alike(
     centre = centre or Centre.of(features)
     found: Floats = similarities(own, features, centre).mean(axis=1)
     return np.argsort(-found, kind="stable")[:number].tolist(), found
+
+
+def _tags(uses: Uses) -> tuple[str, ...]:
+    """The part of speech of each use, if the corpus was prepared with such a word attribute."""
+    names = uses.corpus.config.word_attributes if uses.corpus else ()
+    name = next((name for name in _PARTS_OF_SPEECH if name in names), None)
+    if name is None:
+        return ()
+    spans = uses.spans.tolist()
+    found = (uses.attribute(n, name)[begin:end] for n, (begin, end) in enumerate(spans))
+    return tuple("+".join(tag or "?" for tag in tags) for tags in found)
 
 
 def _is_same(uses: Uses, row: int, use: MarkedUse) -> bool:

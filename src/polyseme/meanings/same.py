@@ -8,28 +8,100 @@ without judged pairs there is a similarity and no verdict. With them, a logistic
 views learns their line, and says how often it is right about pairs it has not seen.
 """
 
-from collections.abc import Callable, Sequence
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polyseme.display import html_table, sentence, summary
-from polyseme.errors import InputError
-from polyseme.meanings.annotation.judged_pairs import JudgedPair
+from polyseme.errors import InputError, extra_needed_for
+from polyseme.limits import FILE_BYTES, parse_json, read_text
 from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats, UseFeatures
-from polyseme.meanings.groups.similarity import VIEWS, Centre, pair_similarities
+from polyseme.meanings.nearest import VIEWS, Centre, pair_similarities
+
+_LABELS = {"true": True, "t": True, "1": True, "same": True,
+           "false": False, "f": False, "0": False, "different": False}  # fmt: skip
+_NEEDED = ("sentence1", "sentence2", "label")
+
+
+class _Tabs(csv.excel_tab):
+    """A quotation mark in a sentence is one, and nothing else."""
+
+    quoting = csv.QUOTE_NONE
+
+
+@dataclass(frozen=True)
+class JudgedPair:
+    """Two sentences, the use in each marked with asterisks or named, and whether they agree."""
+
+    first: str
+    second: str
+    word: str
+    is_same: bool
+
+
+def read_pairs(path: Path) -> tuple[list[JudgedPair], int]:
+    """All pairs that can be read, and how many cannot."""
+    try:
+        rows = list(_rows(path))
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+    found = [pair for pair in map(_pair, rows) if pair is not None]
+    if not found:
+        raise InputError(
+            f"{path} has no pair that can be read. Expected: {', '.join(_NEEDED)} (true or false), "
+            "in .jsonl or with a header in .tsv or .csv; the use marked with asterisks, or `word`."
+        )
+    return found, len(rows) - len(found)
+
+
+def _rows(path: Path) -> Iterator[Any]:
+    text = read_text(path, FILE_BYTES)
+    if path.suffix in (".tsv", ".csv"):
+        dialect = _Tabs if path.suffix == ".tsv" else csv.excel
+        yield from csv.DictReader(StringIO(text), dialect=dialect)
+        return
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                yield parse_json(line)
+            except ValueError:
+                yield None
+
+
+def _pair(row: Any) -> JudgedPair | None:
+    if not isinstance(row, Mapping) or any(row.get(name) is None for name in _NEEDED):
+        return None
+    is_same = _LABELS.get(str(row["label"]).strip().casefold())
+    first, second = (_marked(row, number) for number in ("1", "2"))
+    if is_same is None or not (first and second):
+        return None
+    return JudgedPair(first, second, str(row.get("word") or row.get("lemma") or ""), is_same)
+
+
+def _marked(row: Mapping[str, Any], number: str) -> str:
+    """The sentence, with the use between asterisks if its characters are named."""
+    text = str(row[f"sentence{number}"])
+    try:
+        begin, end = (int(row[f"{name}{number}"]) for name in ("start", "end"))
+    except (KeyError, TypeError, ValueError):
+        return text
+    if not 0 <= begin < end <= len(text):
+        return ""
+    plain = text.replace("*", " ")  # or what stands there would be taken for a mark
+    return f"{plain[:begin]}*{plain[begin:end]}*{plain[end:]}"
+
 
 MIN_PAIRS = 20
 """Pairs of which a line can be learned: ten of each kind, and more are better."""
 _FOLDS = 5
-_RIDGE = 1.0  # pull of the weights towards zero: few pairs must not make it sure of itself
-_STEPS = 50
 _AT_ONCE = 1_000  # pairs whose features are in memory together
-_Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -84,47 +156,49 @@ class SameClassifier:
     """What was learned from judged pairs."""
 
     centre: Centre
-    weights: _Values
-    """Of each view, and last the constant."""
+    model: Any  # sklearn.pipeline.Pipeline
     accuracy: float
     majority: float
     num_pairs: int
 
     def probability(self, views: Floats) -> float:
         """That a pair with these views is judged the same."""
-        return float(_probabilities(views.reshape(1, -1).astype(np.float64), self.weights)[0])
+        return float(self.model.predict_proba(views.reshape(1, -1).astype(np.float64))[0, 1])
 
 
 def learn_same(
-    describer: UseDescriber,
+    encoder: ModelUseEncoder,
     pairs: Sequence[JudgedPair],
     on_use: Callable[[int], None] = lambda _: None,
 ) -> tuple[SameClassifier, int]:
     """Learn from pairs; and how many were left out, as their use could not be found."""
-    marked, is_same, num_left_out = _read(describer, pairs)
+    with extra_needed_for("Learning from judged pairs"):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import StratifiedKFold, cross_val_predict
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+    marked, is_same, num_left_out = _read(encoder, pairs)
     if len(is_same) < MIN_PAIRS or min(sum(is_same), len(is_same) - sum(is_same)) < _FOLDS:
         raise InputError(
             f"{len(is_same)} pairs can be used, {sum(is_same)} of them the same. At least "
             f"{MIN_PAIRS} are needed, with {_FOLDS} or more of each kind."
         )
-    features = _describe(describer, marked, on_use)
-    first, second = _halves(features)
+    features = _encode(encoder, marked, on_use)
     centre = Centre.of(features)
-    views = pair_similarities(first, second, centre).astype(np.float64)
-    gold = np.array(is_same, np.float64)
-    told = np.empty(len(gold))
-    folds = _folds(gold)
-    for fold in range(_FOLDS):
-        out = folds == fold
-        told[out] = _probabilities(views[out], _fit(views[~out], gold[~out]))
-    accuracy = float(((told >= 0.5) == gold).mean())
-    majority = float(max(gold.mean(), 1 - gold.mean()))
-    classifier = SameClassifier(centre, _fit(views, gold), accuracy, majority, len(gold))
+    views = pair_similarities(*_halves(features), centre).astype(np.float64)
+    gold = np.array(is_same)
+    # Views differ in spread, and the penalty would fall on those that vary little.
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=1)
+    told = cross_val_predict(model, views, gold, cv=folds)
+    accuracy, majority = float((told == gold).mean()), float(max(gold.mean(), 1 - gold.mean()))
+    classifier = SameClassifier(centre, model.fit(views, gold), accuracy, majority, len(gold))
     return classifier, num_left_out
 
 
 def compare_uses(
-    describer: UseDescriber,
+    encoder: ModelUseEncoder,
     pairs: Sequence[tuple[MarkedUse, MarkedUse]],
     classifier: SameClassifier | None = None,
     on_use: Callable[[int], None] = lambda _: None,
@@ -133,7 +207,7 @@ def compare_uses(
     found: list[SameMeaning] = []
     for begin in range(0, len(pairs), _AT_ONCE):
         part = pairs[begin : begin + _AT_ONCE]
-        features = _describe(describer, [use for pair in part for use in pair])
+        features = _encode(encoder, [use for pair in part for use in pair])
         first, second = _halves(features)
         centre = classifier.centre if classifier else Centre.none(features)
         views = pair_similarities(first, second, centre)
@@ -160,15 +234,14 @@ def _told(
 
 
 def _read(
-    describer: UseDescriber, pairs: Sequence[JudgedPair]
+    encoder: ModelUseEncoder, pairs: Sequence[JudgedPair]
 ) -> tuple[list[MarkedUse], list[bool], int]:
     marked: list[MarkedUse] = []
     is_same = []
     for pair in pairs:
         try:
             both = [
-                read_marked(describer.embedder, text, pair.word)
-                for text in (pair.first, pair.second)
+                read_marked(encoder.embedder, text, pair.word) for text in (pair.first, pair.second)
             ]
         except InputError:
             continue
@@ -177,52 +250,16 @@ def _read(
     return marked, is_same, len(pairs) - len(is_same)
 
 
-def _describe(
-    describer: UseDescriber,
+def _encode(
+    encoder: ModelUseEncoder,
     uses: Sequence[MarkedUse],
     on_use: Callable[[int], None] = lambda _: None,
 ) -> UseFeatures:
     spans = np.array([(use.begin, use.end) for use in uses])
-    return describer.without_syntax(describer([use.words for use in uses], spans, on_use))
+    return encoder.without_syntax(encoder([use.words for use in uses], spans, on_use))
 
 
 def _halves(features: UseFeatures) -> tuple[UseFeatures, UseFeatures]:
     """Of pairs in a row: the first uses, and the second ones."""
     first, second = (features.select(np.arange(part, len(features), 2)) for part in (0, 1))
     return first, second
-
-
-def _folds(gold: _Values) -> npt.NDArray[np.int64]:
-    """Which fold each pair is left out with: of both kinds about as many in each."""
-    folds = np.empty(len(gold), np.int64)
-    for kind in (0, 1):
-        at = np.flatnonzero(gold == kind)
-        folds[at] = np.arange(len(at)) % _FOLDS
-    return folds
-
-
-def _probabilities(views: _Values, weights: _Values) -> _Values:
-    found: _Values = 1 / (1 + np.exp(-(views @ weights[:-1] + weights[-1])))
-    return found
-
-
-def _fit(views: _Values, gold: _Values) -> _Values:
-    """Logistic regression by Newton's method: a few weights, so exact in a few steps.
-
-    On views that are measured in their own spread, or the pull would be on those that vary little.
-    """
-    means, spreads = views.mean(axis=0), np.maximum(views.std(axis=0), 1e-9)
-    measured = (views - means) / spreads
-    rows = np.column_stack([measured, np.ones(len(views))])
-    pull = np.diag([_RIDGE] * views.shape[1] + [0.0])
-    weights = np.zeros(rows.shape[1])
-    for _ in range(_STEPS):
-        told = _probabilities(measured, weights)
-        slope = rows.T @ (told - gold) + pull @ weights
-        curve = (rows * (told * (1 - told))[:, None]).T @ rows + pull
-        step = np.linalg.solve(curve + 1e-9 * np.eye(len(weights)), slope)
-        weights = weights - step
-        if np.abs(step).max() < 1e-10:
-            break
-    each = weights[:-1] / spreads
-    return np.append(each, weights[-1] - each @ means)

@@ -1,5 +1,6 @@
 """What the commands that read uses share: which word, in which corpus."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,33 @@ from polyseme.config import Settings
 from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
-    from polyseme.meanings.concordance.query import Query
+    from polyseme.meanings.concordance.search import Query
+
+
+TABLES = {
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+"""Tables that can be written, by the end of the file's name: the type that a browser knows. The
+functions that write them are in `concordance/export.py`; help and links are made from these."""
+SENSE_FILES = {
+    ".conllu": "sentences with Sense=1 in the last column",
+    ".uses.tsv": "uses for DURel",
+    ".judgments.tsv": "pairs of uses for DURel",
+    ".clusters.tsv": "groups of uses for DURel",
+    ".vec": "one vector per group in word2vec's text format",
+}
+"""Files for other tools that senses can also be written to (`groups/sense_files.py`)."""
+
+
+def out_help(what: str, files: Mapping[str, str] | None = None) -> str:
+    """The help of an option that names a file to write."""
+    tables = f"{', '.join([*TABLES][:-1])} or {[*TABLES][-1]}"
+    if files is None:
+        return f"{what}: {tables}."
+    others = "; ".join(f"{suffix} for {about}" for suffix, about in files.items())
+    return f"{what}: {tables} for a table; {others}."
 
 
 def _listed(given: Any) -> Any:
@@ -93,7 +120,7 @@ class FindConfig(Settings):
     @property
     def query(self) -> "Query":
         """What is looked for; an error if that is nothing, or both a word and a pattern."""
-        from polyseme.meanings.concordance.query import (
+        from polyseme.meanings.concordance.search import (
             Query,  # not above: a command's help must not wait
         )
 

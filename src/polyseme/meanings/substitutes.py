@@ -19,7 +19,7 @@ from polyseme.display import html_table, sentence, summary
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ModelError
 from polyseme.meanings.concordance.marked_use import MarkedUse
-from polyseme.meanings.features.use_describer import Expectation
+from polyseme.meanings.features.use_encoder import LexicalSubstituter
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Substitutes:
 
 def find_substitutes(embedder: WordEmbedder, use: MarkedUse, number: int = 10) -> Substitutes:
     """The likeliest words in the place of a use, among all words the model can predict."""
-    expects = Expectation.of(embedder)
-    if expects is None:
+    substituter = LexicalSubstituter.of(embedder)
+    if substituter is None:
         raise ModelError(
             "This model has seen the word it would have to predict, so it gives no substitutes. "
             "Ask a bidirectional (ELMo) or causal (GPT) model."
         )
     top = next(iter(embedder.stream([use.words], layers="top")))[0]
-    states = expects.states(top, [(use.begin, use.end)])
-    words = expects.all_words
-    log_probs = expects.log_probabilities(states)[0]
+    states = substituter.states(top, [(use.begin, use.end)])
+    words = substituter.all_words
+    log_probs = substituter.log_probabilities(states)[0]
     best = torch.topk(log_probs, min(number, len(words)))
     pairs = zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
     found = tuple((words[index], probability) for index, probability in pairs)

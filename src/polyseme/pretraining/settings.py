@@ -55,8 +55,6 @@ class PretrainConfig(Settings):
     """How the finished model's weights are stored."""
     licence: str = ""
     """Licence of the text, for the model card."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
     training: RunConfig = RunConfig()
     """How the model is trained."""
     model: dict[str, Any] = Field(default_factory=dict)

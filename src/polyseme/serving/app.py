@@ -117,8 +117,6 @@ class SensesRequest(_Asked):
     """The word, or several with spaces between."""
     finer: Annotated[Whole, Field(ge=-3, le=3)] = 0
     """More groups, or if negative fewer."""
-    lines: Annotated[Whole, Field(ge=0, le=100)] = 3
-    """Lines for each group."""
 
 
 class Embedding(BaseModel):
@@ -256,7 +254,7 @@ def _inputs(given: Any) -> list[Any]:
 def _tell_embeddings(request: EmbeddingsRequest, answer: Answer, serving: Serving) -> Any:
     vectors = np.frombuffer(answer.numbers, "<f4").reshape(len(_inputs(request.input)), -1)
     as_text = request.encoding_format == "base64"
-    found = [base64.b64encode(row).decode() for row in vectors] if as_text else vectors
+    found = [base64.b64encode(row.tobytes()).decode() for row in vectors] if as_text else vectors
     data = [
         {"object": "embedding", "index": index, "embedding": each}
         for index, each in enumerate(found)
@@ -284,7 +282,7 @@ def _tell_words(request: WordsRequest, answer: Answer, serving: Serving) -> Any:
             "index": told["indices"][n],
             **{name: told[name][n] for name in names},
             "shape": vectors.shape,
-            "vectors": base64.b64encode(vectors.data).decode(),
+            "vectors": base64.b64encode(vectors.tobytes()).decode(),
         }
         for n, vectors in enumerate(_arrays(answer, request.dtype))
     ]

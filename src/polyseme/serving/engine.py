@@ -7,6 +7,7 @@ There is no HTTP here and no queue. A request that cannot be answered is refused
 others of its batch are answered; a process that dies takes nothing along but the batch in hand.
 """
 
+import contextlib
 import json
 import os
 import struct
@@ -15,17 +16,26 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-import polyseme
 from polyseme.embedding.golden import check_vectors
 from polyseme.embedding.input_sentences import InputSentence, read_sentences
+from polyseme.embedding.loading import load_embedder, load_for_corpus
 from polyseme.embedding.output import LayerChoice, Vectors
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError, PolysemeError
+from polyseme.meanings.concordance.search import Query
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.features.use_features import UseEncoder
+from polyseme.meanings.groups.senses import find_senses
+from polyseme.meanings.index.use_index import open_for
 from polyseme.tasks.task import Task
+from polyseme.text.corpus import Corpus
 
 HEADER = struct.Struct("<II")
 """Of a frame: how many bytes of JSON follow, and how many of numbers after them."""
@@ -62,7 +72,7 @@ class Engine:
             return engine
         if model:
             options |= {"device": settings["device"], "tokenizer_from": settings["tokenizer_from"]}
-            engine.embedder = polyseme.load(model, **options)
+            engine.embedder = load_embedder(model, **options)
             check_vectors(engine.embedder, model)
             engine.seconds_per_character = _warm_up(engine.embedder)
         if settings["task"]:
@@ -199,26 +209,33 @@ class SenseFinder:
     _KEPT = 32
 
     def __init__(self, corpus: str, model: str, index: str | None) -> None:
-        self._options = {"corpus": corpus, "model": model or None, "index": index}
+        self._corpus, self._model = Corpus.open(corpus), model
+        self._index = open_for(Path(index), self._corpus, model) if index else None
         self._found: dict[str, dict[str, Any]] = {}
 
     def __call__(self, request: dict[str, Any]) -> dict[str, Any]:
         """The groups, as JSON."""
-        key = json.dumps([request["word"], request["finer"], request["lines"]])
+        key = json.dumps([request["word"], request["finer"]])
         found = self._found.pop(key, None)
         if found is None:
-            senses = polyseme.senses(
-                self._options["corpus"],
-                request["word"],
-                model=self._options["model"],
-                index=self._options["index"],
-                finer=request["finer"],
-            )
-            found = senses.to_json(lines=request["lines"])
+            uses, encoder = self._uses(Query.of(request["word"]))
+            found = find_senses(uses, encoder, finer=request["finer"]).to_json()
         self._found[key] = found  # the newest stands last
         while len(self._found) > self._KEPT:
             self._found.pop(next(iter(self._found)))
         return found
+
+    def _uses(self, query: Query) -> tuple[Uses, UseEncoder]:
+        """From the index if it has the word; else the model reads them."""
+        if self._index is not None:
+            with contextlib.suppress(InputError):
+                indexed = self._index.find(self._corpus, query)
+                return indexed.uses, indexed
+        return find_uses(self._corpus, query), self._encoder
+
+    @cached_property
+    def _encoder(self) -> UseEncoder:
+        return ModelUseEncoder(load_for_corpus(self._model, self._corpus))
 
 
 def _warm_up(embedder: WordEmbedder) -> float:

@@ -26,8 +26,6 @@ class ExportConfig(Settings):
     """The model folder."""
     folder: Path
     """The folder to write; new or empty."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:

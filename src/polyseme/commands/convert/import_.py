@@ -39,8 +39,6 @@ class ImportConfig(Settings):
     """What will find the words, with a language; default: jieba for zh, otherwise spacy."""
     licence: str = ""
     """Licence of the old weights, for the model card."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:

@@ -19,7 +19,7 @@ from polyseme.config import Settings
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import VectorsError
 from polyseme.progress import Progress
-from polyseme.tables import JsonLines, titled
+from polyseme.tables import titled
 
 
 class VectorsInfoConfig(Settings):
@@ -29,8 +29,6 @@ class VectorsInfoConfig(Settings):
     """The folder of vectors."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""
-    json_: bool = False
-    """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,10 @@ class VectorsResult:
 
     vectors: VectorFolder
     notes: list[str]
-    as_json: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What the manifest says, and the notes."""
+        return {**facts(self.vectors), "notes": self.notes}
 
 
 def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
@@ -55,13 +56,11 @@ def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsR
                 f"{', '.join(damaged[:5])}. Run the same embed command again: it repairs them."
             )
         notes.append(f"All {len(vectors.manifest['files']):,} files are intact.")
-    return VectorsResult(vectors, notes, config.json_)
+    return VectorsResult(vectors, notes)
 
 
 def show(result: VectorsResult) -> RenderableType:
     """The table and how to read the files."""
-    if result.as_json:
-        return JsonLines([{**facts(result.vectors), "notes": result.notes}])
     lines = [*result.notes, f"Model {result.vectors.manifest['model'][:12]} (SHA-256)."]
     path = result.vectors.folder / "vectors" / "*.parquet"
     lines.append(f"Each row is a word in its sentence; any tool reads {path}.")

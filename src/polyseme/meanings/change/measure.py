@@ -17,6 +17,8 @@ were measured (`controls.py`): it changed if it moved further than nine of ten o
 share of a group moved as well.
 """
 
+import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -26,7 +28,132 @@ import numpy.typing as npt
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
-from polyseme.meanings.change.shares import GroupShares, compare_shares, jensen_shannon
+
+Movement: TypeAlias = Literal["appeared", "vanished", "grew", "shrank", "unclear"]
+_Z = 1.959964  # of a 95 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What part of a side's uses a group has."""
+
+    count: int
+    share: float
+    low: float
+    """The true share lies between `low` and `high` with 95 % confidence (Wilson 1927)."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShares:
+    """One group on both sides."""
+
+    group: str
+    before: Share
+    after: Share
+    low: float
+    """The true difference lies between `low` and `high` with 95 % confidence (Newcombe 1998)."""
+    high: float
+
+    @property
+    def difference(self) -> float:
+        """How much larger its share is after than before."""
+        return self.after.share - self.before.share
+
+    @property
+    def movement(self) -> Movement:
+        """What happened to it; unclear, if the interval of the difference has 0 in it.
+
+        Each group is judged by itself: of 20 that did not move, one is said to have.
+        """
+        if self.low <= 0 <= self.high:
+            return "unclear"
+        if self.difference > 0:
+            return "grew" if self.before.count else "appeared"
+        return "shrank" if self.after.count else "vanished"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "difference": self.difference, "movement": self.movement}
+
+
+def compare_shares(
+    before: Sequence[Hashable],
+    after: Sequence[Hashable],
+    documents: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+) -> tuple[GroupShares, ...]:
+    """Every group of either side, those that moved furthest first."""
+    sides = [[str(group) for group in side] for side in (before, after)]
+    counts = [Counter(side) for side in sides]
+    fewest = [effective_number(Counter(own).values()) for own in documents or ((0,), (0,))]
+    found = []
+    for group in sorted(counts[0] | counts[1]):
+        effect = design_effect(group, sides, documents) if documents else 1.0
+        first, second = (
+            _share(side[group], side.total(), max(side.total() / effect, least))
+            for side, least in zip(counts, fewest, strict=True)
+        )
+        found.append(GroupShares(group, first, second, *_difference(first, second)))
+    return tuple(sorted(found, key=lambda each: -abs(each.difference)))
+
+
+def design_effect(
+    group: str,
+    sides: Sequence[Sequence[str]],
+    documents: tuple[Sequence[Hashable], Sequence[Hashable]],
+) -> float:
+    """How much more a group's share varies over documents than over as many independent uses.
+
+    Of both sides together, each about its own share: a side without the group says nothing.
+    """
+    observed = expected = 0.0
+    for side, names in zip(sides, documents, strict=True):
+        is_in = np.array([each == group for each in side], np.float64)
+        codes: dict[Hashable, int] = {}
+        own = np.array([codes.setdefault(name, len(codes)) for name in names])
+        share = is_in.mean()
+        off = np.bincount(own, weights=is_in - share)
+        observed += float((off**2).sum()) * len(off) / max(1, len(off) - 1)
+        expected += float(share * (1 - share)) * len(side)
+    return max(1.0, observed / expected) if expected else math.inf
+
+
+def jensen_shannon(shares: Sequence[GroupShares]) -> float:
+    """The divergence of the two sides in bits: 0 if they are equal, 1 if no group is on both."""
+    sides = np.array([[each.before.share, each.after.share] for each in shares]).T  # (2, K)
+    parts = [_entropy(sides.mean(axis=0)), *(-_entropy(side) / 2 for side in sides)]
+    return min(1.0, max(0.0, sum(parts)))  # beyond them by rounding only
+
+
+def effective_number(sizes: Iterable[int]) -> float:
+    """How many independent uses clusters of these sizes are worth, if each has one sense."""
+    counted = np.fromiter(sizes, dtype=np.float64)
+    return float(counted.sum() ** 2 / (counted**2).sum())
+
+
+def _entropy(shares: npt.NDArray[np.float64]) -> float:
+    """In bits."""
+    present = shares[shares > 0]
+    return float(-(present * np.log2(present)).sum())
+
+
+def _share(count: int, of: int, effective: float) -> Share:
+    share = count / of
+    spread = _Z**2 / effective
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)
+    return Share(
+        count, share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+    )
+
+
+def _difference(before: Share, after: Share) -> tuple[float, float]:
+    """Newcombe's interval for a difference of shares, from Wilson's for each."""
+    difference = after.share - before.share
+    down = math.hypot(after.share - after.low, before.high - before.share)
+    up = math.hypot(after.high - after.share, before.share - before.low)
+    return difference - down, difference + up
+
 
 Features: TypeAlias = npt.NDArray[Any]
 Unit: TypeAlias = Literal["documents", "uses"]
@@ -74,12 +201,10 @@ _TINY = 1e-12  # equal distances may differ by rounding
 class Side:
     """The uses of one side: a period, an author, a corpus."""
 
-    features: Features
-    """(N, D)"""
+    features: Features  # (N, D)
     documents: Sequence[Hashable] | None = None
     """The document of each use. Those of the other side are others, even if named alike."""
-    groups: Sequence[Hashable] | None = None
-    """The group of each use."""
+    groups: Sequence[Hashable] | None = None  # the group of each use
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +224,10 @@ class SideCounts:
 class AgainstControls:
     """How far a word moved, beside control words (`controls.py`)."""
 
-    below: int
-    """Control words that moved less far."""
+    below: int  # control words that moved less far
     number: int
-    uses: int
-    """Of each side, of this word as of each control."""
-    own_side: float
-    """Which part of the nearest neighbours of a use is of its own side, on average."""
+    uses: int  # of each side, of this word as of each control
+    own_side: float  # which part of the nearest neighbours of a use is of its own side, on average
 
     @property
     def p_value(self) -> float:
@@ -211,8 +333,7 @@ def measure_change(
     `unit`: what is shuffled and resampled. If not given, documents where each side has five or
     more, and else uses: then a difference between two authors may be taken for change.
     """
-    _check(before, after, permutations)
-    unit = _choose_unit(before, after) if unit is None else _check_unit(unit, before, after)
+    unit = _choose_unit(unit, before, after)
     sides = [_sampled(side, seed) for side in (before, after)]
     units = [_units(side, unit) for side in sides]
     # In an order of their own, so that the same is drawn whichever side comes first.
@@ -244,54 +365,23 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """P-values of many words, adjusted: among those up to q, a share of q are false on average."""
     with extra_needed_for("Adjusting the p-values of many words"):
         from scipy.stats import false_discovery_control
-    values = np.asarray(p_values, dtype=np.float64)
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError(
-            f"P-values lie between 0 and 1; these reach from {values.min()} to {values.max()}."
-        )
-    return [float(value) for value in false_discovery_control(values)] if len(values) else []
-
-
-def _check(before: Side, after: Side, permutations: int) -> None:
-    for side in (before, after):
-        shape = side.features.shape
-        if len(shape) != 2 or shape[0] < 2 or shape[1:] != before.features.shape[1:]:
-            raise InputError(
-                "Each side needs two or more uses, with features of the same dimension; these "
-                f"have the shapes {before.features.shape} and {after.features.shape}."
-            )
-        if not np.isfinite(side.features).all():
-            raise InputError("Features hold numbers that are not finite. Recompute them.")
-        for name, given in (("document", side.documents), ("group", side.groups)):
-            if given is not None and len(given) != shape[0]:
-                raise InputError(f"Each use has one {name}: {shape[0]:,}, not {len(given):,}.")
-    for name, one, two in (
-        ("documents", before.documents, after.documents),
-        ("groups", before.groups, after.groups),
-    ):
-        if (one is None) != (two is None):
-            raise InputError(f"Give the {name} of both sides, or of neither.")
-    if permutations < 1:
-        raise InputError(f"{permutations} permutations show nothing. Ask for 199 or more.")
+    return false_discovery_control(p_values).tolist() if len(p_values) else []
 
 
 def _num_documents(side: Side) -> int | None:
     return None if side.documents is None else len(set(side.documents))
 
 
-def _choose_unit(before: Side, after: Side) -> Unit:
+def _choose_unit(asked: Unit | None, before: Side, after: Side) -> Unit:
     numbers = [_num_documents(side) or 0 for side in (before, after)]
-    return "documents" if min(numbers) >= MIN_DOCUMENTS else "uses"
-
-
-def _check_unit(unit: Unit, before: Side, after: Side) -> Unit:
-    numbers = [_num_documents(side) or 0 for side in (before, after)]
-    if unit == "documents" and min(numbers) < 2:
+    if asked is None:
+        return "documents" if min(numbers) >= MIN_DOCUMENTS else "uses"
+    if asked == "documents" and min(numbers) < 2:
         raise InputError(
             f"To shuffle documents, each side needs two or more; these have {numbers[0]:,} and "
             f'{numbers[1]:,}. Give the document of each use, or ask for unit="uses".'
         )
-    return unit
+    return asked
 
 
 def _sampled(side: Side, seed: int) -> Side:
@@ -307,12 +397,12 @@ def _sampled(side: Side, seed: int) -> Side:
     return Side(features / np.where(lengths > 0, lengths, 1.0), documents)
 
 
-def _units(side: Side, unit: Unit) -> "Units":
+def _units(side: Side, unit: Unit) -> "ShuffleUnits":
     if unit == "uses" or side.documents is None:
-        return Units(side.features, np.ones(len(side.features)))
+        return ShuffleUnits(side.features, np.ones(len(side.features)))
     number: dict[Hashable, int] = {}
     index = [number.setdefault(document, len(number)) for document in side.documents]
-    return Units.clustered(side.features, np.array(index))
+    return ShuffleUnits.clustered(side.features, np.array(index))
 
 
 def _shares(before: Side, after: Side, unit: Unit) -> tuple[GroupShares, ...]:
@@ -349,27 +439,25 @@ def _told(side: SideCounts) -> str:
 # zeros and ones, and R shuffles are one matrix product.
 
 
-class Units(NamedTuple):
+class ShuffleUnits(NamedTuple):
     """What is shuffled as a whole: uses, or documents with all their uses."""
 
-    sums: Values
-    """(U, D): the features of each unit's uses, summed."""
-    sizes: Values
-    """(U,): how many uses that is."""
+    sums: Values  # (U, D): the features of each unit's uses, summed
+    sizes: Values  # (U,): how many uses that is
 
     @classmethod
-    def clustered(cls, features: Values, index: npt.NDArray[np.int64]) -> "Units":
+    def clustered(cls, features: Values, index: npt.NDArray[np.int64]) -> "ShuffleUnits":
         """Uses in clusters: `index` has the number of each use's cluster."""
         sizes = np.bincount(index).astype(np.float64)
         sums = np.zeros((len(sizes), features.shape[1]))
         np.add.at(sums, index, features)
         return cls(sums, sizes)
 
-    def weighted(self, weights: Values) -> "Units":
+    def weighted(self, weights: Values) -> "ShuffleUnits":
         """(R, U) -> R sides: each a sum of units, every unit so many times."""
-        return Units(weights @ self.sums, weights @ self.sizes)
+        return ShuffleUnits(weights @ self.sums, weights @ self.sizes)
 
-    def total(self) -> "Units":
+    def total(self) -> "ShuffleUnits":
         """All as one side."""
         return self.weighted(np.ones((1, len(self.sizes))))
 
@@ -377,8 +465,7 @@ class Units(NamedTuple):
 class Distances(NamedTuple):
     """Of R pairs of sides, each (R,)."""
 
-    apd: Values
-    """Average cosine distance of a use of one side from a use of the other."""
+    apd: Values  # average cosine distance of a use of one side from a use of the other
     shift: Values
     """Half the squared distance of the mean vectors: APD less the mean distance within the sides.
 
@@ -388,13 +475,13 @@ class Distances(NamedTuple):
     """
 
 
-def distances(first: Units, second: Units) -> Distances:
+def distances(first: ShuffleUnits, second: ShuffleUnits) -> Distances:
     """Of R sides from R others."""
     one, two = (side.sums / side.sizes[:, None] for side in (first, second))  # (R, D)
     return Distances(1.0 - (one * two).sum(axis=1), ((one - two) ** 2).sum(axis=1) / 2)
 
 
-def prototype_distance(first: Units, second: Units) -> float:
+def prototype_distance(first: ShuffleUnits, second: ShuffleUnits) -> float:
     """Cosine distance of the mean vectors of two sides; 1, if one of them is zero."""
     one, two = (side.sums.sum(axis=0) for side in (first, second))
     lengths = np.linalg.norm(one) * np.linalg.norm(two)
@@ -409,10 +496,10 @@ def distance_within(features: Values) -> float:
 
 
 def shuffled(
-    first: Units, second: Units, *, number: int, generator: np.random.Generator
+    first: ShuffleUnits, second: ShuffleUnits, *, number: int, generator: np.random.Generator
 ) -> Distances:
     """Distances after units have changed sides at random; as many stay on each side as were."""
-    pool = Units(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
+    pool = ShuffleUnits(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
     whole = pool.total()
 
     def parts() -> Iterator[Distances]:
@@ -420,13 +507,13 @@ def shuffled(
             is_first = np.zeros((rows, len(pool.sizes)))
             is_first[:, : len(first.sizes)] = 1.0
             side = pool.weighted(generator.permuted(is_first, axis=1, out=is_first))
-            yield distances(side, Units(whole.sums - side.sums, whole.sizes - side.sizes))
+            yield distances(side, ShuffleUnits(whole.sums - side.sums, whole.sizes - side.sizes))
 
     return _joined(parts())
 
 
 def resampled(
-    first: Units, second: Units, *, number: int, generator: np.random.Generator
+    first: ShuffleUnits, second: ShuffleUnits, *, number: int, generator: np.random.Generator
 ) -> Distances:
     """Distances after the units of each side have been drawn again with replacement."""
     larger = max((first, second), key=lambda side: len(side.sizes))
@@ -439,7 +526,7 @@ def resampled(
     return _joined(parts())
 
 
-def _rows(units: Units, number: int) -> Iterator[int]:
+def _rows(units: ShuffleUnits, number: int) -> Iterator[int]:
     """How many shuffles to do at once, so that memory stays bounded."""
     at_once = max(1, _ROOM // max(units.sums.shape))
     for begin in range(0, number, at_once):

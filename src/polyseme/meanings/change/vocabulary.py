@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +28,6 @@ from pydantic import TypeAdapter, ValidationError
 from polyseme.display import html_table, summary
 from polyseme.errors import InputError
 from polyseme.limits import FILE_BYTES, parse_json, read_bytes
-from polyseme.meanings.change.controls import (
-    SideWords,
-    band_of,
-    count_sides,
-    mean_own_side_share,
-)
 from polyseme.meanings.change.measure import (
     MIN_DOCUMENTS,
     SIGNIFICANT,
@@ -43,9 +36,16 @@ from polyseme.meanings.change.measure import (
     benjamini_hochberg,
     measure_change,
 )
-from polyseme.meanings.change.sides import MIN_SIDE, substitute_vectors
+from polyseme.meanings.change.sides import (
+    MIN_SIDE,
+    SideWords,
+    band_of,
+    count_sides,
+    mean_own_side_share,
+    substitute_vectors,
+)
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
-from polyseme.meanings.concordance.export import Cell, to_pandas, write_uses
+from polyseme.meanings.concordance.export import Cell, Tabular
 from polyseme.meanings.concordance.search import search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses, numbers_by_word
@@ -54,9 +54,7 @@ from polyseme.storage.files import canonical_json, write_text
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
-    import pandas
-
-    from polyseme.meanings.features.use_describer import UseDescriber
+    from polyseme.meanings.features.use_encoder import ModelUseEncoder
 
 NUM_SHUFFLES = 5
 """How often documents are dealt to the sides at random, for the control."""
@@ -79,10 +77,8 @@ class VocabularyQuestion:
     before: Condition
     after: Condition
     where: Condition = EVERYTHING
-    min_uses: int = 50
-    """Uses that a word needs on each side."""
-    max_uses: int = 200
-    """Uses of each side that are described: a sample, where there are more."""
+    min_uses: int = 50  # uses that a word needs on each side
+    max_uses: int = 200  # uses of each side that are described: a sample, where there are more
     permutations: int = 9_999
     unit: Unit = "documents"
     """What is shuffled. Words in fewer than five documents of a side are then left out."""
@@ -96,7 +92,7 @@ class VocabularyQuestion:
 
 def compare_vocabulary(
     corpus: Corpus,
-    describer: "UseDescriber",
+    encoder: "ModelUseEncoder",
     question: VocabularyQuestion,
     *,
     words: Sequence[str] | None = None,
@@ -112,7 +108,7 @@ def compare_vocabulary(
     progress, known = progress or NullProgress(), known or {}
     sides = count_sides(corpus, (question.before, question.after), question.where)
     chosen = _chosen_words(sides, question, words)
-    work = _Work(corpus, describer, question, sides)
+    work = _Work(corpus, encoder, question, sides)
     found = {word: known[word] for word in chosen if word in known}
     progress.start("Comparing words", len(chosen))
     progress.update(len(found))
@@ -166,7 +162,7 @@ class RankedWord:
 
 
 @dataclass(frozen=True, eq=False)
-class VocabularyChange:
+class VocabularyChange(Tabular):
     """Words, the most changed first."""
 
     words: tuple[RankedWord, ...]
@@ -182,8 +178,8 @@ class VocabularyChange:
         for number, (word, q) in enumerate(zip(found, adjusted, strict=True)):
             others = [
                 other.own_side
-                for place, other in enumerate(found)
-                if bands[place] == bands[number] and place != number
+                for index, other in enumerate(found)
+                if bands[index] == bands[number] and index != number
             ]
             below = sum(share < word.own_side for share in others)
             ranked.append(RankedWord(word, q, below, len(others)))
@@ -247,13 +243,9 @@ class VocabularyChange:
                 *(word.documents_before, word.documents_after, word.unit),
             ]
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A data frame, one row per word; needs the package pandas."""
-        return to_pandas(self)
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """All words, for a spreadsheet or any other tool."""
-        write_uses(self, Path(path), kind=".csv")
+    def table(self) -> "VocabularyChange":
+        """Itself: it has columns and rows."""
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -354,7 +346,7 @@ class _Work:
     """Words in, their changes out, one after the other."""
 
     corpus: Corpus
-    describer: "UseDescriber"
+    encoder: "ModelUseEncoder"
     question: VocabularyQuestion
     sides: SideWords
 
@@ -394,7 +386,7 @@ class _Work:
             min(len(set(documents[:edge])), len(set(documents[edge:]))) < MIN_DOCUMENTS
         ):
             return None
-        features = self.describer(chosen.sentences(), chosen.spans)
+        features = self.encoder(chosen.sentences(), chosen.spans)
         vectors = substitute_vectors(features, asked.seed)
         change = measure_change(
             Side(vectors[:edge], documents[:edge]),

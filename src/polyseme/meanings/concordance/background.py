@@ -28,10 +28,8 @@ vocabulary no larger share: a short text has few words that are only common."""
 class Background:
     """Counts of all words of a corpus."""
 
-    stop_words: frozenset[str]
-    """Case-folded."""
-    total: int
-    """How many words the corpus has."""
+    stop_words: frozenset[str]  # case-folded
+    total: int  # how many words the corpus has
     _spellings: Any  # pa.Array of all spellings
     _words: Any  # the same in lower case
     _counts: Any  # pa.Array

@@ -52,8 +52,7 @@ class Comparison:
     column: str
     operator: str
     value: str
-    number: Decimal | None = None
-    """The value, if the column is one of numbers."""
+    number: Decimal | None = None  # the value, if the column is one of numbers
 
     def accepts(self, found: str | None) -> bool:
         """Whether a value of the column meets it."""
@@ -256,8 +255,7 @@ class ConditionError(ConfigError):
 
     sentences: tuple[Sentence, ...]
     condition: str
-    at: int
-    """The character of the condition that it is about."""
+    at: int  # the character of the condition that it is about
 
     @classmethod
     def of(cls, condition: str, at: int, *sentences: Sentence) -> "ConditionError":
@@ -509,8 +507,7 @@ class Choice(NamedTuple):
     """What may be written next."""
 
     shown: str
-    text: str
-    """All that was written, with the choice in the place of its beginning."""
+    text: str  # all that was written, with the choice in the place of its beginning
 
 
 _CHOICES = 20

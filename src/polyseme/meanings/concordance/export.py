@@ -1,7 +1,4 @@
-"""Uses in, a table of them out: CSV, TSV, a spreadsheet or a data frame, all uses and all metadata.
-
-    in   uses
-    out  one row a use: left, form, right, text, its place there, its sentence, document, metadata
+"""Tables of results as files: CSV, TSV, a spreadsheet; or as a data frame.
 
 Cells come from users' texts. A spreadsheet would run one that begins like a formula, so it is given
 an apostrophe first, as spreadsheets themselves do; control characters are shown as escapes.
@@ -9,23 +6,19 @@ an apostrophe first, as spreadsheets themselves do; control characters are shown
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
 from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
 if TYPE_CHECKING:
     import pandas
 
-    from polyseme.meanings.concordance.uses import Use, Uses
-
 Cell = str | float | None
-_OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)
 # What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"): in a cell, and
 # behind a semicolon, for in many countries that is what divides a CSV file, whatever quotes say. A
 # tab or a line end is gone when this is asked, as they are shown as escapes.
@@ -48,54 +41,31 @@ class ExportTable(Protocol):
         """How many rows there are."""
 
 
-@dataclass(frozen=True)
-class UseTable:
-    """Uses as rows; `first` has columns that come before all others, a value for each use."""
+class Tabular:
+    """A result that can be had as a table."""
 
-    uses: "Uses"
-    first: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+    def table(self) -> ExportTable:
+        """Its rows."""
+        raise NotImplementedError
 
-    @property
-    def columns(self) -> list[str]:
-        """These, then ours, then the user's, renamed if they are called like one of the others."""
-        ours = [*self.first, *_OURS]
-        return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+    def to_pandas(self) -> "pandas.DataFrame":
+        """`table` as a data frame; needs the package pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError.of("pandas", purpose="A data frame") from error
+        table = self.table()
+        return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
-    def select(self, numbers: Integers) -> "UseTable":
-        """These rows, in this order."""
-        chosen = {name: [values[n] for n in numbers] for name, values in self.first.items()}
-        return UseTable(self.uses.select(numbers), chosen)
-
-    def __len__(self) -> int:
-        return len(self.uses)
-
-    def rows(self) -> Iterator[list[Cell]]:
-        """As they are in the corpus."""
-        for index, use in enumerate(self.uses):
-            yield [*(values[index] for values in self.first.values()), *_row(use)]
-
-
-def _row(use: "Use") -> list[Cell]:
-    begin = use.starts[use.begin]
-    end = use.starts[use.end - 1] + len(use.words[use.end - 1])
-    left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
-    place = (begin, end, use.sentence_id, use.document)
-    return [left, use.form, right, use.text, *place, *use.metadata.values()]
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """`table` for a spreadsheet or any other tool."""
+        write_table(self.table(), Path(path), kind=".csv")
 
 
 def objects(table: ExportTable) -> Iterator[dict[str, Cell]]:
     """Each row by the names of its columns, for JSON."""
     names = table.columns
     return (dict(zip(names, row, strict=True)) for row in table.rows())
-
-
-def to_pandas(table: ExportTable) -> "pandas.DataFrame":
-    """A data frame."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError.of("pandas", purpose="A data frame") from error
-    return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
 
 def guarded(value: Cell) -> Cell:
@@ -122,7 +92,7 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def write_uses(table: ExportTable, path: Path, kind: str | None = None) -> None:
+def write_table(table: ExportTable, path: Path, kind: str | None = None) -> None:
     """All rows, to a file that is there whole or not at all."""
     write = _WRITERS[kind or check_format(path)]
     with disk_faults_explained(path.parent), scratch_for(path) as scratch:

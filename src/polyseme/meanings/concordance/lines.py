@@ -1,23 +1,42 @@
-"""Uses in, lines to read out: each use in the middle, what stands left and right of it around.
+"""Uses in; concordance lines, and how often and how evenly they occur, out.
 
-    in   uses, how to sort them, how many to draw
-    out  `Line`s of one width, the keyword in one column (keyword in context, KWIC)
+    `Line`       the keyword in context (KWIC), of a width or cut between words
+    `Frequency`  uses with each value of a column, and per million of its words
+    `Bar`        the same as bars: numbers such as years by tens, fifties, ... where there are many
 
-Widths are those of a terminal, where a Chinese character takes two cells. What does not fit is cut
-at the far end, and marked. Nothing here reads a text before it is shown.
+Widths are those of a terminal, where a Chinese character takes two cells. Words are counted in the
+sentences that meet the same conditions as the uses, so that a share is one of what was searched.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.conditions import number_of
+from polyseme.meanings.concordance.conditions import (
+    EVERYTHING,
+    Condition,
+    columns_of,
+    number_of,
+    quoted,
+    rows_meeting,
+)
+from polyseme.meanings.concordance.search import (
+    ShardGroups,
+    all_groups,
+    in_threads,
+    read_groups,
+)
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.printable import printable
+from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.segmenters.patterns import SPACELESS
 
 _CUT = "…"
@@ -156,3 +175,136 @@ def _last_cells(text: str, width: int) -> str:
             kept = kept[1:]
         text = _CUT + kept.lstrip()
     return " " * (width - cell_len(text)) + text
+
+
+Sizes = Mapping[str | None, int]
+"""How many words there are with each value of a column."""
+
+
+@dataclass(frozen=True)
+class Frequency:
+    """How often something is used where a column has one value."""
+
+    value: str | None
+    uses: int
+    words: int  # all words there
+
+    @property
+    def per_million(self) -> float:
+        """Uses in a million words."""
+        return 1e6 * self.uses / self.words
+
+
+def count_words_by(
+    corpus: Corpus, columns: Sequence[str], where: Condition = EVERYTHING, *, threads: int = 2
+) -> dict[str, Sizes]:
+    """For each column, the number of words with each of its values. Reads all of the corpus."""
+    totals: dict[str, Counter[str | None]] = {name: Counter() for name in columns}
+    read = list({*columns, DOCUMENT, *columns_of(where)})
+    work = partial(_count_part, columns, where, read)
+    for counted in in_threads(work, all_groups(corpus), threads):
+        for name, counts in counted.items():
+            totals[name].update(counts)
+    return dict(totals)
+
+
+def _count_part(
+    columns: Sequence[str], where: Condition, read: list[str], part: ShardGroups
+) -> dict[str, Counter[str | None]]:
+    totals: dict[str, Counter[str | None]] = {name: Counter() for name in columns}
+    with damage_explained(part.path):
+        for words, values in read_groups(part, read):
+            lengths = np.diff(words.offsets) * rows_meeting(where, values)
+            for name in columns:
+                column = values[name]
+                # No value, -1, is counted at 0.
+                sums = np.bincount(column.codes + 1, lengths, minlength=len(column.values) + 1)
+                counted = zip((None, *column.values), sums.astype(int).tolist(), strict=True)
+                totals[name].update({value: count for value, count in counted if count})
+    return totals
+
+
+def frequencies(uses: Uses, column: str, sizes: Sizes) -> list[Frequency]:
+    """Uses by the value of a column, those without any as well; numbers by size, then text."""
+    counts = Counter(uses.metadata(column))
+    return [Frequency(value, counts[value], sizes[value]) for value in sorted(sizes, key=sort_key)]
+
+
+def dispersion(uses: Uses, sizes: Sizes) -> float:
+    """Gries's DP over documents: 0 if each has its share of the uses, near 1 if one has them all.
+
+    Half the sum over documents of |share of the uses - share of the words|: S. Th. Gries (2008),
+    Dispersions and adjusted frequencies in corpora, International Journal of Corpus Linguistics
+    13(4). Documents of one name count as one.
+    """
+    counts = Counter(uses.metadata(DOCUMENT))
+    num_uses, num_words = len(uses), sum(sizes.values())
+    differences = (abs(counts[name] / num_uses - size / num_words) for name, size in sizes.items())
+    return sum(differences) / 2
+
+
+_MOST_BARS = 16
+_STEPS = [step * 10**power for power in range(9) for step in (1, 2, 5)]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Uses with one value of a column, or with a range of values."""
+
+    label: str
+    uses: int
+    words: int
+    where: tuple[str, ...]  # the conditions that these uses meet
+
+    @property
+    def per_million(self) -> float:
+        """Uses in a million words."""
+        return 1e6 * self.uses / self.words if self.words else 0.0
+
+
+def choose_column(columns: Sequence[str], sizes: dict[str, Sizes]) -> str:
+    """One that says when: numbers, or dates that begin with a year; else the first there is."""
+    for name in columns:
+        values = [value for value in sizes[name] if value is not None]
+        if len(values) > 1 and all(number_of(value) is not None for value in values):
+            return name
+    return next((name for name in columns if name != DOCUMENT), DOCUMENT)
+
+
+def count_periods(uses: Uses, column: str, sizes: Sizes) -> list[Bar]:
+    """A bar for each value, or each range of values."""
+    found = frequencies(uses, column, sizes)
+    numbers = [number_of(each.value or "") for each in found]
+    if len(found) > _MOST_BARS and all(number is not None for number in numbers):
+        return _binned(found, [number for number in numbers if number is not None], column)
+    most = sorted(found, key=lambda each: -each.uses)[:_MOST_BARS]
+    return [
+        Bar(
+            each.value or "–",
+            each.uses,
+            each.words,
+            (f"{quoted(column)}={quoted(each.value or '')}",),
+        )
+        for each in found
+        if each in most
+    ]
+
+
+def _binned(found: Sequence[Frequency], numbers: Sequence[Decimal], column: str) -> list[Bar]:
+    lowest, highest = min(numbers), max(numbers)
+    step = next(
+        (step for step in _STEPS if highest // step - lowest // step < _MOST_BARS), _STEPS[-1]
+    )
+    bars: dict[int, tuple[int, int]] = {}
+    for each, number in zip(found, numbers, strict=True):
+        begin = int(number.to_integral_value("ROUND_FLOOR")) // step * step
+        uses, words = bars.get(begin, (0, 0))
+        bars[begin] = (uses + each.uses, words + each.words)
+    return [
+        Bar(
+            f"{begin}–{begin + step - 1}" if step > 1 else str(begin),
+            *bars[begin],
+            (f"{quoted(column)}>={begin}", f"{quoted(column)}<{begin + step}"),
+        )
+        for begin in sorted(bars)
+    ]

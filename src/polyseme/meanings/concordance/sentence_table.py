@@ -28,6 +28,7 @@ Hashes = npt.NDArray[np.uint64]
 DOCUMENT = "document"
 _DETAILS = ["sentence_id", "text", "starts"]
 _REMEMBERED = 20_000  # sentences whose texts are kept; then they are read again
+SPLITMIX = 0x9E3779B97F4A7C15
 _HASHED = 1 << 16  # sentences at once
 _TEXT_BYTES = 1_000  # that one of them takes, about, with its words' offsets
 
@@ -96,12 +97,9 @@ class Details(NamedTuple):
 class SentenceTable:
     """Sentences by number. `places` says where each lies in the corpus: shard, row group, row."""
 
-    words: TextColumn
-    """All sentences one after another."""
-    offsets: Integers
-    """Where each begins in `words`, and where the last one ends."""
-    columns: Mapping[str, TextColumn]
-    """`document`, then the user's metadata."""
+    words: TextColumn  # all sentences one after another
+    offsets: Integers  # where each begins in `words`, and where the last one ends
+    columns: Mapping[str, TextColumn]  # `document`, then the user's metadata
     shards: Sequence[Path] = ()
     places: Integers | None = None
     _details: dict[int, Details] = field(default_factory=dict, repr=False)
@@ -215,7 +213,7 @@ class SentenceTable:
 
 def mixed(numbers: Hashes) -> Hashes:
     """Each number as one that looks as if drawn by chance (Steele et al., 2014: SplitMix64)."""
-    found = numbers + np.uint64(0x9E3779B97F4A7C15)
+    found = numbers + np.uint64(SPLITMIX)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return found ^ (found >> np.uint64(31))

@@ -10,10 +10,8 @@ few row groups of the corpus.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from dataclasses import dataclass, field
+from typing import Any, overload
 
 import numpy as np
 
@@ -25,8 +23,15 @@ from polyseme.meanings.concordance.conditions import (
     parse_where,
     rows_meeting,
 )
-from polyseme.meanings.concordance.query import Query, Term, near_forms
-from polyseme.meanings.concordance.search import CorpusColumns, search
+from polyseme.meanings.concordance.export import Cell, Tabular
+from polyseme.meanings.concordance.search import (
+    CorpusColumns,
+    Query,
+    Term,
+    every_group,
+    near_forms,
+    search,
+)
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
     Hashes,
@@ -35,9 +40,6 @@ from polyseme.meanings.concordance.sentence_table import (
     mixed,
 )
 from polyseme.text.corpus import Corpus
-
-if TYPE_CHECKING:
-    import pandas
 
 _SHOWN = 20  # uses in a notebook's table
 _CONTEXT = 8  # words on either side there
@@ -68,7 +70,47 @@ class Use:
         return self.text[self.starts[self.begin] : self.starts[last] + len(self.words[last])]
 
 
-class Uses(Sequence[Use]):
+_OURS = ("left", "form", "right", "text", "begin", "end", "sentence_id", DOCUMENT)
+
+
+@dataclass(frozen=True)
+class UseTable:
+    """Uses as rows: left, form, right, text, its offsets there, its sentence, document, metadata.
+
+    `first` has columns that come before all others, a value for each use.
+    """
+
+    uses: "Uses"
+    first: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """These, then ours, then the user's, renamed if they are called like one of the others."""
+        ours = [*self.first, *_OURS]
+        return [*ours, *(f"{name}_" if name in ours else name for name in self.uses.columns[1:])]
+
+    def select(self, numbers: Integers) -> "UseTable":
+        """These rows, in this order."""
+        chosen = {name: [values[n] for n in numbers] for name, values in self.first.items()}
+        return UseTable(self.uses.select(numbers), chosen)
+
+    def __len__(self) -> int:
+        return len(self.uses)
+
+    def rows(self) -> Iterator[list[Cell]]:
+        """As they are in the corpus."""
+        for index, use in enumerate(self.uses):
+            begin = use.starts[use.begin]
+            end = use.starts[use.end - 1] + len(use.words[use.end - 1])
+            left, right = use.text[:begin].rstrip(), use.text[end:].lstrip()
+            yield [
+                *(values[index] for values in self.first.values()),
+                *(left, use.form, right, use.text, begin, end, use.sentence_id, use.document),
+                *use.metadata.values(),
+            ]
+
+
+class Uses(Tabular, Sequence[Use]):
     """Uses in columns. `uses[0]` and a loop give each as a `Use`, which reads its text."""
 
     def __init__(
@@ -200,17 +242,9 @@ class Uses(Sequence[Use]):
             )
         return self._table.columns[name].take(self._rows)
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """A data frame, one row per use; needs the package pandas."""
-        from polyseme.meanings.concordance.export import UseTable, to_pandas
-
-        return to_pandas(UseTable(self))
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """All uses with all metadata, for a spreadsheet or any other tool."""
-        from polyseme.meanings.concordance.export import UseTable, write_uses
-
-        write_uses(UseTable(self), Path(path), kind=".csv")
+    def table(self) -> UseTable:
+        """All uses with all metadata, one per row."""
+        return UseTable(self)
 
     def __repr__(self) -> str:
         documents = len(np.unique(self._table.columns[DOCUMENT].codes[self._rows]))
@@ -271,6 +305,16 @@ def find_uses(
     return Uses(table, rows, spans, query, corpus)
 
 
+def find_words(
+    corpus: Corpus, words: Sequence[str], where: Condition = EVERYTHING, *, step: int = 1
+) -> Uses:
+    """Uses of any of these words, in every n-th row group of the corpus."""
+    query = Query(tuple(words))
+    parts = every_group(corpus, step)
+    table, rows, spans = search(corpus, query.resolve(corpus), where, threads=2, parts=parts)
+    return Uses(table, rows, spans, query, corpus)
+
+
 def find_terms(query: Query, corpus: Corpus) -> list[Term]:
     """What to look for; an error at once if the corpus has none of its words."""
     if not (terms := query.resolve(corpus)):
@@ -281,8 +325,7 @@ def find_terms(query: Query, corpus: Corpus) -> list[Term]:
 class NoUseError(InputError):
     """A word that is not in a corpus."""
 
-    near: Sequence[str] = ()
-    """Words that are, and are spelt alike."""
+    near: Sequence[str] = ()  # words that are, and are spelt alike
 
 
 def _no_use_of(query: Query, corpus: Corpus) -> NoUseError:

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from polyseme.devices import one_thread
-from polyseme.meanings.concordance.search import all_groups
+from polyseme.meanings.concordance.search import every_group
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats
@@ -134,8 +134,8 @@ def learn_aside(folder: Path) -> Topics | None:
     corpus = Corpus.open(folder)
     if corpus.read_stats["words"] < _MANY:
         return Topics.learn(corpus)
-    with TemporaryDirectory(prefix="polyseme-") as place:
-        path = Path(place) / "topics.parquet"
+    with TemporaryDirectory(prefix="polyseme-") as folder_name:
+        path = Path(folder_name) / "topics.parquet"
         command = python_process(__name__, "learn_into", str(folder), str(path))
         try:
             subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: S603 - this same interpreter
@@ -153,11 +153,10 @@ def learn_into(folder: str, path: str) -> None:
 
 def _read(corpus: Corpus) -> tuple[Counter[str], list[RowGroup]]:
     """Counts of words in lower case, and the words of each row group that is learned from."""
-    groups = [(part.path, group) for part in all_groups(corpus) for group in part.groups]
     step = max(1, -(-int(corpus.read_stats["words"]) // _MOST_READ))
     counts: Counter[str] = Counter()
     read: list[RowGroup] = []
-    for path, group in groups[::step]:
+    for _, path, [group] in every_group(corpus, step):
         with damage_explained(words_of(path)):
             words = ShardWords(words_of(path))[group]
             spelled = [word.lower() for word in words.spell()]

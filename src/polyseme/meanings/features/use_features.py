@@ -58,8 +58,7 @@ class UseFeatures:
 class Syntax:
     """What the words next to a use decide of a context by themselves: mostly a part of speech."""
 
-    directions: tuple[Floats, ...]
-    """(K, D) for each side of the context, of length one."""
+    directions: tuple[Floats, ...]  # (K, D) for each side of the context, of length one
 
     def removed(self, contexts: Floats) -> Floats:
         """(N, D) without it."""
@@ -72,7 +71,7 @@ class Syntax:
         return np.concatenate(found, axis=1)
 
 
-class Describer(Protocol):
+class UseEncoder(Protocol):
     """Whoever knows the features of uses: a model, or an index."""
 
     @property
@@ -87,15 +86,11 @@ class Describer(Protocol):
         """How well the model predicts these sentences, and its own texts; None if not known."""
 
     @property
-    def describes_all(self) -> bool:
-        """Whether it describes any uses, and not only those it has."""
-
-    @property
-    def is_of_layer(self) -> bool:
-        """Whether a single layer is asked for, and nothing else."""
+    def layer(self) -> int | None:
+        """The layer whose vectors are the only features, if that is asked for."""
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """The same uses, without what only tells which part of speech is expected, if it can."""
 
-    def describe(self, uses: Uses, on_use: Callable[[int], None] = ...) -> UseFeatures:
+    def encode(self, uses: Uses, on_use: Callable[[int], None] = ...) -> UseFeatures:
         """Features of uses; `on_use` is called with how many are done."""

@@ -14,28 +14,23 @@ Both are measured once and kept beside the corpus, in `NAME.calibration/`, with 
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from polyseme.errors import CorpusError
-from polyseme.limits import read_json
 from polyseme.meanings.concordance.background import Background
-from polyseme.meanings.concordance.conditions import EVERYTHING
-from polyseme.meanings.concordance.query import Query
-from polyseme.meanings.concordance.search import all_groups, search
-from polyseme.meanings.concordance.uses import Uses, numbers_by_word
+from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.topics import Topics, learn_aside
-from polyseme.meanings.features.use_features import Describer, Floats, Labels, UseFeatures
+from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
+from polyseme.meanings.groups.kept import Kept, folder_of, state_of
+from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import sha256_of, write_text
-from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
 VERSION = 4
@@ -64,16 +59,12 @@ _HOW_WELL = {
 class Calibration:
     """What is known of a model in a corpus."""
 
-    ari: float
-    """Mean over pairs of mixed words."""
-    error: float
-    """Its standard error."""
+    ari: float  # mean over pairs of mixed words
+    error: float  # its standard error
     num_pairs: int
     limits: Limits
-    perplexity: float | None = None
-    """Of the model in these texts, if it predicts words."""
-    own_perplexity: float | None = None
-    """Of the model in texts like those it was trained on."""
+    perplexity: float | None = None  # of the model in these texts, if it predicts words
+    own_perplexity: float | None = None  # of the model in texts like those it was trained on
 
     @property
     def level(self) -> Literal["low", "fair", "good"]:
@@ -103,18 +94,18 @@ class Calibration:
         return self.perplexity > _UNLIKE * self.own_perplexity
 
 
-def describe_uses(
-    uses: Uses, describer: Describer, on_use: Callable[[int], None] = lambda _: None
+def encode_uses(
+    uses: Uses, encoder: UseEncoder, on_use: Callable[[int], None] = lambda _: None
 ) -> UseFeatures:
     """All that groups are made from: what the model tells, without syntax, and topics."""
-    features = describer.without_syntax(describer.describe(uses, on_use))
-    topics = topics_of(uses.corpus) if uses.corpus and not describer.is_of_layer else None
+    features = encoder.without_syntax(encoder.encode(uses, on_use))
+    topics = topics_of(uses.corpus) if uses.corpus and encoder.layer is None else None
     return replace(features, topic=topics.of_uses(uses)) if topics else features
 
 
 def calibrate(
     corpus: Corpus,
-    describer: Describer,
+    encoder: UseEncoder,
     topics: Topics | None,
     progress: Progress | None = None,
 ) -> Calibration | None:
@@ -126,11 +117,11 @@ def calibrate(
     progress.start("Calibrating on frequent words", sum(map(len, uses)))
     done, raw = 0, []
     for each in uses:
-        raw.append(describer.describe(each))
+        raw.append(encoder.encode(each))
         done += len(each)
         progress.update(done)
     features = [
-        replace(describer.without_syntax(one), topic=topics.of_uses(each) if topics else None)
+        replace(encoder.without_syntax(one), topic=topics.of_uses(each) if topics else None)
         for one, each in zip(raw, uses, strict=True)
     ]
     alone = [how_separate(each) for each in features]
@@ -151,7 +142,7 @@ def calibrate(
         for each, chosen in zip(uses, spread, strict=True)
         for words in each.select(chosen).sentences()
     ]
-    perplexities = describer.perplexities(lines) or (None, None)
+    perplexities = encoder.perplexities(lines) or (None, None)
     return Calibration(float(np.mean(apart)), error, len(pairs), limits, *perplexities)
 
 
@@ -163,15 +154,7 @@ def _frequent_uses(corpus: Corpus) -> list[Uses]:
         return []
     drawn = np.linspace(0, len(words) - 1, min(_WORDS, len(words))).astype(int)
     words = [words[at] for at in drawn.tolist()]
-    parts = [
-        part._replace(groups=range(group, group + 1))
-        for part in all_groups(corpus)
-        for group in part.groups
-    ]
-    parts = parts[:: max(1, round(1 / share))]
-    query = Query(tuple(words))
-    table, rows, spans = search(corpus, query.resolve(corpus), EVERYTHING, threads=2, parts=parts)
-    every = Uses(table, rows, spans, query, corpus)
+    every = find_words(corpus, words, step=max(1, round(1 / share)))
     by_word = numbers_by_word(every)
     random = np.random.default_rng(1)
     return [
@@ -214,51 +197,45 @@ def adjusted_rand_index(gold: Labels, found: Labels) -> float:
 
 def topics_of(corpus: Corpus) -> Topics | None:
     """The topics of a corpus, learned once and kept beside it if that can be written to."""
-    made_from = sha256_of(corpus.folder / MANIFEST)
-    return _topics(corpus.folder.resolve(), made_from)
+    return _topics(corpus.folder.resolve(), state_of(corpus))
 
 
 @lru_cache(maxsize=1)
-def _topics(folder: Path, made_from: str) -> Topics | None:
-    path = folder_of(folder) / f"topics-{made_from[:16]}.parquet"  # of this state of the corpus
+def _topics(folder: Path, state: str) -> Topics | None:
+    path = folder.with_name(f"{folder.name}.calibration") / f"topics-{state[:16]}.parquet"
     with contextlib.suppress(OSError, CorpusError):
         return Topics.load(path)
     found = learn_aside(folder)
     if found is not None:
-        for older in path.parent.glob("topics-*.parquet"):
-            _keep(older, older.unlink)
-        _keep(path, partial(found.save, path))
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            for older in path.parent.glob("topics-*.parquet"):
+                older.unlink()
+            found.save(path)
     return found
-
-
-def folder_of(corpus: Path) -> Path:
-    """Where what is measured on a corpus is kept."""
-    return corpus.with_name(f"{corpus.name}.calibration")
 
 
 def calibration_of(
-    corpus: Corpus, describer: Describer, progress: Progress | None = None
+    corpus: Corpus, encoder: UseEncoder, progress: Progress | None = None
 ) -> Calibration | None:
     """What was measured before for this state of the corpus and this model; else it is measured.
 
-    An index describes only the uses that it has, so with one it is only read.
+    An index has the features of some uses only, so with one it is only read.
     """
-    if describer.is_of_layer:
+    if encoder.layer is not None:
         return None
-    model = describer.fingerprint
-    made_from = sha256_of(corpus.folder / MANIFEST)
-    key = hashlib.sha256(f"{VERSION} {made_from} {model}".encode()).hexdigest()
-    path = folder_of(corpus.folder.resolve()) / f"{model[:16]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        told = read_json(path)
-        if told["key"] == key:
-            return _calibration(told["calibration"])
-    if not describer.describes_all:
+    model = encoder.fingerprint
+    key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
+    kept = Kept(folder_of(corpus) / f"{model[:16]}.json", key)
+    found: tuple[Calibration | None] | None
+    found = kept.read(lambda told: (_calibration(told["calibration"]),))
+    if found is not None:
+        return found[0]
+    if isinstance(encoder, IndexedUses):
         return None
-    found = calibrate(corpus, describer, topics_of(corpus), progress)
-    told = {"key": key, "calibration": None if found is None else asdict(found)}
-    _keep(path, lambda: write_text(path, json.dumps(told, indent=1) + "\n"))
-    return found
+    measured = calibrate(corpus, encoder, topics_of(corpus), progress)
+    kept.write({"calibration": None if measured is None else asdict(measured)})
+    return measured
 
 
 def _calibration(values: Any) -> Calibration | None:
@@ -266,10 +243,3 @@ def _calibration(values: Any) -> Calibration | None:
         return None
     limits = Limits(**{name: float(value) for name, value in values["limits"].items()})
     return Calibration(**{**values, "limits": limits})
-
-
-def _keep(path: Path, write: Callable[[], None]) -> None:
-    """Write a file beside a corpus; one that cannot be is measured again the next time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(exist_ok=True)
-        write()

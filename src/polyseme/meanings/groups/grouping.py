@@ -17,21 +17,24 @@ of a word with one meaning have some, too; how much depends on the texts and the
 it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
 """
 
+import ctypes
 import math
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from polyseme.devices import thread_pool
+from polyseme.encoders.kernels import loader
+from polyseme.encoders.kernels.loader import GraphShape, Kernel, StridedArray
 from polyseme.errors import InputError
 from polyseme.meanings.features.topics import principal_components
 from polyseme.meanings.features.use_features import Floats, Ids, Labels, UseFeatures
-from polyseme.meanings.groups.louvain import louvain_communities, modularity
 
 MIN_USES, FEW_USES = 40, 150
 """Fewer uses than the first are not grouped; below the second, groups are often chance."""
@@ -62,8 +65,7 @@ class Limits:
 
     merge: float = 0.55
     """The least share of missing links between two groups: of fewer, one is made."""
-    split: float = 0.74
-    """The least separation of a word with more than one group."""
+    split: float = 0.74  # the least separation of a word with more than one group
 
     def finer(self, steps: int) -> "Limits":
         """For so many steps to more groups: then a word is always split; or, below 0, to fewer."""
@@ -81,8 +83,7 @@ class Grouping:
     stability: tuple[float, ...]
     """For each group, how much of it comes together again (mean Jaccard index) when four fifths of
     the uses are grouped again: 1 is all of it. Not a number, if it was not measured."""
-    vectors: Floats
-    """(N, D) the joined views, of length one: near is alike."""
+    vectors: Floats  # (N, D) the joined views, of length one: near is alike
     separation: float = math.nan
     """How nearly the uses fall into two parts, grouped so or not: 1 is wholly."""
     is_one_meaning: bool = False
@@ -148,8 +149,7 @@ class _Search:
 
     resolution: float
     limits: Limits
-    num_groups: int | None
-    """If given, so many are made, however separate."""
+    num_groups: int | None  # if given, so many are made, however separate
 
     def communities(self, views: Views, graph: Any, seed: int, starts: int) -> Labels:
         """The group of each use, if there is more than one."""
@@ -292,23 +292,32 @@ def _substitute_view(substitutes: Ids, seed: int) -> Floats:
 
     Fitted on the uses of the graph, which takes most of the time and gains nothing from more.
     """
+    random = np.random.default_rng(seed)
+    chosen = _sample(len(substitutes), random)
+    weighted = tf_idf(substitutes, chosen)
+    num_words = weighted.shape[1]
+    if num_words == substitutes.shape[1]:  # a small vocabulary: every word fits every use
+        return np.zeros((len(substitutes), 1), np.float32)
+    dim = max(1, min(_SVD_DIM, len(chosen) - 1, num_words - 1))
+    return unit_length(weighted @ principal_components(weighted[chosen], dim, random).T)
+
+
+def tf_idf(substitutes: Ids, fitted: Labels | None = None) -> Any:
+    """Sparse (N, W), rows of length one, W being the distinct substitutes.
+
+    `fitted`: the uses in which words are counted; by default all.
+    """
     from scipy.sparse import csr_matrix
 
     rows, k = substitutes.shape
     words, columns = np.unique(substitutes, return_inverse=True)
-    if len(words) == k:  # a small vocabulary: every word is a substitute of every use
-        return np.zeros((rows, 1), np.float32)
-    random = np.random.default_rng(seed)
-    chosen = _sample(rows, random)
     columns = columns.reshape(rows, k)
-    in_uses = np.bincount(columns[chosen].ravel(), minlength=len(words))
-    weights = np.log((1 + len(chosen)) / (1 + in_uses)) + 1
-    starts = np.arange(0, rows * k + 1, k)
-    shape = (rows, len(words))
+    counted = columns if fitted is None else columns[fitted]
+    in_uses = np.bincount(counted.ravel(), minlength=len(words))
+    weights = np.log((1 + len(counted)) / (1 + in_uses)) + 1
     values = unit_length(weights[columns]).ravel()
-    weighted = csr_matrix((values, columns.ravel(), starts), shape=shape)
-    dim = max(1, min(_SVD_DIM, len(chosen) - 1, len(words) - 1))
-    return unit_length(weighted @ principal_components(weighted[chosen], dim, random).T)
+    starts = np.arange(0, rows * k + 1, k)
+    return csr_matrix((values, columns.ravel(), starts), shape=(rows, len(words)))
 
 
 def _communities(graph: Any, resolution: float, seed: int, *, starts: int = 1) -> Labels:
@@ -408,4 +417,100 @@ def by_size(labels: Labels) -> tuple[Labels, list[int]]:
     order = np.lexsort((firsts, -sizes))
     ranks = np.empty(len(names), np.int64)
     ranks[order] = np.arange(len(names))
-    return ranks[np.searchsorted(names, labels)], [int(names[place]) for place in order]
+    return ranks[np.searchsorted(names, labels)], [int(names[index]) for index in order]
+
+
+_LEAST_GAIN = 1e-12  # below it, a move is rounding: two nodes could change places for ever
+
+
+def louvain_communities(graph: Any, *, resolution: float, seed: int) -> Labels:
+    """The same graph, resolution and seed give the same communities."""
+    from scipy.sparse import csr_matrix
+
+    random = np.random.default_rng(seed)
+    labels: Labels = np.arange(graph.shape[0])
+    while True:
+        found = _move_nodes(csr_matrix(graph), resolution, random.permutation(graph.shape[0]))
+        number = int(found.max()) + 1
+        if number == graph.shape[0]:
+            return labels
+        labels = found[labels]
+        ones = np.ones(len(found), graph.dtype)
+        members = csr_matrix((ones, (found, np.arange(len(found)))), shape=(number, len(found)))
+        graph = members @ graph @ members.T  # what is inside a community is now a loop at its node
+
+
+def modularity(graph: Any, labels: Labels, resolution: float) -> float:
+    """How much more weight lies inside the communities than chance would put there."""
+    degrees = np.asarray(graph.sum(axis=1), np.float64).ravel()
+    total = degrees.sum() or 1.0
+    rows, columns = graph.nonzero()
+    inside = np.asarray(graph[rows, columns]).ravel()[labels[rows] == labels[columns]].sum()
+    shares = np.bincount(labels, weights=degrees) / total
+    return float(inside / total - resolution * (shares**2).sum())
+
+
+class _Graph(NamedTuple):
+    """A graph by rows: the neighbours of node n stand from starts[n] to starts[n + 1]."""
+
+    starts: npt.NDArray[np.int64]  # (N + 1,)
+    columns: npt.NDArray[np.int32]  # (E,)
+    weights: npt.NDArray[np.float64]  # (E,), of a loop 0: it comes along wherever its node goes
+    degrees: npt.NDArray[np.float64]  # (N,)
+    costs: npt.NDArray[np.float64]  # (N,): times a community's degrees, what it costs to join it
+
+
+def _move_nodes(matrix: Any, resolution: float, order: npt.NDArray[np.int64]) -> Labels:
+    """The community of each node when none gains by moving, numbered without gaps."""
+    degrees = np.asarray(matrix.sum(axis=1), np.float64).ravel()
+    is_loop = np.repeat(np.arange(len(degrees)), np.diff(matrix.indptr)) == matrix.indices
+    graph = _Graph(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        np.where(is_loop, 0.0, matrix.data).astype(np.float64),
+        degrees,
+        resolution * degrees / (degrees.sum() or 1.0),
+    )
+    kernel = loader.load()
+    labels = (
+        _move_in_python(graph, order) if kernel is None else _move_compiled(kernel, graph, order)
+    )
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _move_compiled(kernel: Kernel, graph: _Graph, order: npt.NDArray[np.int64]) -> Labels:
+    """As `_move_in_python`, by `louvain.c`. Other threads of Python work meanwhile."""
+    number = len(order)
+    labels, totals, links = np.empty(number, np.int64), np.empty(number), np.empty(number)
+    room = (order.astype(np.int64), labels, totals, links, np.empty(number, np.uint8))
+    arrays = [StridedArray(each.ctypes.data, 1) for each in (*graph, *room)]
+    shape = GraphShape(number, _LEAST_GAIN)
+    kernel.move_nodes(ctypes.byref(shape), (StridedArray * len(arrays))(*arrays))
+    return labels
+
+
+def _move_in_python(graph: _Graph, order: npt.NDArray[np.int64]) -> Labels:
+    """The community of each node when none gains by moving, looked at in this order."""
+    columns, weights, degrees = graph.columns, graph.weights, graph.degrees
+    starts, costs = graph.starts.tolist(), graph.costs.tolist()
+    labels, totals = np.arange(len(degrees)), degrees.copy()
+    waiting, is_waiting = deque(order.tolist()), np.ones(len(degrees), np.bool_)
+    while waiting:
+        node = waiting.popleft()
+        is_waiting[node] = False
+        span = slice(starts[node], starts[node + 1])
+        neighbours = columns[span]
+        near, old = labels.take(neighbours), int(labels[node])
+        links = np.bincount(near, weights[span], old + 1)
+        totals[old] -= degrees[node]
+        gains = links.take(near) - costs[node] * totals.take(near)
+        best = int(gains.argmax()) if len(gains) else 0
+        stays = links[old] - costs[node] * totals[old] + _LEAST_GAIN
+        new = int(near[best]) if len(gains) and gains[best] > stays else old
+        totals[new] += degrees[node]
+        if new != old:
+            labels[node] = new
+            again = neighbours[(labels.take(neighbours) != new) & ~is_waiting.take(neighbours)]
+            is_waiting[again] = True
+            waiting.extend(again.tolist())
+    return labels

@@ -70,8 +70,7 @@ class NameSource:
     spans: npt.NDArray[np.int64]
     background: Background
     substitutes: Ids | None = None  # (N, K), the best first
-    words: Sequence[str] = ()
-    """What the numbers of substitutes stand for."""
+    words: Sequence[str] = ()  # what the numbers of substitutes stand for
     documents: Sequence[Hashable] | None = None
     copy_of: Labels | None = None
     """(N,) the use whose line each is a copy of, itself if none: `first_copies`."""
@@ -135,14 +134,14 @@ class NameSource:
         spellings: dict[str, Counter[str]] = defaultdict(Counter)
         for row in rows.tolist():
             words, (begin, end) = self.sentences[row], self.spans[row].tolist()
-            places = [
+            indices = [
                 *range(max(0, begin - _WINDOW), begin),
                 *range(end, min(len(words), end + _WINDOW)),
             ]
-            near[row] = [words[place].lower() for place in places]
-            for place in places:
-                if place:  # a capital at the beginning of a sentence says nothing
-                    spellings[words[place].lower()][words[place]] += 1
+            near[row] = [words[index].lower() for index in indices]
+            for index in indices:
+                if index:  # a capital at the beginning of a sentence says nothing
+                    spellings[words[index].lower()][words[index]] += 1
         counts = self._count(near, labels, number, self._is_name)
         sizes = np.bincount(labels[rows], minlength=number)
         lengths = np.bincount(labels[rows], [len(near[row]) for row in rows.tolist()], number)

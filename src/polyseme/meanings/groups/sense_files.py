@@ -18,9 +18,9 @@ from urllib.parse import quote
 import numpy as np
 
 from polyseme.errors import ConfigError
-from polyseme.meanings.concordance.export import check_format, write_uses
+from polyseme.meanings.concordance.export import check_format, write_table
 from polyseme.meanings.concordance.uses import Use
-from polyseme.meanings.groups.named_groups import NamedGroup, Senses
+from polyseme.meanings.groups.senses import NamedGroup, Senses
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
 MAX_JUDGMENTS = 10_000
@@ -48,7 +48,7 @@ def write_senses(senses: Senses, path: Path) -> None:
     """Every use with its group, in the format that the name ends in; whole or not at all."""
     lines = _writer(path)
     if lines is None:
-        write_uses(senses.table(), path)
+        write_table(senses.table(), path)
         return
     with (
         disk_faults_explained(path.parent),

@@ -1,22 +1,35 @@
-"""The two ends of making an index: whether it is there already, and making it whole at the end.
+"""What an index is made of: its words, then one index of all parts, in bounded memory.
 
-A new index is complete beside the old one before the manifest, in one step, says that it is the
-one. Then the old one's files go, and what the new one was made from.
+    in   the vocabulary of a corpus; parts/*, each sorted by word, in the order of the corpus
+    out  data/*-KEY.*, as `folder.py` says
+
+Spellings that differ only in case are one word: whoever looks for `bank` wants `Bank`, too. A new
+index is complete beside the old one before the manifest, in one step, says that it is the one. Then
+the old one's files are removed, and what the new one was made from.
 """
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from polyseme.config import build
-from polyseme.embedding.corpus_parts import parts_of
+from polyseme.embedding.corpus_parts import CorpusPart, parts_of
 from polyseme.embedding.loading import fingerprint_of
 from polyseme.embedding.model_work import environments_of
-from polyseme.errors import PolysemeError, UseIndexError
+from polyseme.errors import InputError, PolysemeError, UseIndexError
 from polyseme.executors import Receipt
 from polyseme.executors.commit import RECEIPTS
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
+from polyseme.meanings.features.use_features import Syntax
 from polyseme.meanings.index.folder import (
     ARTIFACT,
     COUNTS,
@@ -24,14 +37,192 @@ from polyseme.meanings.index.folder import (
     PARTS,
     WORDS,
     IndexFolder,
+    RowShape,
     file_names,
+    row_type,
 )
-from polyseme.meanings.index.merge import Merge
-from polyseme.meanings.index.row_group import IndexPart, shape_of
+from polyseme.meanings.index.row_group import COUNT, IndexPart, shape_of
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.storage.files import describe_files, sha256_of
+from polyseme.storage.files import describe_files, publish, scratch_folder, scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST, check_holds, write_manifest
-from polyseme.text.corpus import Corpus
+from polyseme.storage.parquet import read_batches
+from polyseme.storage.parquet_writer import ParquetOutput
+from polyseme.storage.records import RecordWriter, map_array
+from polyseme.text.corpus import Corpus, damage_explained
+
+_FREQUENT = 1e-3  # the share of all words from which on a word is no content word
+_ROWS = 1 << 16
+_SCHEMA = pa.schema(
+    [
+        pa.field("word", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+    ]
+)
+
+
+def choose_words(corpus: Corpus, config: UseIndexConfig) -> dict[str, int]:
+    """Words and their counts in the corpus, by word; memory grows with the vocabulary."""
+    counts: Counter[str] = Counter()
+    with damage_explained(corpus.vocabulary):
+        for batch in read_batches(corpus.vocabulary, ["word", "count"], _ROWS):
+            pairs = zip(batch["word"].to_pylist(), batch["count"].to_pylist(), strict=True)
+            for word, count in pairs:
+                counts[word.casefold()] += count
+    if config.words:
+        return _named(corpus, config, counts)
+    most = _FREQUENT * counts.total()
+    found = {
+        word: count
+        for word, count in sorted(counts.items())
+        if config.min_uses <= count <= most and any(map(str.isalpha, word))
+    }
+    if not found:
+        raise InputError(
+            f"{corpus.folder} has no content word with at least {config.min_uses:,} uses. Lower "
+            "--min-uses, or name the words with --words."
+        )
+    return found
+
+
+def _named(corpus: Corpus, config: UseIndexConfig, counts: Counter[str]) -> dict[str, int]:
+    wanted = sorted({word.casefold() for word in config.words})
+    if missing := [word for word in wanted if word not in counts]:
+        raise InputError(
+            f"{corpus.folder} has no use of {', '.join(map(repr, missing[:3]))}"
+            f"{' and others' if len(missing) > 3 else ''}. An index has single words, as they are "
+            "in the corpus; `polyseme uses` finds near forms."
+        )
+    return {word: counts[word] for word in wanted}
+
+
+def write_words(words: dict[str, int], final: Path) -> None:
+    """The table that workers read."""
+    with scratch_for(final) as scratch, ParquetOutput(scratch, _SCHEMA) as output:
+        columns = [list(words), list(words.values())]
+        output.write([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)])
+
+
+BUFFER = 64 << 20
+"""Bytes of rows that are put in their places at once."""
+_WORDS = pa.schema(
+    [
+        pa.field("word", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        pa.field("uses", pa.int64(), nullable=False),
+        pa.field("sha256", pa.string(), nullable=False),
+    ]
+)
+_PARTS = pa.schema(
+    [
+        pa.field(name, pa.int64(), nullable=False)
+        for name in ("shard", "row_group", "first_sentence", "first_value")
+    ]
+)
+_SUBSTITUTES = pa.schema([pa.field("word", pa.string(), nullable=False)])
+_SYNTAX = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))])
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The parts of an index and how they become one."""
+
+    folder: Path
+    key: str
+    parts: Sequence[CorpusPart]
+    shape: RowShape
+
+    def run(
+        self,
+        corpus: Corpus,
+        words: dict[str, int],
+        substitutes: Sequence[str],
+        syntax: Syntax | None,
+    ) -> None:
+        """Write all files, each whole or not at all."""
+        with self._scratch() as scratch:
+            sentences, values = (self._join(scratch, name) for name in ("sentences", "values"))
+            self._write_parts(scratch, corpus, sentences, values)
+            with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
+                writer.extend(_words_of(corpus))
+            self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
+            sides = enumerate(syntax.directions if syntax else ())
+            directions = [(side, each.tolist()) for side, some in sides for each in some]
+            columns = [list(column) for column in zip(*directions, strict=True)] or [[], []]
+            self._write_table(scratch, "syntax", _SYNTAX, columns)
+            uses, hashes = self._write_uses(scratch, sentences, len(words))
+            columns = [list(words), list(words.values()), uses.tolist(), hashes]
+            self._write_table(scratch, "words", _WORDS, columns)
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        with scratch_folder(self.folder) as scratch:
+            yield scratch
+            for path in sorted(scratch.iterdir()):
+                publish(path, self.folder / DATA / path.name)
+
+    def _part(self, part: CorpusPart, suffix: str) -> Path:
+        return self.folder / PARTS / f"{part.name}.{suffix}"
+
+    def _join(self, scratch: Path, name: str) -> list[int]:
+        """The records of all parts one after another; where each part's begin."""
+        firsts = []
+        with RecordWriter(scratch / f"{name}-{self.key}") as writer:
+            for part in self.parts:
+                firsts.append(writer.count)
+                writer.append_file(self._part(part, name))
+        return firsts
+
+    def _write_parts(
+        self, scratch: Path, corpus: Corpus, sentences: list[int], values: list[int]
+    ) -> None:
+        numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
+        shards = [numbers[part.shard] for part in self.parts]
+        groups = [part.group for part in self.parts]
+        self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
+
+    def _write_table(self, scratch: Path, name: str, schema: Any, columns: list[Any]) -> None:
+        path = scratch / f"{name}-{self.key}.parquet"
+        with ParquetOutput(path, schema, compression="zstd") as output:
+            arrays = [pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)]
+            output.write(arrays, rows=_ROWS)
+
+    def _write_uses(
+        self, scratch: Path, sentences: list[int], num_words: int
+    ) -> tuple[npt.NDArray[np.int64], list[str]]:
+        """How many uses each word has, and the hash of their rows.
+
+        Each part's rows are put in their final places, as each part is sorted by word.
+        """
+        kind = row_type(self.shape)
+        counts = [map_array(self._part(part, "counts"), COUNT) for part in self.parts]
+        uses = np.zeros(num_words, np.int64)
+        for each in counts:
+            uses[each["word"]] += each["uses"]
+        ends = np.cumsum(uses)
+        nexts, path = ends - uses, scratch / f"uses-{self.key}.bin"
+        if not uses.any():
+            path.touch()
+            return uses, [hashlib.sha256().hexdigest()] * num_words
+        rows = np.memmap(path, kind, "w+", shape=(int(ends[-1]),))
+        most = max(1, BUFFER // kind.itemsize)
+        for part, first, each in zip(self.parts, sentences, counts, strict=True):
+            found = map_array(self._part(part, "uses"), kind, int(each["uses"].sum()))
+            for begin in range(0, len(found), most):
+                taken = np.array(found[begin : begin + most])
+                taken["sentence"] += first
+                words, sizes = np.unique(taken["word"], return_counts=True)
+                begins = nexts[words] - (np.cumsum(sizes) - sizes)
+                rows[np.repeat(begins, sizes) + np.arange(len(taken))] = taken
+                nexts[words] += sizes
+        rows.flush()
+        spans = zip((ends - uses).tolist(), ends.tolist(), strict=True)
+        return uses, [hashlib.sha256(rows[begin:end].tobytes()).hexdigest() for begin, end in spans]
+
+
+def _words_of(corpus: Corpus) -> Iterator[bytes]:
+    with damage_explained(corpus.vocabulary):
+        for batch in read_batches(corpus.vocabulary, ["word"], _ROWS):
+            yield from (word.encode("utf-8", "surrogatepass") for word in batch["word"].to_pylist())
 
 
 def finished(
@@ -79,7 +270,7 @@ def _is_ours(folder: Path) -> bool:
 def settle(
     folder: Path,
     work: IndexPart,
-    describer: UseDescriber,
+    encoder: ModelUseEncoder,
     corpus: Corpus,
     words: dict[str, int],
     receipts: Sequence[Receipt],
@@ -87,14 +278,14 @@ def settle(
     """Make one index of all parts, and the folder an index."""
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
     key = hashlib.sha256(f"{work.key}\n{corpus_hash}".encode()).hexdigest()[:16]
-    merge = Merge(folder, key, parts_of(corpus), shape_of(describer))
-    merge.run(corpus, words, describer.words, describer.syntax)
+    merge = Merge(folder, key, parts_of(corpus), shape_of(encoder))
+    merge.run(corpus, words, encoder.words, encoder.syntax)
     counts = {name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS}
     write_manifest(
         folder,
         ARTIFACT,
         describe_files(folder, file_names(key)),
-        model=describer.embedder.fingerprint,
+        model=encoder.embedder.fingerprint,
         corpus=corpus_hash,
         key=key,
         settings=work.config.model_dump(mode="json"),

@@ -27,8 +27,8 @@ from polyseme.embedding.output import is_finite
 from polyseme.errors import CorpusError, ModelError
 from polyseme.executors import Report
 from polyseme.meanings.concordance.search import read_columns
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
-from polyseme.meanings.features.use_describer import UseDescriber
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, SPLITMIX, Integers, mixed
+from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats
 from polyseme.meanings.index.folder import COUNTS, PARTS, RowShape, row_type
 from polyseme.meanings.settings import UseIndexConfig
@@ -71,7 +71,7 @@ class IndexPart:
         found = _find(self, part)
         out = folder / PARTS / part.name
         out.parent.mkdir(parents=True, exist_ok=True)
-        rows = _described(held_describer(work), found, report)
+        rows = _described(held_encoder(work), found, report)
         report(part.size - len(found.kept))
         _write_uses(rows, out)
         _write_sentences(found, out)
@@ -83,20 +83,15 @@ class IndexPart:
 class _PartUses:
     """The uses in a row group, by sentence."""
 
-    kept: Integers
-    """(S,): rows of the sentences that have uses."""
+    kept: Integers  # (S,): rows of the sentences that have uses
     sentences: list[list[str]]
     word_ids: list[npt.NDArray[np.int32]]
     """Of each sentence, the numbers of its words in the corpus's vocabulary."""
-    codes: npt.NDArray[np.int32]
-    """(S, M): numbers of the values of each column, -1 for none."""
+    codes: npt.NDArray[np.int32]  # (S, M): numbers of the values of each column, -1 for none
     values: list[str]
-    owners: Integers
-    """(N,): of each use the number of its sentence among these, rising."""
-    begins: Integers
-    """(N,): which word of it."""
-    words: npt.NDArray[np.int32]
-    """(N,): numbers in the table of words."""
+    owners: Integers  # (N,): of each use the number of its sentence among these, rising
+    begins: Integers  # (N,): which word of it
+    words: npt.NDArray[np.int32]  # (N,): numbers in the table of words
 
     @property
     def num_words(self) -> int:
@@ -156,63 +151,56 @@ def drawn(
 ) -> npt.NDArray[np.bool_]:
     """Which uses are kept of words with more than `max_uses`, whichever worker asks.
 
-    Each use has a number of its own between 0 and 1, mixed from the seed and its place in the
-    corpus (splitmix64; Steele et al., 2014).
+    Each use has a number of its own between 0 and 1, by the seed and its place in the corpus.
     """
-    mixed = sentences.astype(np.uint64) << np.uint64(20)
-    mixed = mixed + begins.astype(np.uint64) + np.uint64(config.seed * _GOLDEN % 2**64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    mixed = mixed ^ (mixed >> np.uint64(31))
-    return (mixed >> np.uint64(11)) * 2.0**-53 * totals < config.max_uses
+    numbers = (sentences.astype(np.uint64) << np.uint64(20)) + begins.astype(np.uint64)
+    by_chance = mixed(numbers + np.uint64((config.seed - 1) * SPLITMIX % 2**64))
+    return (by_chance >> np.uint64(11)) * 2.0**-53 * totals < config.max_uses
 
 
-_GOLDEN = 0x9E3779B97F4A7C15
-
-
-def _described(describer: UseDescriber, found: _PartUses, report: Report) -> npt.NDArray[Any]:
+def _described(encoder: ModelUseEncoder, found: _PartUses, report: Report) -> npt.NDArray[Any]:
     """A row for each use, in the order of the corpus."""
-    rows = np.zeros(len(found.owners), row_type(shape_of(describer)))
+    rows = np.zeros(len(found.owners), row_type(shape_of(encoder)))
     rows["word"], rows["begin"], rows["sentence"] = found.words, found.begins, found.owners
     done = 0
     waiting: list[tuple[Floats, Floats]] = []
     last = -1
-    for context, bag, sentence in _stream(describer, found):
+    for context, bag, sentence in _stream(encoder, found):
         waiting.append((context, bag))
         if sentence > last:
             report(1)
             last = sentence
         if sum(len(each) for each, _ in waiting) >= _TOGETHER:
-            done += _fill(rows[done:], describer, waiting)
+            done += _fill(rows[done:], encoder, waiting)
             waiting = []
-    _fill(rows[done:], describer, waiting)
+    _fill(rows[done:], encoder, waiting)
     return rows
 
 
-def _stream(describer: UseDescriber, found: _PartUses) -> Iterator[tuple[Floats, Floats, int]]:
+def _stream(encoder: ModelUseEncoder, found: _PartUses) -> Iterator[tuple[Floats, Floats, int]]:
     """Context and bag of all uses in their order, some at a time, and of which sentence."""
     owners, begins = found.owners.tolist(), found.begins.tolist()
     if len(owners) < 2 * len(found.sentences):  # half a sentence each, twice, is the whole
         sentences = [found.sentences[owner] for owner in owners]
-        pairs = describer.stream_single(sentences, [(begin, begin + 1) for begin in begins])
+        pairs = encoder.stream_single(sentences, [(begin, begin + 1) for begin in begins])
         for (context, bag), owner in zip(pairs, owners, strict=True):
             yield context, bag, owner
         return
     spans: list[list[tuple[int, int]]] = [[] for _ in found.sentences]
     for owner, begin in zip(owners, begins, strict=True):
         spans[owner].append((begin, begin + 1))
-    for number, (context, bag) in enumerate(describer.stream(found.sentences, spans)):
+    for number, (context, bag) in enumerate(encoder.stream(found.sentences, spans)):
         yield context, bag, number
 
 
 def _fill(
-    rows: npt.NDArray[Any], describer: UseDescriber, pairs: Sequence[tuple[Floats, Floats]]
+    rows: npt.NDArray[Any], encoder: ModelUseEncoder, pairs: Sequence[tuple[Floats, Floats]]
 ) -> int:
     """Put features into rows; how many."""
     if not pairs:
         return 0
     contexts, bags = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    features = describer.features(contexts, bags)
+    features = encoder.features(contexts, bags)
     into = rows[: len(features)]
     with np.errstate(over="ignore", invalid="ignore"):
         into["context"], into["bag"] = features.context, features.bag
@@ -226,12 +214,12 @@ def _fill(
     return len(features)
 
 
-def shape_of(describer: UseDescriber) -> RowShape:
+def shape_of(encoder: ModelUseEncoder) -> RowShape:
     """How long the arrays of a row are with this model."""
     return {
-        "context": describer.embedder.dim,
-        "bag": describer.bag_dim,
-        "substitutes": describer.num_substitutes,
+        "context": encoder.embedder.dim,
+        "bag": encoder.bag_dim,
+        "substitutes": encoder.num_substitutes,
     }
 
 
@@ -256,15 +244,15 @@ def _write_sentences(found: _PartUses, out: Path) -> None:
         writer.extend(value.encode("utf-8", "surrogatepass") for value in found.values)
 
 
-def held_describer(work: ModelWork) -> UseDescriber:
+def held_encoder(work: ModelWork) -> ModelUseEncoder:
     """The model, held by a worker from part to part."""
     embedder: Any = work.embedder()  # one of ours, known by its identity
-    return _describer_of(embedder)
+    return _encoder_of(embedder)
 
 
 @lru_cache(maxsize=1)
-def _describer_of(embedder: Any) -> UseDescriber:
-    return UseDescriber(embedder)
+def _encoder_of(embedder: Any) -> ModelUseEncoder:
+    return ModelUseEncoder(embedder)
 
 
 @lru_cache(maxsize=1)

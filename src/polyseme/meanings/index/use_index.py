@@ -10,11 +10,12 @@ a condition asks about, and the lines that are read.
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +23,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.display import counted, html_table, summary
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.concordance.conditions import Condition, parse_where, rows_meeting
-from polyseme.meanings.concordance.query import Query
-from polyseme.meanings.concordance.search import CorpusColumns
+from polyseme.meanings.concordance.search import CorpusColumns, Query, in_longer_words
 from polyseme.meanings.concordance.sentence_table import Integers, SentenceTable, TextColumn
-from polyseme.meanings.concordance.uses import Uses, find_terms
-from polyseme.meanings.features.use_features import Syntax, UseFeatures
+from polyseme.meanings.concordance.uses import Uses, find_terms, find_uses
+from polyseme.meanings.features.use_features import Syntax, UseEncoder, UseFeatures
 from polyseme.meanings.index.folder import IndexFolder, row_type
 from polyseme.storage.parquet import read_table
 from polyseme.storage.records import Records, map_array
 from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    from polyseme.meanings.features.use_encoder import ModelUseEncoder
+
 
 _TRIES = 5  # to open an index that is being replaced
 
@@ -195,7 +199,7 @@ class UseIndex:
         used, inverse = np.unique(numbers, return_inverse=True)
         texts: list[str | None] = [*self._texts(self._values, used[used >= 0])]
         each = [None] * int((used < 0).sum()) + texts
-        return TextColumn.of([each[place] for place in inverse.tolist()])
+        return TextColumn.of([each[index] for index in inverse.tolist()])
 
     @staticmethod
     def _texts(records: Records, numbers: npt.NDArray[Any]) -> list[str]:
@@ -224,16 +228,14 @@ def files_explained(files: IndexFolder) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class IndexedUses:
-    """Uses that an index has, and what it knows of them: in the place of a `UseDescriber`."""
+    """Uses that an index has, and what it knows of them: in the place of a `ModelUseEncoder`."""
 
     index: UseIndex
     uses: Uses
-    rows: Integers
-    """(N,): where each lies in the index."""
-    num_found: int
-    """Uses of these words that the corpus has."""
-    num_kept: int
-    """Those of them that the index has."""
+    rows: Integers  # (N,): where each lies in the index
+    num_found: int  # uses of these words that the corpus has
+    num_kept: int  # those of them that the index has
+    layer: None = None
 
     @property
     def words(self) -> list[str]:
@@ -249,23 +251,13 @@ class IndexedUses:
     def perplexities(self, _: Sequence[Sequence[str]]) -> None:
         """An index predicts nothing."""
 
-    @property
-    def describes_all(self) -> bool:
-        """An index has the uses that it has."""
-        return False
-
-    @property
-    def is_of_layer(self) -> bool:
-        """All that the model told."""
-        return False
-
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """As the model that the index was made with would take it out of the contexts."""
         if self.index.syntax is None:
             return features
         return replace(features, context=self.index.syntax.removed(features.context))
 
-    def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
+    def encode(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
         """Features of some of these uses."""
         wanted = _keys(uses)
         at = np.searchsorted(self._known, wanted)
@@ -310,3 +302,72 @@ def open_for(folder: Path, corpus: Corpus, model: str | None = None) -> UseIndex
         pooling = index.files.manifest["settings"].get("pooling", "mean")
         index.files.check_model(fingerprint_of(model, pooling), model)
     return index
+
+
+@dataclass(frozen=True)
+class UseSource:
+    """Uses that were found, and what describes them."""
+
+    uses: Uses
+    encoder: UseEncoder
+    notes: tuple[str, ...] = ()  # what a reader should know of where they come from
+
+
+def find_source(
+    corpus: Corpus,
+    query: Query,
+    *,
+    where: str | Condition | Sequence[str] = (),
+    model: str | None = None,
+    layer: int | None = None,
+    index: Path | None = None,
+) -> UseSource:
+    """The uses of a word: by an index, if one is named, or by a model.
+
+    A model that is named besides an index must be the one that the index was made with.
+    """
+    if index is not None:
+        if layer is not None:
+            raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
+        return find_in_index(index, corpus, query, where=where, model=model)
+    model = named_model(model)
+    terms = find_terms(query, corpus)  # before a model is loaded for a word that is not there
+    with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
+        encoder = pool.submit(load_encoder, model, corpus, layer)
+        uses = find_uses(corpus, query, where=where, terms=terms)
+    return UseSource(uses, encoder.result(), _notes(corpus, query))
+
+
+def named_model(model: str | None, instead: str = ", or an index (--index)") -> str:
+    """The model, or an error that says what to name; `instead`: what would do besides."""
+    if model is None:
+        raise ConfigError(f"Name the model that describes the uses (--model){instead}.")
+    return model
+
+
+def find_in_index(
+    index: Path,
+    corpus: Corpus,
+    query: Query,
+    *,
+    where: str | Condition | Sequence[str] = (),
+    model: str | None = None,
+) -> UseSource:
+    """The uses of a word that an index has."""
+
+    found = open_for(index, corpus, model).find(corpus, query, where=where)
+    return UseSource(found.uses, found, (*found.notes, *_notes(corpus, query)))
+
+
+def _notes(corpus: Corpus, query: Query) -> tuple[str, ...]:
+    mostly = in_longer_words(query, corpus)
+    return (mostly.note,) if mostly else ()
+
+
+def load_encoder(model: str, corpus: Corpus, layer: int | None = None) -> "ModelUseEncoder":
+    """What describes the uses of a corpus: by all that a model tells, or by one of its layers."""
+    from polyseme.embedding.loading import load_for_corpus
+    from polyseme.meanings.features.use_encoder import LayerUseEncoder, ModelUseEncoder
+
+    embedder = load_for_corpus(model, corpus)
+    return ModelUseEncoder(embedder) if layer is None else LayerUseEncoder(embedder, layer)

@@ -10,37 +10,33 @@ with the widget: it asks no server and no network for anything.
 """
 
 import operator
-from importlib.resources import files
+from collections.abc import Sequence
 from typing import Any
 
 import anywidget
+import numpy.typing as npt
 import traitlets
 
 from polyseme.display import describe_groups, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.groups.layout import lay_out
-from polyseme.meanings.groups.named_groups import Senses
-from polyseme.meanings.use_map.points import (
-    COLOURS,
-    DARK_COLOURS,
+from polyseme.meanings.use_map.places import (
     colour_of,
     hover_line,
+    lay_out,
+    own_file,
+    palette,
     scaled,
 )
 from polyseme.printable import printable
-
-
-def _own(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 class UseMapWidget(anywidget.AnyWidget):
     """The uses of a word as points. `selection` has the numbers of those that are chosen."""
 
     # One module of two files: what a notebook loads cannot import a file beside it.
-    _esm = _own("map.js") + "\n" + _own("widget.js")
-    _css = _own("widget.css")
+    _esm = own_file("map.js") + "\n" + own_file("widget.js")
+    _css = own_file("widget.css")
 
     points: Any = traitlets.Dict(read_only=True).tag(sync=True)
     """`x`, `y` and the number of the `group` of each use, from 0."""
@@ -53,27 +49,35 @@ class UseMapWidget(anywidget.AnyWidget):
     selection: Any = traitlets.Any().tag(sync=True)
     """Numbers of the uses that are chosen, in order; empty: none is, and all keep their colour."""
 
-    def __init__(self, senses: Senses, *, seed: int = 1) -> None:
-        self.senses = senses
-        x, y = scaled(lay_out(senses.grouping.vectors, seed))
-        group = [number - 1 for number in senses.labels]
-        self.set_trait("points", {"x": x, "y": y, "group": group})
-        self.set_trait("lines", [hover_line(use) for use in senses.uses])
+    def __init__(
+        self,
+        uses: Uses,
+        vectors: npt.NDArray[Any],
+        labels: Sequence[int],
+        groups: Sequence[tuple[str, str, int]],
+        *,
+        seed: int = 1,
+    ) -> None:
+        """`labels`: the number of each use's group, from 1. `groups`: id, name and size of each."""
+        self.uses = uses
+        x, y = scaled(lay_out(vectors, seed))
+        self.set_trait("points", {"x": x, "y": y, "group": [number - 1 for number in labels]})
+        self.set_trait("lines", [hover_line(use) for use in uses])
         self.set_trait("groups", [
-            {"name": printable(group.name), "size": group.size, "colour": colour_of(group)}
-            for group in senses.groups
+            {"name": printable(name), "size": size, "colour": colour_of(id_)}
+            for id_, name, size in groups
         ])  # fmt: skip
-        self.set_trait("colours", {"light": COLOURS, "dark": DARK_COLOURS})
+        self.set_trait("colours", dict(zip(("light", "dark"), palette(), strict=True)))
         super().__init__()
 
     def __repr__(self) -> str:
-        size = describe_groups(len(self.senses.uses), len(self.senses.groups))
+        size = describe_groups(len(self.uses), len(self.groups))
         return summary("UseMapWidget", size, f"{len(self.selection):,} selected")
 
     @property
     def selected(self) -> Uses:
         """The uses that are chosen."""
-        return self.senses.uses.select(self.selection)
+        return self.uses.select(self.selection)
 
     @traitlets.default("selection")
     def _none(self) -> list[int]:
@@ -82,7 +86,7 @@ class UseMapWidget(anywidget.AnyWidget):
     @traitlets.validate("selection")
     def _in_order(self, proposal: dict[str, Any]) -> list[int]:
         """Numbers of uses there are, each once; whatever is a sequence of whole numbers will do."""
-        number = len(self.senses.uses)
+        number = len(self.uses)
         try:
             chosen = sorted({operator.index(each) for each in proposal["value"]})
         except TypeError as error:

@@ -9,9 +9,12 @@ give the same map. Beyond `MAX_FITTED` uses a sample is laid out, and each of th
 between the ones it is most alike.
 """
 
+import re
 import signal
 import subprocess
 import sys
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,9 @@ import numpy.typing as npt
 
 from polyseme.devices import one_thread
 from polyseme.errors import extra_needed_for
+from polyseme.meanings.concordance.lines import line_of, shortened, shown_value
+from polyseme.meanings.concordance.uses import Use
+from polyseme.printable import printable
 from polyseme.processes import python_process
 
 Floats = npt.NDArray[np.float32]
@@ -104,3 +110,45 @@ def _between_nearest(rows: Floats, fitted_rows: Floats, fitted: Floats) -> Float
         nearest = np.argpartition(-similar, _NEAREST - 1, axis=1)[:, :_NEAREST]
         places[part] = fitted[nearest].mean(axis=1)
     return places
+
+
+NUM_COLOURS = 10
+"""More groups begin with the first again."""
+SCALE = 10_000
+"""Places are sent as whole numbers between 0 and this."""
+_AROUND = 80  # cells on either side of a word
+
+
+@cache
+def palette() -> tuple[list[str], list[str]]:
+    """The colours of palette.css, on light and on dark paper; the first is for no group."""
+    colours = re.findall(r"--g\d+: (#\w+)", own_file("palette.css"))
+    return colours[: NUM_COLOURS + 1], colours[NUM_COLOURS + 1 :]
+
+
+def own_file(name: str) -> str:
+    """A style sheet or a script of this folder."""
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def colour_of(group_id: str) -> int:
+    """From 1. A group's id stays the same whatever is done to it, and so does its colour."""
+    return 1 + (int(group_id) - 1) % NUM_COLOURS if group_id.isdecimal() else 1
+
+
+def scaled(places: npt.NDArray[Any]) -> tuple[list[int], list[int]]:
+    """Places between -1 and 1 as whole numbers, across and upwards."""
+    found = ((places + 1) / 2 * SCALE).round().astype(int)
+    return found[:, 0].tolist(), found[:, 1].tolist()
+
+
+def hover_line(use: Use) -> dict[str, str]:
+    """What is read by whoever points at a use: its line, and what is known of it."""
+    left, form, right = shortened(line_of(use), _AROUND)
+    known = [printable(shown_value(name, value)) for name, value in use.metadata.items() if value]
+    return {
+        "left": left,
+        "form": form,
+        "right": right,
+        "known": " · ".join(known),
+    }

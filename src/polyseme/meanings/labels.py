@@ -10,10 +10,13 @@ few labelled ones have by chance counts less. Measured on CoarseWSD-20 and on no
 docs/experiments.md).
 """
 
+import csv
+import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,8 +24,15 @@ import numpy.typing as npt
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
-from polyseme.meanings.features.use_features import Floats
-from polyseme.meanings.groups.grouping import centred, unit_length
+from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
+from polyseme.meanings.concordance.export import Cell, Tabular, guarded
+from polyseme.meanings.concordance.uses import Use, Uses, UseTable
+from polyseme.meanings.edits import UseGroup, read_edits, replay
+from polyseme.meanings.features.use_features import Floats, UseEncoder
+from polyseme.meanings.groups.calibration import encode_uses
+from polyseme.meanings.groups.grouping import centred, join_views, unit_length
+from polyseme.meanings.groups.senses import Senses, use_ids
+from polyseme.progress import NullProgress, Progress
 
 Values: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -144,10 +154,9 @@ def first_to_label(features: Floats, k: int, *, seed: int = 1) -> list[int]:
 
 def learn_labels(features: npt.NDArray[Any], labels: Mapping[int, str]) -> LearnedLabels:
     """Label every use as the user's own labels suggest. `labels`: by the number of the use."""
-    _check(features, labels)
     given = dict(sorted(labels.items()))
     names = sorted(set(given.values()))
-    rows = _rows(features)
+    rows = _from_middle(features)
     probabilities = _probabilities(rows[list(given)], list(given.values()), rows)
     found = [names[number] for number in probabilities.argmax(axis=1)]
     confidence = probabilities.max(axis=1) if len(names) > 1 else np.zeros(len(rows))
@@ -169,11 +178,10 @@ def labels_when_left_out(features: npt.NDArray[Any], labels: Mapping[int, str]) 
     """
     from sklearn.model_selection import KFold
 
-    _check(features, labels)
     given = dict(sorted(labels.items()))
     if len(given) == 1:
         return dict.fromkeys(given, "")
-    rows, names = _rows(features)[list(given)], np.array(list(given.values()), dtype=object)
+    rows, names = _from_middle(features)[list(given)], np.array(list(given.values()), dtype=object)
     found = names.copy()
     for known, out in KFold(min(_FOLDS, len(given)), shuffle=True, random_state=1).split(rows):
         probabilities = _probabilities(rows[known], names[known].tolist(), rows[out])
@@ -181,20 +189,7 @@ def labels_when_left_out(features: npt.NDArray[Any], labels: Mapping[int, str]) 
     return dict(zip(given, found.tolist(), strict=True))
 
 
-def _check(features: npt.NDArray[Any], labels: Mapping[int, str]) -> None:
-    if features.ndim != 2 or not np.isfinite(features).all():
-        raise InputError(f"Features are finite numbers, (uses, D), not {features.shape}.")
-    if not labels:
-        raise InputError("No use is labelled. Label one or more, of two senses if you can.")
-    if unknown := sorted(number for number in labels if not 0 <= number < len(features)):
-        some = ", ".join(map(str, unknown[:5]))
-        raise InputError(
-            f"{len(unknown):,} labels are of uses that are not there, as {some}: there are "
-            f"{len(features):,}, counted from 0. Were these labels given to other uses?"
-        )
-
-
-def _rows(features: npt.NDArray[Any]) -> Values:
+def _from_middle(features: npt.NDArray[Any]) -> Values:
     """From the mean of all uses, labelled or not: what they share tells no senses apart."""
     return centred(features).astype(np.float64)
 
@@ -222,3 +217,160 @@ def _uncertainty(probabilities: Values) -> Values:
     ordered = np.sort(probabilities, axis=1)
     found: Values = 1.0 - (ordered[:, -1] - ordered[:, -2])
     return found
+
+
+LABEL = "label"
+"""The column that has the labels given by hand."""
+_KEY = ("sentence_id", "begin")
+_DELIMITERS = (",", ";", "\t")  # Excel writes CSV with the second where a comma is in numbers
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledUses(Tabular):
+    """Every use with a label. `labelled.learned` has the confidences."""
+
+    uses: Uses
+    learned: LearnedLabels
+    left_out: Mapping[str, tuple[int, int]]
+    """For each label, how many uses were given it by hand; and how many of them would have got it,
+    had they and up to a tenth of the others no label."""
+    next: tuple[int, ...]
+    """Numbers of the uses to look at next, the most useful first."""
+
+    def lines_to_label(self) -> Iterator[Use]:
+        """The uses to look at next."""
+        return (self.uses[number] for number in self.next)
+
+    @property
+    def right_when_left_out(self) -> float:
+        """Which share of the labels by hand would have been learned from the others."""
+        return sum(right for _, right in self.left_out.values()) / len(self.learned.given)
+
+    def __repr__(self) -> str:
+        return summary("LabelledUses", counted(len(self.uses), "use"), repr(self.learned))
+
+    def _repr_html_(self) -> str:
+        lines = [(use.text, self.learned.labels[n], float(self.learned.confidence[n]))
+                 for n, use in zip(self.next, self.lines_to_label(), strict=True)]  # fmt: skip
+        below = html_table("Look at these next", lines, ("text", LABEL, "confidence"))
+        return self.learned._repr_html_() + (below if lines else "")
+
+    def table(self) -> UseTable:
+        """The uses, one per row: label by hand, learned label, confidence, and which comes next."""
+        learned, order = self.learned, {number: n for n, number in enumerate(self.next, start=1)}
+        numbers = range(len(self.uses))
+        columns: dict[str, list[Cell]] = {
+            LABEL: [learned.given.get(number) for number in numbers],
+            "predicted": list(learned.labels),
+            "confidence": [round(float(value), 4) for value in learned.confidence],
+            "look_next": [order.get(number) for number in numbers],
+        }
+        return UseTable(self.uses, columns)
+
+
+def label_uses(
+    uses: Uses,
+    labels: Mapping[int, str],
+    encoder: UseEncoder,
+    *,
+    num_next: int = 10,
+    at_random: bool = False,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> LabelledUses:
+    """Learn from the labels of some uses, by their numbers, what the others are.
+
+    The lines to look at next are those the labels leave unclear, or, `at_random`, a sample.
+    """
+    progress = progress or NullProgress()
+    progress.start("Describing uses", len(uses))
+    features = encode_uses(uses, encoder, progress.update)
+    vectors = draw_together(join_views(features, seed=seed))
+    learned = learn_labels(vectors, labels)
+    how = "random" if at_random else "uncertain"
+    chosen = tuple(learned.next_to_label(num_next, how=how, seed=seed))  # type: ignore[arg-type]
+    return LabelledUses(uses, learned, _left_out(learned, vectors), chosen)
+
+
+def _left_out(learned: LearnedLabels, vectors: Floats) -> dict[str, tuple[int, int]]:
+    """For each label how many have it, and how many would without it."""
+    again = labels_when_left_out(vectors, learned.given)
+    total = Counter(learned.given.values())
+    right = Counter(own for number, own in learned.given.items() if again[number] == own)
+    return {label: (total[label], right[label]) for label in sorted(total)}
+
+
+def read_labels(path: Path, uses: Uses) -> dict[int, str]:
+    """Labels by the number of the use: from a table with `sentence_id`, `begin`, or a log of edits.
+
+    Rows without a label are passed over. Labels of uses that are not among these are an error.
+    """
+    if path.suffix.lower() == ".jsonl":
+        return _from_log(path, uses)
+    given: dict[tuple[str, str], str] = {}
+    for number, row in enumerate(_rows(path), start=2):
+        label, key = row[LABEL].strip(), (row[_KEY[0]], row[_KEY[1]].strip())
+        if label and given.setdefault(key, label) != label:
+            raise InputError(
+                f"Line {number} of {path} calls a use {label!r} that is {given[key]!r} above."
+            )
+    if not given:
+        raise InputError(f"The column {LABEL!r} of {path} is empty. Label some lines, 20 or so.")
+    # As the table wrote them: a cell that looks like a formula has an apostrophe there.
+    keys = [(str(guarded(use.sentence_id)), str(use.starts[use.begin])) for use in uses]
+    found = {number: given[key] for number, key in enumerate(keys) if key in given}
+    if missing := len(given.keys() - set(keys)):
+        raise InputError(
+            f"{missing:,} of {len(given):,} labels in {path} are of uses that are not found here. "
+            "Look for the same word, with the same forms and conditions, in the same corpus."
+        )
+    return found
+
+
+def _rows(path: Path) -> Iterator[dict[str, str]]:
+    try:
+        text = read_text(path, FILE_BYTES).removeprefix("\ufeff")
+    except FileNotFoundError as error:
+        raise InputError(f"There is no table of labels at {path}.") from error
+    except (OSError, UnicodeDecodeError, LimitError) as error:
+        raise InputError(f"The labels in {path} cannot be read: {error}.") from error
+    header = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=header.count)
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter, restval="")
+    missing = {LABEL, *_KEY} - set(reader.fieldnames or ())
+    if missing:
+        raise InputError(
+            f"{path} lacks the column {', '.join(sorted(missing))}. Write a table with `polyseme "
+            f"uses WORD --in CORPUS --sample 20 --out {path.name}`, add a column {LABEL!r}, and "
+            "fill it in."
+        )
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"Line {reader.line_num} of {path} is not a row: {error}.") from error
+
+
+def _from_log(path: Path, uses: Uses) -> dict[int, str]:
+    if not path.is_file():
+        raise InputError(f"There is no file of edits at {path}.")
+    ids = use_ids(uses)
+    labels = replay({"all": UseGroup("all", frozenset(ids))}, read_edits(path).edits).labels
+    if not labels:
+        raise InputError(f"No edit in {path} labels a use of these.")
+    return {number: labels[use] for number, use in enumerate(ids) if use in labels}
+
+
+def grouped_by_label(senses: Senses, learned: LearnedLabels) -> Senses:
+    """The senses with a group for each label, those that were given first in the log first."""
+    order = list(dict.fromkeys([*senses.labels_by_hand.values(), *learned.labels]))
+    labels = np.array([order.index(label) for label in learned.labels], np.int64)
+    stability = (math.nan,) * len(order)
+    found = senses.in_groups(
+        replace(senses.grouping, labels=labels, stability=stability, is_one_meaning=False)
+    )
+    groups = tuple(
+        replace(group, given_id=label, given_name=label)
+        for label, group in zip(order, found.groups, strict=True)
+    )
+    return replace(found, groups=groups, calibration=None)

@@ -25,6 +25,7 @@ from polyseme.data.special_tokens import FIRST_WORD
 from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
@@ -47,17 +48,19 @@ _SYNTAX_SHARE = 0.05
 _ROWS = 512  # uses whose substitutes are found at once: 30 MB
 
 
-class UseDescriber:
-    """Describes uses by an embedder."""
+class ModelUseEncoder:
+    """Encodes uses by an embedder: by all that tells meanings apart."""
+
+    layer: int | None = None
 
     def __init__(self, embedder: WordEmbedder) -> None:
         self.embedder = embedder
-        self._expects = Expectation.of(embedder)
+        self._substituter = LexicalSubstituter.of(embedder)
 
     @property
     def words(self) -> list[str]:
         """What the numbers of substitutes stand for; empty without a head."""
-        return self._expects.words if self._expects else []
+        return self._substituter.words if self._substituter else []
 
     @property
     def num_substitutes(self) -> int:
@@ -89,13 +92,13 @@ class UseDescriber:
         contexts, bags = zip(*found, strict=True)
         return self.features(np.concatenate(contexts), np.concatenate(bags))
 
-    def describe(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
+    def encode(self, uses: Uses, on_use: Callable[[int], None] = lambda _: None) -> UseFeatures:
         """Features of uses; `on_use` is called with how many are done."""
         return self(uses.sentences(), uses.spans, on_use)
 
     def features(self, context: Floats, bag: Floats) -> UseFeatures:
         """With the substitutes that follow from the context."""
-        substitutes = self._expects.top_words(context) if self._expects else None
+        substitutes = self._substituter.top_words(context) if self._substituter else None
         return UseFeatures(context, bag, substitutes)
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
@@ -111,7 +114,7 @@ class UseDescriber:
     @property
     def syntax(self) -> Syntax | None:
         """What `without_syntax` takes out; None without a head."""
-        return self._expects.syntax if self._expects else None
+        return self._substituter.syntax if self._substituter else None
 
     def perplexities(self, sentences: Sequence[Sequence[str]]) -> tuple[float, float] | None:
         """How well the model predicts these sentences, and the held-out ones of its own corpus.
@@ -120,7 +123,7 @@ class UseDescriber:
         """
         model = self.embedder.model if isinstance(self.embedder, Embedder) else None
         own = model.metadata.get("perplexity") if model else None
-        if not model or not own or not self._expects:
+        if not model or not own or not self._substituter:
             return None
         number = sum(len(words) + 1 for words in sentences)
         total = sum(score.total for score in score_sentences(model, sentences))
@@ -130,16 +133,6 @@ class UseDescriber:
     def fingerprint(self) -> str:
         """That of the model."""
         return self.embedder.fingerprint
-
-    @property
-    def describes_all(self) -> bool:
-        """A model can describe any use."""
-        return True
-
-    @property
-    def is_of_layer(self) -> bool:
-        """All that the model tells."""
-        return False
 
     def stream(
         self, sentences: Iterable[Sequence[str]], spans: Iterable[Sequence[Span]]
@@ -160,7 +153,7 @@ class UseDescriber:
     ) -> Iterator[tuple[Floats, Floats]]:
         """As `stream`, for one use in each sentence: (1, D) both. Twice as fast where it can be."""
         if not (
-            isinstance(self.embedder, Embedder) and self._expects and self.embedder.reads_around
+            isinstance(self.embedder, Embedder) and self._substituter and self.embedder.reads_around
         ):
             yield from self.stream(sentences, ([span] for span in spans))
             return
@@ -183,8 +176,8 @@ class UseDescriber:
         return isinstance(embedder, Embedder) and embedder.model.config.encoder.is_separate
 
     def _context(self, layers: Floats, uses: Sequence[Span]) -> Floats:
-        if self._expects:
-            return self._expects.states(layers[-1], uses)
+        if self._substituter:
+            return self._substituter.states(layers[-1], uses)
         means = [layers[-1, begin:end].mean(axis=0) for begin, end in uses]
         return np.stack(means) if means else np.empty((0, layers.shape[-1]), np.float32)
 
@@ -209,7 +202,7 @@ class UseDescriber:
         return dict(zip(vocabulary.words.to_pylist(), weights, strict=True))
 
 
-class Expectation:
+class LexicalSubstituter:
     """What a language model expects in the place of a word: states, and words they predict."""
 
     def __init__(self, embedder: Embedder) -> None:
@@ -220,7 +213,7 @@ class Expectation:
         self._forward, self._backward = self._edges()
 
     @classmethod
-    def of(cls, embedder: WordEmbedder) -> "Expectation | None":
+    def of(cls, embedder: WordEmbedder) -> "LexicalSubstituter | None":
         """None for an encoder whose states have seen the word they would predict."""
         if not isinstance(embedder, Embedder):
             return None
@@ -333,3 +326,41 @@ def _main_directions(vectors: Floats) -> Floats:
     _, directions = np.linalg.eigh(np.cov(vectors.astype(np.float64), rowvar=False))
     found: Floats = directions[:, dim - round(_SYNTAX_SHARE * dim) :].T.astype(np.float32)
     return found
+
+
+class LayerUseEncoder(ModelUseEncoder):
+    """Encodes a use by the mean of its words' vectors in one layer, to see what each layer knows.
+
+    Layer 0 knows the form alone, so that all uses of one form are the same.
+    """
+
+    def __init__(self, embedder: WordEmbedder, layer: int) -> None:
+        if not 0 <= layer < embedder.num_layers:
+            raise ConfigError(
+                f"There is no layer {layer}: this model has layers 0 to {embedder.num_layers - 1}."
+            )
+        super().__init__(embedder)
+        self.layer: int = layer
+
+    def without_syntax(self, features: UseFeatures) -> UseFeatures:
+        """As they are: what a layer knows is what is asked for."""
+        return features
+
+    def __call__(
+        self,
+        sentences: Sequence[Sequence[str]],
+        spans: npt.NDArray[np.int64],
+        on_use: Callable[[int], None] = lambda _: None,
+    ) -> UseFeatures:
+        """The vector of each use, one in each sentence; `spans` is (N, 2)."""
+        found = np.empty((len(spans), self.embedder.dim), np.float32)
+        vectors = self.embedder.stream(sentences, layers=self.layer)
+        for number, ((begin, end), words) in enumerate(zip(spans.tolist(), vectors, strict=True)):
+            found[number] = words[0, begin:end].mean(axis=0)
+            on_use(number + 1)
+        if len(found) and not (found != found[0]).any():
+            raise InputError(
+                f"In layer {self.layer} all {len(found):,} uses are the same: it knows the form of "
+                "a word and not its sentence. Take a higher layer, or other forms with --forms."
+            )
+        return UseFeatures(found, np.zeros((len(found), 1), np.float32), None)

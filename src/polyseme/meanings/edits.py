@@ -12,15 +12,20 @@ what was there then, belonged to it. What fits no group is told, and stays in th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from polyseme.config import Settings
 from polyseme.display import sentence
 from polyseme.errors import InputError
+from polyseme.limits import JSON_BYTES, parse_json, read_bytes
+from polyseme.printable import printable
+from polyseme.storage.files import disk_faults_explained, scratch_for
+from polyseme.storage.locks import hold_file
 
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=1000)]
 _WholeNumber: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**31)]
@@ -147,21 +152,17 @@ class UseGroup(NamedTuple):
 class ReplayProblem(NamedTuple):
     """What of an edit could not be done again."""
 
-    edit: int
-    """Its number, counted from 1."""
+    edit: int  # its number, counted from 1
     message: str
-    is_applied: bool
-    """Whether the rest of it was done."""
-    uses: tuple[UseId, ...] = ()
-    """The uses that are not where they were."""
+    is_applied: bool  # whether the rest of it was done
+    uses: tuple[UseId, ...] = ()  # the uses that are not where they were
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """Groups and labels after all edits."""
 
-    groups: dict[str, UseGroup]
-    """By id."""
+    groups: dict[str, UseGroup]  # by id
     labels: dict[UseId, str]
     problems: tuple[ReplayProblem, ...]
 
@@ -383,3 +384,81 @@ class _State:
 
 def _short(name: str) -> str:
     return repr(sentence(name.split()))
+
+
+NAME = "edits.jsonl"
+_WAIT = 30  # seconds that an edit waits for others to be written
+_EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
+
+
+@dataclass(frozen=True, slots=True)
+class EditLog:
+    """What a file of edits holds."""
+
+    edits: tuple[Edit, ...]
+    torn: bytes = b""  # what was being written when a process was killed; no part of `edits`
+
+    @property
+    def message(self) -> str:
+        """What a user should be told of it; mostly nothing."""
+        if not self.torn:
+            return ""
+        begin = printable(self.torn[:60].decode("utf-8", errors="replace"))
+        return (
+            f"Edit {len(self.edits) + 1:,} was cut short while being written and is skipped: "
+            f"{begin}… Make it again."
+        )
+
+
+def read_edits(path: Path) -> EditLog:
+    """All edits of a file; none, if there is no such file. One that is damaged is refused."""
+    try:
+        content = read_bytes(path, JSON_BYTES)
+    except FileNotFoundError:
+        return EditLog(())
+    except (OSError, ValueError) as error:
+        raise InputError(f"The edits in {path} cannot be read: {error}.") from error
+    *lines, torn = content.split(b"\n")
+    edits = tuple(_parse(line, path, number) for number, line in enumerate(lines, start=1))
+    return EditLog(edits, torn)
+
+
+def append_edit(path: Path, edit: Edit) -> int:
+    """Add an edit and return its number, once it is on the disk: whole, or not at all."""
+    return append_next(path, lambda _: edit)
+
+
+def append_next(path: Path, make_edit: Callable[[tuple[Edit, ...]], Edit]) -> int:
+    """The same, of an edit that follows from all that there are: nobody adds another meanwhile."""
+    with disk_faults_explained(path.parent), hold_file(path, wait=_WAIT):
+        log = read_edits(path)
+        line = _EDIT.dump_json(make_edit(log.edits), exclude_none=True) + b"\n"
+        number = len(log.edits) + 1
+        content = read_bytes(path, JSON_BYTES) if path.exists() else b""
+        content = content[: len(content) - len(log.torn)] + line
+        if len(content) > JSON_BYTES:
+            raise InputError(
+                f"{path} would have more than {JSON_BYTES:,} bytes, the most that is read. "
+                "Save the groups as they are now, and begin a new file of edits."
+            )
+        if log.torn:
+            with scratch_for(path.with_name(f"{path.name}.torn-{number}")) as aside:
+                aside.write_bytes(log.torn)
+        with scratch_for(path) as scratch:
+            scratch.write_bytes(content)
+    return number
+
+
+def _parse(line: bytes, path: Path, number: int) -> Edit:
+    try:
+        return _EDIT.validate_python(parse_json(line.decode("utf-8")))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+    except ValueError as error:
+        reason = str(error)
+    raise InputError(
+        f"Line {number:,} of {path} is not an edit: {printable(reason[:200])}. Restore the file "
+        "from a copy, or remove this line if you know what it was."
+    )

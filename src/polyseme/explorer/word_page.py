@@ -1,24 +1,23 @@
-"""A view of a word in, what a person reads out: bands of lines, each in the colour of its group.
+"""A view of a word in, what a person reads out: blocks of lines, each in the colour of its group.
 
     in   a view, and the word with its groups, if they are there
-    out  `Reading`: bands (groups, or the user's own labels), and which lines stand in them
+    out  `WordPage`: blocks (groups, or the user's own labels), and which lines stand in them
 
 A filter never changes groups: what does not meet it is left out of the lines, and greyed on the
 map.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
 
-from polyseme.explorer.annotated_line import AnnotatedLine, annotate
 from polyseme.explorer.explored_word import ExploredWord, Sorting
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
-from polyseme.meanings.annotation.labels import LearnedLabels
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
 from polyseme.meanings.concordance.lines import (
     line_of,
@@ -28,35 +27,93 @@ from polyseme.meanings.concordance.lines import (
     sort_order,
 )
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.features.use_features import Labels
-from polyseme.meanings.groups.named_groups import NamedGroup, Senses
-from polyseme.meanings.use_map.points import NUM_COLOURS, colour_of
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.features.use_features import Floats, Labels
+from polyseme.meanings.groups.senses import NamedGroup, Senses
+from polyseme.meanings.labels import LearnedLabels
+from polyseme.meanings.use_map.places import NUM_COLOURS, colour_of
 from polyseme.printable import printable
 
+_LONGEST_VALUE = 60  # characters; FEATS of CoNLL-U can be long
+
+
+class AnnotatedWord(NamedTuple):
+    """A word and what is shown under it."""
+
+    word: str
+    value: str  # empty where there is none
+    space: str  # what stands between it and the next
+
+
+class AnnotatedLine(NamedTuple):
+    """A use with all of its sentence around it."""
+
+    left: tuple[AnnotatedWord, ...]
+    form: tuple[AnnotatedWord, ...]
+    right: tuple[AnnotatedWord, ...]
+
+    def cut(self, longest: int) -> "AnnotatedLine":
+        """With so many characters on either side, or a word more; a mark stands for the others."""
+        mark = (AnnotatedWord("…", "", ""),)
+        left, right = tuple(_within(reversed(self.left), longest))[::-1], self.right
+        right = tuple(_within(right, longest))
+        return AnnotatedLine(
+            left if len(left) == len(self.left) else mark + left,
+            self.form,
+            right if len(right) == len(self.right) else right + mark,
+        )
+
+
+def annotate(uses: Uses, number: int, attribute: str) -> AnnotatedLine:
+    """The line of a use."""
+    use = uses[number]
+    ends = [start + len(word) for start, word in zip(use.starts, use.words, strict=True)]
+    nexts = [*use.starts[1:], ends[-1]]
+    words = tuple(
+        AnnotatedWord(printable(word), _shortened(value or ""), printable(use.text[end:start]))
+        for word, value, end, start in zip(
+            use.words, uses.attribute(number, attribute), ends, nexts, strict=True
+        )
+    )
+    return AnnotatedLine(words[: use.begin], words[use.begin : use.end], words[use.end :])
+
+
+def _shortened(value: str) -> str:
+    shown = printable(value)
+    return shown if len(shown) <= _LONGEST_VALUE else shown[: _LONGEST_VALUE - 1] + "…"
+
+
+def _within(words: Iterable[AnnotatedWord], longest: int) -> Iterator[AnnotatedWord]:
+    room = longest
+    for each in words:
+        if room <= 0:
+            return
+        yield each._replace(word=each.word[:longest])
+        room -= len(each.word) + len(each.space)
+
+
 PER_PAGE = 50
-IN_OVERVIEW = 6
-"""Lines of a band where all are shown."""
 _LONGEST = 140  # cells on either side of a word in a line: a sentence may have thousands
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
-    """Lines that belong together."""
+class GroupBlock:
+    """Lines of one group."""
 
-    id: str
-    name: str
-    colour: int
-    """From 1; 0 is no colour."""
-    uses: Labels
-    """Numbers of its uses, the most typical first."""
-    stability: float | None = None
-    substitutes: tuple[str, ...] = ()
-    collocates: tuple[str, ...] = ()
-    frames: tuple[str, ...] = ()
-    is_named: bool = False
-    """Whether the user gave it its name."""
-    confidence: float | None = None
-    """Of labels that were learned: the mean."""
+    group: NamedGroup
+    colour: int  # from 1; 0 is no colour
+    uses: Labels  # numbers of its uses, the most typical first
+    confidence: float | None = None  # of labels that were learned: the mean
+
+    @property
+    def id(self) -> str:
+        """That of the group."""
+        return self.group.id
+
+    @property
+    def name(self) -> str:
+        """That of the group."""
+        return self.group.name
 
 
 @dataclass(frozen=True)
@@ -68,33 +125,34 @@ class Row:
     form: str
     right: str
     colour: int
-    band: str
-    label: str
-    """The user's own."""
+    block: str
+    label: str  # the user's own
     confidence: float | None
-    metadata: tuple[str, ...]
-    """A date, a title and what else there is, as far as it fits."""
+    metadata: tuple[str, ...]  # a date, a title and what else there is, as far as it fits
     words: AnnotatedLine | None
     """Left, form and right once more, word by word, if the view shows a word attribute."""
 
 
 @dataclass(eq=False)
-class Reading:
+class WordPage:
     """What a view shows of a word."""
 
     view: View
     word: ExploredWord
-    edited: Senses | None
-    """None as long as groups are not there."""
-    where: Condition = EVERYTHING
-    """What metadata must meet."""
+    edited: Senses | None  # None as long as groups are not there
+    where: Condition = EVERYTHING  # what metadata must meet
+
+    @property
+    def places(self) -> Floats | None:
+        """(N, 2) a place on the map for each use, if they are there."""
+        return self.word.places(self.view.grouping)
 
     @property
     def is_overview(self) -> bool:
-        """Whether all bands are shown, a few lines of each."""
+        """Whether all blocks are shown, a few lines of each."""
         view = self.view
         is_chosen = view.group or view.uses or view.sort or view.like is not None
-        return bool(self.bands) and not is_chosen and not self.is_unsorted
+        return bool(self.blocks) and not is_chosen and not self.is_unsorted
 
     @property
     def sorting(self) -> Sorting | None:
@@ -110,7 +168,7 @@ class Reading:
 
     @property
     def form_width(self) -> str:
-        """How wide the column of the word itself is: as all bands have the same, by the query."""
+        """How wide the column of the word itself is: as all blocks have the same, by the query."""
         view = self.view
         if view.regex or view.attribute:
             return ""
@@ -128,24 +186,28 @@ class Reading:
         return (self.sorting and self.sorting.senses) or self.edited
 
     @cached_property
-    def bands(self) -> list[Band]:
+    def blocks(self) -> list[GroupBlock]:
         """Groups; or labels."""
         if self.senses is None:
             return []
-        bands = [_band_of_group(self.senses, group) for group in self.senses.groups]
+        most_typical = self.senses.grouping.most_typical
+        blocks = [
+            GroupBlock(group, colour_of(group.id), most_typical(group.number - 1, group.size))
+            for group in self.senses.groups
+        ]
         learned = self.learned
         if learned is None:  # the colours are for the user's own senses
-            return [replace(band, colour=0) for band in bands] if self.is_unsorted else bands
-        return [_of_label(number, band, learned) for number, band in enumerate(bands)]
+            return [replace(block, colour=0) for block in blocks] if self.is_unsorted else blocks
+        return [_of_label(number, block, learned) for number, block in enumerate(blocks)]
 
     @cached_property
-    def band_of(self) -> Mapping[int, Band]:
-        """The band of each use."""
-        return {int(number): band for band in self.bands for number in band.uses}
+    def block_of(self) -> Mapping[int, GroupBlock]:
+        """The block of each use."""
+        return {int(number): block for block in self.blocks for number in block.uses}
 
     @cached_property
     def chosen(self) -> Labels:
-        """Numbers of the uses of any band that meet the filters, in the order of the corpus."""
+        """Numbers of the uses of any block that meet the filters, in the order of the corpus."""
         view, uses = self.view, self.word.uses
         found = uses.matching(self.where)
         if view.uses:
@@ -155,12 +217,12 @@ class Reading:
 
     @cached_property
     def lit(self) -> Labels:
-        """Those of the band that is shown, if only one is."""
-        return np.sort(self.in_band(self._band())) if self.view.group else self.chosen
+        """Those of the block that is shown, if only one is."""
+        return np.sort(self.uses_in(self._block())) if self.view.group else self.chosen
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether uses of any band are left out."""
+        """Whether uses of any block are left out."""
         return bool(self.view.where or self.view.uses)
 
     @property
@@ -168,23 +230,23 @@ class Reading:
         """Whether anything is left out."""
         return bool(self.is_narrowed or self.view.group)
 
-    def in_band(self, band: Band) -> Labels:
+    def uses_in(self, block: GroupBlock) -> Labels:
         """Its uses that meet the filters, the most typical first."""
-        return band.uses[np.isin(band.uses, self.chosen)]
+        return block.uses[np.isin(block.uses, self.chosen)]
 
     @cached_property
-    def shown_bands(self) -> list[Band]:
-        """Bands with a use that meets the filters."""
-        return [band for band in self.bands if len(self.in_band(band))]
+    def shown_blocks(self) -> list[GroupBlock]:
+        """Blocks with a use that meets the filters."""
+        return [block for block in self.blocks if len(self.uses_in(block))]
 
-    def share(self, band: Band) -> float:
-        """How much of all that meets the filters is in a band."""
-        return len(self.in_band(band)) / max(1, len(self.chosen))
+    def share(self, block: GroupBlock) -> float:
+        """How much of all that meets the filters is in a block."""
+        return len(self.uses_in(block)) / max(1, len(self.chosen))
 
-    def by_hand(self, band: Band) -> int:
+    def by_hand(self, block: GroupBlock) -> int:
         """How many of these uses the user labelled so."""
         given = self.learned.given if self.learned else {}
-        return sum(given.get(int(number)) == band.id for number in self.in_band(band))
+        return sum(given.get(int(number)) == block.id for number in self.uses_in(block))
 
     @cached_property
     def ordered(self) -> Labels:
@@ -195,8 +257,8 @@ class Reading:
             vectors = self.edited.grouping.vectors
             return lit[np.argsort(-(vectors[lit] @ vectors[view.like]), kind="stable")]
         if view.sort in ("", "typical"):
-            bands = [self._band()] if view.group else self.bands
-            return np.concatenate([self.in_band(band) for band in bands]) if bands else lit
+            blocks = [self._block()] if view.group else self.blocks
+            return np.concatenate([self.uses_in(block) for block in blocks]) if blocks else lit
         if view.sort == "corpus":
             return lit
         if view.sort == "confidence" and self.learned is not None:
@@ -222,14 +284,14 @@ class Reading:
             use = self.word.uses[number]
             left, form, right = shortened(line_of(use), _LONGEST)
             known = {DOCUMENT: use.document, **use.metadata}
-            band = self.band_of.get(number)
+            block = self.block_of.get(number)
             yield Row(
                 number,
                 left,
                 form,
                 right,
-                band.colour if band else 0,
-                band.id if band else "",
+                block.colour if block else 0,
+                block.id if block else "",
                 labels.get(number, ""),
                 float(self.learned.confidence[number]) if self.learned else None,
                 tuple(printable(shown_value(name, known[name] or "–")) for name in columns),
@@ -246,10 +308,10 @@ class Reading:
         """Lines whose label would teach most."""
         return list(self.rows(self.sorting.next_lines)) if self.sorting else []
 
-    def _band(self) -> Band:
-        for band in self.bands:
-            if band.id == self.view.group:
-                return band
+    def _block(self) -> GroupBlock:
+        for block in self.blocks:
+            if block.id == self.view.group:
+                return block
         raise PageError("no_group", id=self.view.group)
 
 
@@ -259,24 +321,10 @@ def check_number(number: int, of: int) -> None:
         raise PageError("no_such_use", n=of)
 
 
-def _band_of_group(senses: Senses, group: NamedGroup) -> Band:
-    return Band(
-        group.id,
-        group.name,
-        colour_of(group),
-        senses.grouping.most_typical(group.number - 1, group.size),
-        group.stability,
-        group.substitutes,
-        group.collocates,
-        group.frames,
-        is_named=group.name != group.words,
-    )
-
-
-def _of_label(number: int, band: Band, learned: LearnedLabels) -> Band:
+def _of_label(number: int, block: GroupBlock, learned: LearnedLabels) -> GroupBlock:
     """The surest uses first, those that the user labelled before all."""
-    confidence = learned.confidence[band.uses]
-    uses = band.uses[np.argsort(-confidence, kind="stable")]
+    confidence = learned.confidence[block.uses]
+    uses = block.uses[np.argsort(-confidence, kind="stable")]
     others = [learned.confidence[number] for number in uses if int(number) not in learned.given]
     mean = float(np.mean(others)) if others else None
-    return replace(band, colour=1 + number % NUM_COLOURS, uses=uses, confidence=mean)
+    return replace(block, colour=1 + number % NUM_COLOURS, uses=uses, confidence=mean)
