@@ -191,7 +191,9 @@ def _by_vectors(
 def _means(texts: Sequence[Sequence[str]], reader: Topics) -> Floats:
     numbers = {word: number for number, word in enumerate(reader.words)}
     rows = [
-        reader.vectors[[numbers[word] for word in words if word in numbers]].sum(axis=0)
+        reader.vectors[[numbers[word] for word in words if word in numbers]].sum(
+            axis=0, dtype=float
+        )
         for words in texts
     ]
     return unit_length(np.stack(rows))

@@ -80,19 +80,19 @@ def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored
 def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Calibration(0.2, 0.05, 20, Limits(1.01, 1.01), 130.2, 69.9)
+    told = Calibration(0.2, 0.05, 20, Limits(1.01, 1.01), 4.2, 13.9)
     monkeypatch.setattr("polyseme.explorer.explored_word.calibration_of", lambda *_, **__: told)
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     found.wait_for_groups()
     page = found.get("/word?q=bank")
     assert blocks(page) == 1
     assert "tells mixed words apart poorly (0.20; 0 is chance, 1 perfect)" in page
-    assert "a perplexity of 130, its own with 70" in page
+    assert "4 times better than frequencies alone, those of its own texts 14 times" in page
     assert "One meaning, as far as this model can tell" in page
     assert "stability" not in page.partition('<section class="block')[2].partition("</header>")[0]
     chinese = found.get("/word?q=bank&lang=zh")
     assert "（0.20；0 为随机，1 为完全分开）" in chinese
-    assert "困惑度为 130" in chinese
+    assert "好 4 倍" in chinese
     assert "只有一个义项" in chinese
     found.wait_for_groups(finer=1)
     assert "One meaning" not in found.get("/word?q=bank&finer=1&group=")

@@ -63,8 +63,9 @@ class Described:
     def __init__(self, noise: float) -> None:
         self.noise, self.num_asked = noise, 0
 
-    def perplexities(self, sentences: Sequence[Sequence[str]]) -> tuple[float, float]:
-        return float(len(sentences)), 70.0
+    def gains(self, sentences: Sequence[Sequence[str]], corpus: Corpus) -> tuple[float, float]:
+        assert corpus
+        return float(len(sentences)) / 40, 14.0
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """What tells nouns from verbs is in the last dimension."""
@@ -100,8 +101,9 @@ def test_words_that_a_model_knows_apart_are_told_apart_and_others_are_not(corpus
     assert abs(poor.ari) < 0.1
     assert "well" in good.note
     assert "poorly" in poor.note
-    assert (poor.perplexity, poor.own_perplexity) == (4 * 40, 70)
-    assert "a perplexity of 160, its own with 70" in poor.note
+    assert (poor.gain, poor.own_gain) == (4, 14)
+    assert "4 times better than frequencies alone, those of its own texts 14 times" in poor.note
+    assert "pretrain CORPUS --from MODEL" in poor.note
 
 
 def test_it_is_the_same_twice(corpus: Corpus) -> None:
@@ -224,7 +226,9 @@ def test_neighbours_are_sentences_of_the_same_document(tmp_path: Path) -> None:
 def test_a_note_says_what_a_model_can_do() -> None:
     assert "moderately" in Calibration(0.3, 0.05, 20, Limits()).note
     assert "(0.30 ± 0.05; 0 is chance, 1 perfect)" in Calibration(0.3, 0.05, 20, Limits()).note
-    known = Calibration(0.3, 0.05, 20, Limits(), 90, 70)
-    unknown = replace(known, perplexity=130)
+    known = Calibration(0.2, 0.05, 20, Limits(), 13, 14)
+    unknown = replace(known, gain=4)
     assert (known.is_unlike, unknown.is_unlike) == (False, True)
-    assert "a perplexity of 130, its own with 70" in unknown.note
+    assert "4 times better than frequencies alone, those of its own texts 14 times" in unknown.note
+    assert "reading such texts helps" in unknown.note
+    assert "reading such texts helps" not in known.note

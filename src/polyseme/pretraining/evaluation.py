@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from polyseme.data.batch import Batch
@@ -79,6 +80,16 @@ def unigram_perplexities(
 
     It costs nothing: frequencies in the training part are known, and targets were counted.
     """
+    log_share = unigram_log_shares(vocabulary, corpus)
+    return {
+        name: math.exp(-float(part.targets @ log_share[: len(part.targets)]) / part.count)
+        for name, part in evaluation.parts.items()
+        if part.measure == "perplexity" and part.count
+    }
+
+
+def unigram_log_shares(vocabulary: Vocabulary, corpus: Corpus) -> npt.NDArray[np.float64]:
+    """(V,): how frequent each word of a vocabulary is in the training part of a corpus."""
     counts = corpus.read_stats
     sentences = counts["sentences"] - counts["held_out_sentences"]
     frequency = np.zeros(vocabulary.size)
@@ -87,12 +98,8 @@ def unigram_perplexities(
         frequency += np.bincount(ids, piece["count"].to_numpy(), minlength=vocabulary.size)
     total = frequency.sum() + sentences  # a sentence ends at its end or, backward, at its start
     frequency[[BOS, EOS]] = sentences
-    log_share = np.log(np.maximum(frequency, 1) / total)
-    return {
-        name: math.exp(-float(part.targets @ log_share[: len(part.targets)]) / part.count)
-        for name, part in evaluation.parts.items()
-        if part.measure == "perplexity" and part.count
-    }
+    shares: npt.NDArray[np.float64] = np.log(np.maximum(frequency, 1) / total)
+    return shares
 
 
 def _added(one: Integers, other: Integers) -> Integers:

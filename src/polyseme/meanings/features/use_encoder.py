@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import torch
 
-from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.data.special_tokens import EOS, FIRST_WORD
 from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
@@ -30,7 +31,9 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.pretraining.evaluation import unigram_log_shares
 from polyseme.pretraining.scores import score_sentences
+from polyseme.text.corpus import Corpus
 
 Span = tuple[int, int]
 """A use: its first word, and the one after its last."""
@@ -116,18 +119,29 @@ class ModelUseEncoder:
         """What `without_syntax` takes out; None without a head."""
         return self._substituter.syntax if self._substituter else None
 
-    def perplexities(self, sentences: Sequence[Sequence[str]]) -> tuple[float, float] | None:
-        """How well the model predicts these sentences, and the held-out ones of its own corpus.
+    def gains(
+        self, sentences: Sequence[Sequence[str]], corpus: Corpus
+    ) -> tuple[float, float] | None:
+        """How many times better than the frequencies of a corpus alone the model predicts words of
+        these sentences of it, and words of the held-out sentences of its own corpus.
 
+        Not perplexities themselves, which differ more between kinds of text than between models.
         Means over directions; None of what does not predict words or does not know the second.
         """
         model = self.embedder.model if isinstance(self.embedder, Embedder) else None
-        own = model.metadata.get("perplexity") if model else None
-        if not model or not own or not self._substituter:
+        told = model.metadata if model else {}
+        own, unigram = told.get("perplexity"), told.get("unigram_perplexity")
+        if not model or not own or not unigram or not self._substituter:
             return None
+        log_share = unigram_log_shares(model.vocabulary, corpus)
+        total = by_frequency = 0.0
+        for words, score in zip(sentences, score_sentences(model, sentences), strict=True):
+            ids = model.vocabulary.ids_of(pa.array(words, pa.string()))
+            total += score.total
+            by_frequency += float(log_share[ids].sum() + log_share[EOS])
         number = sum(len(words) + 1 for words in sentences)
-        total = sum(score.total for score in score_sentences(model, sentences))
-        return float(np.exp(-total / number)), float(np.exp(np.mean(np.log([*own.values()]))))
+        own_gain = np.mean([np.log(unigram[part] / own[part]) for part in own])
+        return float(np.exp((total - by_frequency) / number)), float(np.exp(own_gain))
 
     @property
     def fingerprint(self) -> str:

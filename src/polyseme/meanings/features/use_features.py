@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.meanings.concordance.uses import Uses
+from polyseme.text.corpus import Corpus
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
@@ -82,8 +83,11 @@ class UseEncoder(Protocol):
     def fingerprint(self) -> str:
         """That of the model."""
 
-    def perplexities(self, sentences: Sequence[Sequence[str]], /) -> tuple[float, float] | None:
-        """How well the model predicts these sentences, and its own texts; None if not known."""
+    def gains(
+        self, sentences: Sequence[Sequence[str]], corpus: Corpus, /
+    ) -> tuple[float, float] | None:
+        """How many times better than by frequency words of these sentences are predicted, and words
+        of the model's own texts; None if not known."""
 
     @property
     def layer(self) -> int | None:

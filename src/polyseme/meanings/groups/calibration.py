@@ -14,6 +14,7 @@ Both are measured once and kept beside the corpus, in `NAME.calibration/`, with 
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -33,23 +34,17 @@ from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 
-VERSION = 4
+VERSION = 5
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 40, 80  # words, and uses of each
 _LINES = 4  # of each word, by which the texts are compared with the model's own
-_UNLIKE = 1.4  # times the model's own perplexity: then it has not read such texts
+_UNLIKE = 0.75  # of the bits that it gains in texts like its own: then it has not read such texts
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
 _MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.65
 _HOW_WELL = {
-    "low": (
-        "poorly",
-        (
-            " Read the groups as a first sorting, and lines before names. An hour of reading such "
-            "texts helps: polyseme pretrain CORPUS --from MODEL --hours 1 --out NEW"
-        ),
-    ),
+    "low": ("poorly", " Read the groups as a first sorting, and lines before names."),
     "fair": ("moderately", " Check the groups by their lines."),
     "good": ("well", ""),
 }
@@ -63,8 +58,11 @@ class Calibration:
     error: float  # its standard error
     num_pairs: int
     limits: Limits
-    perplexity: float | None = None  # of the model in these texts, if it predicts words
-    own_perplexity: float | None = None  # of the model in texts like those it was trained on
+    gain: float | None = None
+    """How many times better than their frequencies alone the model predicts words of these texts:
+    the perplexity of a unigram model as a multiple of its own."""
+    own_gain: float | None = None
+    """The same in texts like those it was trained on."""
 
     @property
     def level(self) -> Literal["low", "fair", "good"]:
@@ -74,24 +72,30 @@ class Calibration:
     @property
     def note(self) -> str:
         """What a reader should know before believing groups."""
-        unlike = ""
+        unlike, help_ = "", ""
         if self.is_unlike:
             unlike = (
-                " It has not read texts like these: it predicts them with a perplexity of "
-                f"{self.perplexity:.0f}, its own with {self.own_perplexity:.0f}."
+                " It has not read texts like these: it predicts their words "
+                f"{self.gain:.0f} times better than frequencies alone, those of its own texts "
+                f"{self.own_gain:.0f} times."
+            )
+        if self.level == "low" and (self.is_unlike or self.own_gain is None):
+            help_ = (
+                " An hour of reading such texts helps: polyseme pretrain CORPUS --from MODEL "
+                "--hours 1 --out NEW"
             )
         return (
             f"In these texts this model tells mixed words apart {_HOW_WELL[self.level][0]} "
             f"({self.ari:.2f} ± {self.error:.2f}; 0 is chance, 1 perfect)."
-            f"{unlike}{_HOW_WELL[self.level][1]}"
+            f"{unlike}{_HOW_WELL[self.level][1]}{help_}"
         )
 
     @property
     def is_unlike(self) -> bool:
         """Whether the model has read no such texts, as far as its predictions tell."""
-        if self.perplexity is None or self.own_perplexity is None:
+        if self.gain is None or self.own_gain is None:
             return False
-        return self.perplexity > _UNLIKE * self.own_perplexity
+        return math.log(self.gain) < _UNLIKE * math.log(self.own_gain)
 
 
 def encode_uses(
@@ -142,8 +146,8 @@ def calibrate(
         for each, chosen in zip(uses, spread, strict=True)
         for words in each.select(chosen).sentences()
     ]
-    perplexities = encoder.perplexities(lines) or (None, None)
-    return Calibration(float(np.mean(apart)), error, len(pairs), limits, *perplexities)
+    gains = encoder.gains(lines, corpus) or (None, None)
+    return Calibration(float(np.mean(apart)), error, len(pairs), limits, *gains)
 
 
 def _frequent_uses(corpus: Corpus) -> list[Uses]:

@@ -248,7 +248,7 @@ class IndexedUses:
         found: str = self.index.files.manifest["model"]
         return found
 
-    def perplexities(self, _: Sequence[Sequence[str]]) -> None:
+    def gains(self, _: Sequence[Sequence[str]], __: Corpus) -> None:
         """An index predicts nothing."""
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
