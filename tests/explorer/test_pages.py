@@ -81,7 +81,7 @@ def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Calibration(0.2, 0.05, 20, Limits(1.01, 1.01), 4.2, 13.9)
-    monkeypatch.setattr("polyseme.explorer.explored_word.calibration_of", lambda *_, **__: told)
+    monkeypatch.setattr("polyseme.meanings.groups.senses.calibration_of", lambda *_, **__: told)
     found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
     found.wait_for_groups()
     page = found.get("/word?q=bank")

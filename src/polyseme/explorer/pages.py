@@ -21,7 +21,7 @@ from starlette.routing import Route
 from polyseme import __version__
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import MissingExtraError
-from polyseme.explorer.context import PageRequest, read_form
+from polyseme.explorer.context import AppContext, PageRequest, read_form
 from polyseme.explorer.explored_word import SEED
 from polyseme.explorer.jobs import Job
 from polyseme.explorer.judging import judge
@@ -76,7 +76,15 @@ async def _judge(request: Request) -> Response:
     return await run_in_threadpool(judge, request, form)
 
 
-ROUTES.append(Route("/judge", _judge, methods=["POST"]))
+def _choices(request: Request) -> Response:
+    """What may be written next in a condition; of no view, so that it may be of any length."""
+    text = request.query_params.get("text", "")
+    values = AppContext.of(request).workspace.values
+    found = complete(text, values) if len(text) <= MAX_TEXT else []
+    return JSONResponse([{"shown": printable(each.shown), "text": each.text} for each in found])
+
+
+ROUTES += [Route("/judge", _judge, methods=["POST"]), Route("/choices", _choices)]
 
 
 @page("/")
@@ -96,14 +104,6 @@ def word(asked: PageRequest) -> Response:
     found = _render_word(asked, word_page, problems)
     found.status_code = 400 if problems else 200
     return found
-
-
-@page("/choices")
-def choices(asked: PageRequest) -> Response:
-    """What may be written next in a condition."""
-    text = asked.parameter("text")
-    found = complete(text, asked.workspace.values) if len(text) <= MAX_TEXT else []
-    return JSONResponse([{"shown": printable(each.shown), "text": each.text} for each in found])
 
 
 @page("/progress")
