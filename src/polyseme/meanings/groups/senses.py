@@ -220,7 +220,7 @@ class Senses(Tabular):
         return before.stability if is_same else math.nan
 
     def map(self, *, seed: int = 1) -> "UseMapWidget":
-        """A map of the uses for a notebook, to point at and to choose from (extra `notebook`).
+        """A map of the uses for a notebook, to point at and to choose from (package anywidget).
 
         `widget.selection` has the numbers of the uses that are chosen, and can be set.
         """

@@ -5,7 +5,7 @@
     widget.selected             # the uses that were chosen
     widget.selection = [3, 14]  # or choose them here, by their numbers in `senses.uses`
 
-Needs the extra `notebook`; imported when a map is asked for. All that is drawn is sent to the page
+Needs the package anywidget; imported when a map is asked for. All that is drawn is sent to the page
 with the widget: it asks no server and no network for anything.
 """
 
