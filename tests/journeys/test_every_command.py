@@ -159,4 +159,5 @@ def _refuse(constant: str) -> None:
 def test_no_command_is_left_out() -> None:
     verbs = [verb for verbs in all_verbs().values() for verb in verbs]
     parts = {f"{verb.name} {part.name}" for verb in verbs for part in verb.parts}
-    assert set(COMMANDS) == parts | {verb.name for verb in verbs if not verb.parts}
+    elsewhere = {"serve"}  # ends at a signal alone: tests/reliability/test_serving.py
+    assert set(COMMANDS) | elsewhere == parts | {verb.name for verb in verbs if not verb.parts}

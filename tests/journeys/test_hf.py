@@ -60,7 +60,8 @@ def test_a_corpus_is_embedded_and_its_vectors_are_those_of_the_embedder(
     assert manifest["model"] == embedder.fingerprint
     assert manifest["columns"] == ["layer_0", "layer_1", "layer_2"]
     assert manifest["dim"] == embedder.dim == 24
-    assert manifest["environment"]["transformers"]
+    [environment] = manifest["environments"]
+    assert environment["transformers"]
     rows = result.vectors.read(limit=400).to_pylist()
     first = [row for row in rows if row["sentence_id"] == rows[0]["sentence_id"]]
     [found] = embedder.embed([[row["word"] for row in first]])

@@ -23,10 +23,6 @@ def test_names_are_marked_in_running_text(case: TaskCase) -> None:
 def test_json_lines_are_printed_on_request(case: TaskCase) -> None:
     shown = polyseme("predict", case.folder / "names", "word1 word10", "--json")
     assert json.loads(shown.stdout) == {"words": ["word1", "word10"], "labels": ["O", "B-NAME"]}
-    shown = polyseme(
-        "predict", case.folder / "names", "--file", "x", "--out", "y", "--json", code=2
-    )
-    assert "Leave out --json" in " ".join(shown.stderr.split())
 
 
 def test_probabilities_are_told_on_request_in_every_form(case: TaskCase, tmp_path: Path) -> None:

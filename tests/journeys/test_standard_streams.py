@@ -194,8 +194,8 @@ def test_texts_of_standard_input_are_embedded(
     assert "from an earlier run were reused" in piped(monkeypatch, texts, *given)
 
 
-def test_a_json_option_that_would_do_nothing_is_refused(case: TaskCase, tmp_path: Path) -> None:
+def test_where_labels_went_is_told_in_json(case: TaskCase, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("word1\n", encoding="utf-8")
     words = ("--file", tmp_path / "texts.txt", "--out", tmp_path / "out.jsonl", "--json")
-    told = polyseme("predict", case.folder / "names", *words, code=2).stderr
-    assert "Leave out --json" in told
+    told = polyseme("predict", case.folder / "names", *words).stdout
+    assert json.loads(told) == {"out": str(tmp_path / "out.jsonl")}

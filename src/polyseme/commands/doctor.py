@@ -177,7 +177,7 @@ def _machine() -> Iterator[Finding]:
     best = instruction_sets()[0]
     kernel = loader.load()
     if kernel is not None:
-        yield Finding("kernel", "ok", f"{kernel.encode('float32')}; the processor has {best}")
+        yield Finding("kernel", "ok", f"{kernel.describe('float32')}; the processor has {best}")
         return
     # A library that is there and was refused has been told of by a warning; here it counts.
     refused = any(build.library_path(name).exists() for name in instruction_sets())
