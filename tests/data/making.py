@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow as pa
 from text.making import finish_corpus, stats_of
 
-from polyseme.data import BOS, EOS, Batch, BatchConfig, Vocabulary, VocabularyConfig
+from polyseme.data.batch import Batch
+from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.stream import BatchConfig
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.text import shards
 from polyseme.text.corpus import Corpus
 from polyseme.text.shards import ShardWriter

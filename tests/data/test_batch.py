@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from data.making import make_vocabulary, read_back
-from polyseme.data import MAX_FILTER_WIDTH, Batch
+from polyseme.data.batch import Batch
+from polyseme.data.special_tokens import MAX_FILTER_WIDTH
 
 SENTENCES = st.lists(st.lists(st.text("abcd", min_size=1, max_size=14), max_size=6), max_size=6)
 

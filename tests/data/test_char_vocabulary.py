@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data.making import make_vocabulary
-from polyseme.data import BOS, EOS, FIRST_WORD, MASK, PAD, UNK
+from polyseme.data.special_tokens import BOS, EOS, FIRST_WORD, MASK, PAD, UNK
 
 # Combined, joined by invisible characters, outside the first plane, empty, far too long.
 ODD = ["e\u0301", "👩\u200d👩\u200d👧", "𐍈𝒳", "中文", "", "\0", "a" * 10_000, "😀" * 60, "naïve"]

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from data.making import Document, make_corpus, read_back
-from polyseme.data import Batch, BatchConfig, SentenceStream, Vocabulary, VocabularyConfig, held_out
+from polyseme.data.batch import Batch
+from polyseme.data.stream import BatchConfig, SentenceStream, held_out
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.text.corpus import Corpus
 
 VOCABULARY = VocabularyConfig(min_character_count=1, min_count=1)

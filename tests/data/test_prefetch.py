@@ -6,7 +6,7 @@ from itertools import count, islice
 
 import pytest
 
-from polyseme.data import prefetch
+from polyseme.data.prefetch import prefetch
 
 
 def threads() -> list[threading.Thread]:

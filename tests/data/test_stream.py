@@ -18,7 +18,9 @@ from data.making import (
 )
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.prepare import run as prepare
-from polyseme.data import Batch, BatchConfig, SentenceStream, Vocabulary, VocabularyConfig, held_out
+from polyseme.data.batch import Batch
+from polyseme.data.stream import BatchConfig, SentenceStream, held_out
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.data.window import CorpusWindow, read_window
 from polyseme.errors import CorpusError
 from polyseme.executors import ExecutorConfig

@@ -8,7 +8,8 @@ import pytest
 
 from data.making import Document, make_corpus, make_vocabulary
 from polyseme.config import build
-from polyseme.data import BOS, EOS, FIRST_WORD, PAD, UNK, Vocabulary, VocabularyConfig
+from polyseme.data.special_tokens import BOS, EOS, FIRST_WORD, PAD, UNK
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.text.corpus import Corpus
 

@@ -12,7 +12,8 @@ from pretraining.making import tiny_values
 from torch import Tensor
 
 from polyseme.config import build
-from polyseme.data import Batch, Vocabulary
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import Vectors
 from polyseme.encoders.encoded import Encoded

@@ -8,7 +8,7 @@ import pytest
 from torch import Tensor
 
 from embedding.making import POINTS, broken, layers_of, tiny
-from polyseme.data import Batch
+from polyseme.data.batch import Batch
 from polyseme.embedding import bucketing
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import Truncation

@@ -11,7 +11,7 @@ from pretraining.making import rule_text, tiny_values
 
 from embedding.making import layers_of, lowest_cosine
 from polyseme.config import build
-from polyseme.data import Vocabulary
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.output import Vectors
 from polyseme.model import Model, ModelConfig

@@ -25,7 +25,7 @@ from embedding.making import (
     some_sentences,
     tiny,
 )
-from polyseme.data import Batch
+from polyseme.data.batch import Batch
 from polyseme.embedding.embedder import Embedder
 from polyseme.encoders.encoded import Encoded
 

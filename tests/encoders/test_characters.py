@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from polyseme.data import Vocabulary, VocabularyConfig
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.characters import CharacterEncoder, CharactersConfig, FilterConfig
 
 CONFIG = CharactersConfig(

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from polyseme.config import build
-from polyseme.data import Vocabulary, VocabularyConfig
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.encoder import Encoder, EncoderConfig
 from polyseme.errors import ConfigError
 from polyseme.presets import PRESETS

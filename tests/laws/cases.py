@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from polyseme.config import build
-from polyseme.data import Batch, Vocabulary, VocabularyConfig
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.errors import ConfigError
 from polyseme.model import Model, ModelConfig
 from polyseme.objectives.targets import TrainingTargets

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from laws.cases import WORDS, Case
-from polyseme.data import Batch
+from polyseme.data.batch import Batch
 from polyseme.encoders.encoder import Encoder
 
 _ALL = [*WORDS, "unseen", "strange"]

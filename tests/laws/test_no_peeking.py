@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from laws.cases import DIM, SENTENCES, WORDS, Case, every_case, make
 from laws.looking import edited, edits, what_peeked
-from polyseme.data import Batch
+from polyseme.data.batch import Batch
 from polyseme.model import Model
 from polyseme.objectives.targets import TrainingTargets
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from laws.cases import SENTENCES, Case, every_case, make
-from polyseme.data import Batch
+from polyseme.data.batch import Batch
 from polyseme.model import Model
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from polyseme.data import Batch, Vocabulary, VocabularyConfig
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 
 WORDS = [f"w{number}" for number in range(30)]
 VOCABULARY = Vocabulary(VocabularyConfig(), pa.array(WORDS), np.ones(30, np.int64), "w0123456789x")

@@ -15,7 +15,8 @@ from laws.cases import make
 from torch import Tensor, nn
 from torch.nn import functional
 
-from polyseme.data import Batch, Vocabulary
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model
 from polyseme.objectives.masked import ClassificationHead, Masked
 from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction

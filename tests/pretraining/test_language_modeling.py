@@ -14,7 +14,8 @@ import pytest
 import torch
 from listening import Heard
 
-from polyseme.data import Batch, Vocabulary
+from polyseme.data.batch import Batch
+from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import TrainingStoppedError
