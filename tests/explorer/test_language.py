@@ -52,7 +52,7 @@ def test_one_is_never_told_in_the_plural_in_english() -> None:
 NEVER_ONE = {
     "sample", "all_lines", "jsd", "bits", "score_total", "bad_name", "too_long", "too_many_fields",
     "form_too_large", "too_many_words", "condition_too_long", "condition_too_many",
-    "condition_not_all_numbers", "change_changed", "change_apart", "change_alike",
+    "condition_not_all_numbers", "change_changed", "change_apart", "change_alike", "trust_unlike",
 }  # fmt: skip
 """Limits, what is shown only of many, numbers with decimals, and operators before a verb."""
 

@@ -87,12 +87,12 @@ def test_a_page_says_how_far_to_believe_it_and_when_a_word_has_one_meaning(
     page = found.get("/word?q=bank")
     assert blocks(page) == 1
     assert "tells mixed words apart poorly (0.20; 0 is chance, 1 perfect)" in page
-    assert "4 times better than frequencies alone, those of its own texts 14 times" in page
+    assert "4.2 times better than frequencies alone, those of its own texts 13.9 times" in page
     assert "One meaning, as far as this model can tell" in page
     assert "stability" not in page.partition('<section class="block')[2].partition("</header>")[0]
     chinese = found.get("/word?q=bank&lang=zh")
     assert "（0.20；0 为随机，1 为完全分开）" in chinese
-    assert "好 4 倍" in chinese
+    assert "好 4.2 倍" in chinese
     assert "只有一个义项" in chinese
     found.wait_for_groups(finer=1)
     assert "One meaning" not in found.get("/word?q=bank&finer=1&group=")

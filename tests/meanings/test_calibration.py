@@ -102,7 +102,7 @@ def test_words_that_a_model_knows_apart_are_told_apart_and_others_are_not(corpus
     assert "well" in good.note
     assert "poorly" in poor.note
     assert (poor.gain, poor.own_gain) == (4, 14)
-    assert "4 times better than frequencies alone, those of its own texts 14 times" in poor.note
+    assert "4.0 times better than frequencies alone, those of its own texts 14.0 times" in poor.note
     assert "pretrain CORPUS --from MODEL" in poor.note
 
 
@@ -229,6 +229,8 @@ def test_a_note_says_what_a_model_can_do() -> None:
     known = Calibration(0.2, 0.05, 20, Limits(), 13, 14)
     unknown = replace(known, gain=4)
     assert (known.is_unlike, unknown.is_unlike) == (False, True)
-    assert "4 times better than frequencies alone, those of its own texts 14 times" in unknown.note
+    assert (
+        "4.0 times better than frequencies alone, those of its own texts 14.0 times" in unknown.note
+    )
     assert "reading such texts helps" in unknown.note
     assert "reading such texts helps" not in known.note

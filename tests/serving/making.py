@@ -114,6 +114,7 @@ def serving(*arguments: str, timeout: float = 60) -> Iterator[tuple[str, subproc
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "200"},
+        process_group=0,
     )
     assert process.stderr is not None
     told: list[str] = []

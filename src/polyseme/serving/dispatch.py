@@ -122,6 +122,7 @@ class EngineProcess:
             *python_process("polyseme.serving.engine", "main"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the server, which lets it finish
         )
         told, _ = await self._exchange(self._settings)
         if "failed" in told:

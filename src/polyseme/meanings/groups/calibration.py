@@ -76,8 +76,8 @@ class Calibration:
         if self.is_unlike:
             unlike = (
                 " It has not read texts like these: it predicts their words "
-                f"{self.gain:.0f} times better than frequencies alone, those of its own texts "
-                f"{self.own_gain:.0f} times."
+                f"{self.gain:.1f} times better than frequencies alone, those of its own texts "
+                f"{self.own_gain:.1f} times."
             )
         if self.level == "low" and (self.is_unlike or self.own_gain is None):
             help_ = (
