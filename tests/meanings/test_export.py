@@ -113,7 +113,7 @@ def test_without_openpyxl_a_spreadsheet_is_refused_with_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError, match=r"'openpyxl'.*\[xlsx\]"):
+    with pytest.raises(MissingExtraError, match=r"'openpyxl'.*\[senses\]"):
         check_format(Path("u.xlsx"))
 
 

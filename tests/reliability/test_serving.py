@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from required import need, need_package
 from serving.making import TEXT, children_of, embed, save_tiny, serving
 
 from polyseme.embedding.embedder import Embedder
@@ -299,9 +300,8 @@ console.log(JSON.stringify(Array.from(vector)));
 def test_clients_in_javascript_have_the_same_vector(
     server: tuple[str, "subprocess.Popen[str]"], model: Path
 ) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
+    node = shutil.which("node") or ""
+    need(bool(node), "node, which runs JavaScript")
     found = subprocess.run(
         [node, "--input-type=module", "-e", NODE, server[0]],
         capture_output=True,
@@ -318,7 +318,7 @@ def test_clients_in_javascript_have_the_same_vector(
 def test_the_openai_package_has_the_same_vector(
     server: tuple[str, "subprocess.Popen[str]"], model: Path
 ) -> None:
-    openai = pytest.importorskip("openai")
+    openai = need_package("openai")
     client = openai.OpenAI(base_url=f"{server[0]}/v1", api_key="not needed here")
     found = client.embeddings.create(model="tiny", input=["She sat on the bank."])
     expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")

@@ -116,7 +116,7 @@ def _openpyxl() -> Any:
     try:
         import openpyxl
     except ImportError as error:
-        raise MissingExtraError.of("openpyxl", purpose="A spreadsheet") from error
+        raise MissingExtraError.of("openpyxl", extra="senses", purpose="A spreadsheet") from error
     return openpyxl
 
 
