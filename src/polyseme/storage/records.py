@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, Self
 
 import numpy as np
@@ -46,7 +47,9 @@ def map_array(path: Path, dtype: Any, count: int | None = None) -> npt.NDArray[A
 
 def save_array(stream: IO[bytes], values: npt.NDArray[Any]) -> None:
     """One more array at the end of a file."""
-    np.lib.format.write_array(stream, values, _VERSION, allow_pickle=False)
+    # Not the file itself: NumPy would write to it by C's stdio, whose last error it does not tell.
+    writer: Any = SimpleNamespace(write=stream.write)
+    np.lib.format.write_array(writer, values, _VERSION, allow_pickle=False)
 
 
 def map_arrays(path: Path) -> list[npt.NDArray[Any]]:
