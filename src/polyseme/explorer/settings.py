@@ -23,7 +23,7 @@ class ServeConfig(Settings):
 
 def open_port(config: ServeConfig) -> socket.socket:
     """A port to serve on, taken before any other work: one that is not free is told at once."""
-    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         taken.bind((HOST, config.port))
