@@ -46,7 +46,6 @@ MAY = {
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/streams.py": {"source.path.open", "gzip.GzipFile"},  # in blocks, measured
     "text/plan.py": {"source.path.open"},  # in windows
-    "text/formats/pdf_child.py": {"Path('/proc/self/statm').read_text"},
     "text/formats/lines.py": {"piece.source.path.open"},  # four bytes
     "tasks/embeddings/vector_files.py": {"path.open", "gzip.GzipFile"},  # in rows, measured
     "storage/archives.py": {"zipfile.ZipFile"},  # its index is looked at first

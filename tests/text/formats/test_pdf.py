@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from polyseme.processes import python_process
 from polyseme.text import records as limited
 from polyseme.text.formats import pdf, pdf_child
 from polyseme.text.formats.pdf import normalize_letters
@@ -107,7 +108,7 @@ def test_a_page_that_takes_too_long_is_given_up(
 def test_a_process_that_dies_is_a_broken_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pdf, "_START", "import os; os.abort()")
+    monkeypatch.setattr(pdf, "python_process", lambda *_: python_process("os", "abort"))
     assert reasons(read_all(tmp_path, make_pdf([["One."]]), "pdf")) == ["broken-file"]
 
 

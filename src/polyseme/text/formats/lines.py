@@ -2,12 +2,12 @@
 (see `CorpusConfig.layout`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from polyseme.text.encodings import encoding_of, newline_in
 from polyseme.text.plan import Piece
-from polyseme.text.records import BLANK, ReadItems, Record, Rejected, quote
+from polyseme.text.records import BLANK, ReadItem, ReadItems, Record, Rejected, quote
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import BrokenStreamError, not_text, read_blocks, split_lines
@@ -102,6 +102,19 @@ def read_plain(piece: Piece, config: CorpusConfig) -> ReadItems:
             return _unwrapped(piece, config, each_is_a_document=False)
 
 
+def items_of_lines(
+    piece: Piece, config: CorpusConfig, item: Callable[[TextLine], ReadItem]
+) -> ReadItems:
+    """What `item` makes of each line, beside those that are blank or rejected."""
+    for line in read_lines(piece, config):
+        if isinstance(line, Rejected):
+            yield line
+        elif line.is_blank:
+            yield BLANK
+        else:
+            yield item(line)
+
+
 def _articles(piece: Piece, config: CorpusConfig) -> ReadItems:
     document = None
     for line in read_lines(piece, config):
@@ -116,15 +129,13 @@ def _articles(piece: Piece, config: CorpusConfig) -> ReadItems:
 
 
 def _unwrapped(piece: Piece, config: CorpusConfig, *, each_is_a_document: bool) -> ReadItems:
-    for line in read_lines(piece, config):
-        if isinstance(line, Rejected):
-            yield line
-        elif line.is_blank:
-            yield BLANK
-        else:
-            name = piece.source.name
-            document = f"{name}@{line.start}" if each_is_a_document else name
-            yield Record(document, line.text, line.start, (None,) * len(config.meta))
+    name = piece.source.name
+
+    def record(line: TextLine) -> Record:
+        document = f"{name}@{line.start}" if each_is_a_document else name
+        return Record(document, line.text, line.start, (None,) * len(config.meta))
+
+    return items_of_lines(piece, config, record)
 
 
 def _wrapped(piece: Piece, config: CorpusConfig) -> ReadItems:

@@ -9,10 +9,8 @@ paragraphs of their own.
 
 import contextlib
 import importlib.util
-import json
 import re
 import subprocess
-import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from typing import Any
 
 from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular, parse_json
+from polyseme.processes import python_process
 from polyseme.text.plan import Piece
 from polyseme.text.records import (
     Blank,
@@ -37,10 +36,6 @@ from polyseme.text.settings import CorpusConfig
 
 PATIENCE = 60
 """Seconds that one page may take."""
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from polyseme.text.formats.pdf_child import main; main()"
-)
 _LIGATURE = re.compile("[\ufb00-\ufb06\u2e80-\u2fd5]")
 # Radicals of Unicode's supplement that NFKC leaves as they are (EquivalentUnifiedIdeograph.txt).
 _RADICALS = str.maketrans(
@@ -176,10 +171,9 @@ def _width(line: str) -> int:
 
 def _answers(path: Path) -> Iterator[tuple[str, Any]]:
     """What a process with limits tells: info, then each page's text, or what is wrong with it."""
-    search = json.dumps([folder for folder in sys.path if folder])  # "" would be this folder
     with open_regular(path) as stream:
         child = subprocess.Popen(  # noqa: S603 - this same interpreter
-            [sys.executable, "-I", "-c", _START, search],
+            python_process("polyseme.text.formats.pdf_child", "main"),
             stdin=stream,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,10 +13,10 @@ import json
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from polyseme.limits import FILE_BYTES, LONGEST_LINE
+from polyseme.processes import limit_memory
 
 MEMORY = 1 << 30
 """Bytes it may take beyond what it has when it begins, where the system has such limits."""
@@ -27,7 +27,7 @@ def main() -> None:
     import pypdf
 
     logging.disable()  # an untrusted file's words have no business on our terminal
-    _limit_memory()
+    limit_memory(MEMORY)
     try:
         _tell_pages(pypdf.PdfReader(_open_input()))
     except pypdf.errors.DependencyError:
@@ -71,16 +71,3 @@ def _tell(**answer: Any) -> None:
     # ASCII: whatever letters a page is said to have, the line can be written.
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-
-
-def _limit_memory() -> None:
-    try:
-        import resource  # not on Windows
-    except ImportError:
-        return
-    if sys.platform == "linux":
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        _, allowed = resource.getrlimit(resource.RLIMIT_AS)
-        most = pages * resource.getpagesize() + MEMORY
-        most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))

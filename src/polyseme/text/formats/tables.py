@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from polyseme.errors import InputError
 from polyseme.limits import LONGEST_LINE, parse_json
-from polyseme.text.formats.lines import TextLine, read_lines
+from polyseme.text.formats.lines import TextLine, items_of_lines, read_lines
 from polyseme.text.plan import Piece
 from polyseme.text.records import (
     BLANK,
@@ -139,13 +139,9 @@ def _as_text(value: Any) -> str:
 
 def read_jsonl(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per line; what is not a JSON object is rejected by itself."""
-    for line in read_lines(piece, config):
-        if isinstance(line, Rejected):
-            yield line
-        elif line.is_blank:
-            yield BLANK
-        else:
-            yield _item(line, f"{piece.source.name}@{line.start}", config)
+    return items_of_lines(
+        piece, config, lambda line: _item(line, f"{piece.source.name}@{line.start}", config)
+    )
 
 
 def _item(line: TextLine, name: str, config: CorpusConfig) -> ReadItem:
