@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from urllib.request import urlopen
 
 import numpy as np
 import psutil
@@ -251,9 +252,7 @@ def _cpu(process: psutil.Process) -> float:
 
 def _batches(port: int) -> tuple[float, float]:
     """How many batches there were, and requests in them."""
-    import urllib.request
-
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
     return tuple(  # type: ignore[return-value]
         float(re.search(rf"polyseme_batch_requests_{name} (\S+)", text)[1])  # type: ignore[index]

@@ -21,9 +21,9 @@ from meanings.test_named_groups import MODEL
 
 from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.server import make_app
-from polyseme.explorer.settings import ServeConfig, open_port
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
+from polyseme.ports import open_port
 
 from .making import make_bank_corpus, make_treebank_corpus
 
@@ -41,7 +41,7 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(workspace: Workspace) -> Iterator[Served]:
-    listening = open_port(ServeConfig())
+    listening = open_port(0)
     port = listening.getsockname()[1]
     app = make_app(workspace, port=port)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))

@@ -129,7 +129,7 @@ def test_it_is_measured_once_and_kept_beside_the_corpus(corpus: Corpus) -> None:
     assert asked
     assert calibration_of(corpus, encoder) == first
     assert encoder.num_asked == asked
-    [path] = folder_of(corpus).glob("*.json")
+    [path] = folder_of(corpus.folder).glob("*.json")
     told = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**told, "key": "of another state"}), "utf-8")
     calibration_of(corpus, encoder)
@@ -178,7 +178,7 @@ def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again
     calibration._topics.cache_clear()
     topics = topics_of(corpus)
     assert topics is not None
-    [path] = folder_of(corpus).glob("topics-*.parquet")
+    [path] = folder_of(corpus.folder).glob("topics-*.parquet")
     path.rename(path.with_name("topics-older.parquet"))
     for content in (None, b"no Parquet"):
         if content:

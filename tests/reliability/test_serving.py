@@ -1,7 +1,9 @@
 """A real server under what happens to servers: signals, dead engines, clients that leave, mixes."""
 
 import asyncio
+import base64
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -62,8 +64,6 @@ def test_a_text_has_the_librarys_vector_whoever_else_asks(model: Path, invariant
             answer = client.post(f"{address}/v1/words", json=body)
             assert answer.status_code == 200, answer.text
             (found,) = [each for each in answer.json()["sentences"] if each["index"] == at]
-            import base64
-
             numbers = np.frombuffer(base64.b64decode(found["vectors"]), "<f4")
             return numbers.reshape(found["shape"])
 
@@ -309,8 +309,6 @@ def test_clients_in_javascript_have_the_same_vector(
         check=True,
         timeout=60,
     )
-    import json
-
     expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")
     assert np.allclose(json.loads(found.stdout), expected, atol=1e-5)
 

@@ -20,10 +20,10 @@ from polyseme.serving.dispatch import (
     Answer,
     Dispatcher,
     EngineProcess,
-    LimitsConfig,
     Metrics,
 )
 from polyseme.serving.engine import Engine
+from polyseme.serving.settings import LimitsConfig
 
 TEXT = "She sat on the bank of the river. It rained."
 KINDS = "embeddings", "words", "embed_all"

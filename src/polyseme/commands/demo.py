@@ -28,7 +28,8 @@ from rich.console import RenderableType
 
 from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
-from polyseme.explorer.settings import ServeConfig, open_port
+from polyseme.explorer.settings import PagesConfig
+from polyseme.ports import open_port
 from polyseme.processes import python_process
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.settings import SegmenterName
@@ -79,7 +80,7 @@ class DemoConfig(Settings):
     """Of texts and pages: en or zh."""
     cache: Path | None = None
     """Folder for the prepared texts and your notes; by default `polyseme` in your cache folder."""
-    serve: ServeConfig = Field(default_factory=ServeConfig)
+    serve: PagesConfig = Field(default_factory=PagesConfig)
     """Where the pages are served."""
 
 
@@ -101,7 +102,7 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
     model = str(model_folder(demo.model))
     folder = (config.cache or cache_folder()) / demo.texts
     texts = require_texts(demo.texts)
-    with open_port(config.serve) as listening:
+    with open_port(config.serve.port) as listening:
         corpus, embedder = _open(texts, folder, config.language, model, progress)
 
         from polyseme.explorer.server import serve

@@ -23,7 +23,8 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from polyseme.config import Settings
-from polyseme.explorer.settings import ServeConfig, open_port
+from polyseme.explorer.settings import PagesConfig
+from polyseme.ports import open_port
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import only_model
 
@@ -44,7 +45,7 @@ class ExploreConfig(Settings):
     """Folder for your edits and labels; by default a folder beside the corpus, CORPUS-notes."""
     word: str = ""
     """The word to begin with."""
-    serve: ServeConfig = Field(default_factory=ServeConfig)
+    serve: PagesConfig = Field(default_factory=PagesConfig)
     """Where the pages are served."""
 
 
@@ -62,7 +63,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
 
     hold_little_memory()
     progress = progress or NullProgress()
-    with open_port(config.serve) as listening:
+    with open_port(config.serve.port) as listening:
         corpus = Corpus.open(config.corpus)
         model = config.model or only_model(corpus.config.language)
 

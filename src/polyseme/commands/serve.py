@@ -17,10 +17,9 @@ Examples:
 """
 
 import ipaddress
-import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.console import RenderableType
@@ -28,10 +27,9 @@ from rich.console import RenderableType
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import TOML_BYTES, read_text
+from polyseme.ports import open_port
 from polyseme.progress import NullProgress, Progress
-
-if TYPE_CHECKING:
-    from polyseme.serving.dispatch import LimitsConfig
+from polyseme.serving.settings import LimitsConfig
 
 
 class ServeConfig(Settings):
@@ -61,18 +59,8 @@ class ServeConfig(Settings):
     """cpu, cuda or mps; by default a GPU if there is one."""
     tokenizer_from: str | None = None
     """A language, or the folder of a corpus, for models that do not say how text is split."""
-    max_body_bytes: int = Field(2 << 20, ge=1)
-    """Bytes of a request's body."""
-    max_inputs: int = Field(32, ge=1)
-    """Texts in a request."""
-    max_words: int = Field(1 << 14, ge=1)
-    """Words in a request."""
-    max_queue: int = Field(1_024, ge=1)
-    """Requests that wait at most."""
-    max_wait: float = Field(0.5, gt=0)
-    """Seconds that a request may have to wait for others, by estimate; beyond, it is refused."""
-    timeout: float = Field(30.0, gt=0)
-    """Seconds after which a request fails."""
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    """What one request may ask, and how many may wait."""
 
 
 @dataclass(frozen=True)
@@ -91,33 +79,26 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     with extra_needed_for("Serving"):
         from polyseme.serving.server import serve
 
-    listening = _listen(config)
+    listening = open_port(config.port, config.host)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def tell() -> None:
         progress.log(f"Serving {config.model} at {address}. Stop it with Ctrl-C.")
-        progress.log(f"Try: curl {address}/v1/embeddings -H 'Content-Type: application/json' "
-                     "-d '{\"input\": \"She sat on the bank.\"}'")  # fmt: skip
+        progress.log(f"Try: curl {address}/v1/embeddings \\")
+        progress.log("  -H 'Content-Type: application/json' -d '{\"input\": \"She sat.\"}'")
 
     progress.log(f"Loading {config.model}...")
     with listening:
         serve(
             Path(config.model).name,
             _engines(config),
-            _limits(config),
+            config.limits,
             listening,
             keys=keys,
             on_ready=tell,
         )
     return ServeResult(address)
-
-
-def _limits(config: ServeConfig) -> "LimitsConfig":
-    from polyseme.serving.dispatch import LimitsConfig
-
-    names = LimitsConfig.model_fields.keys() & ServeConfig.model_fields.keys()
-    return LimitsConfig(**{name: getattr(config, name) for name in names})
 
 
 def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -131,8 +112,8 @@ def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
         "device": config.device,
         "tokenizer_from": config.tokenizer_from,
         "batch_invariant": config.batch_invariant,
-        "max_words": config.max_words,
-        "max_word_characters": _limits(config).max_word_characters,
+        "max_words": config.limits.max_words,
+        "max_word_characters": config.limits.max_word_characters,
     }
     kinds = ["embeddings", "words", "embed_all"] + ["predict"] * (config.task is not None)
     engines = {tuple(kinds): {**shared, "role": "vectors"}}
@@ -170,24 +151,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _listen(config: ServeConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    # Named as TCP, or asyncio would not turn off Nagle's algorithm: 40 ms for each answer.
-    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        taken.bind((config.host, config.port))
-        taken.listen(2048)
-    except OSError as error:
-        taken.close()
-        raise ConfigError(
-            f"Cannot listen on port {config.port} of {config.host}: {error.strerror}. Choose "
-            "another with --port; 0 uses a free one."
-        ) from error
-    taken.setblocking(False)
-    return taken
 
 
 def show(result: ServeResult) -> RenderableType:

@@ -233,14 +233,9 @@ class WordEmbedder(Protocol):
     def _means(self, texts: Sequence[Any], layers: Layers, *, first: int) -> Vectors:
         """(N, D): the mean over the words of each text; `first`: the number of the first."""
         dim = self.dim * LayerChoice(layers, self.num_layers).num_layers
-        rows = np.zeros((len(texts), dim))
-        counts = np.zeros((len(texts), 1))
-        for sentence in self._embed(self._read(texts, first), layers, batch_invariant=False):
-            row = sentence.index - first
-            rows[row] += sentence.vectors.sum(axis=-2, dtype=np.float64).ravel()
-            counts[row] += len(sentence.words)
-        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
-        return means
+        sentences = self._embed(self._read(texts, first), layers, batch_invariant=False)
+        found = ((sentence.index - first, sentence.vectors) for sentence in sentences)
+        return text_means(found, len(texts), dim)
 
     def similarity(
         self,
@@ -286,6 +281,17 @@ class WordEmbedder(Protocol):
                 sentence.starts,
                 self.truncation(sentence.words),
             )
+
+
+def text_means(sentences: Iterable[tuple[int, Vectors]], num_texts: int, dim: int) -> Vectors:
+    """(N, D): the mean over the words of each text, of whose sentences each comes with the text's
+    number; zeros for a text without a word."""
+    rows, counts = np.zeros((num_texts, dim)), np.zeros((num_texts, 1))
+    for text, vectors in sentences:
+        rows[text] += vectors.sum(axis=-2, dtype=np.float64).ravel()
+        counts[text] += vectors.shape[-2]
+    means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
+    return means
 
 
 def _is_table(texts: object) -> bool:

@@ -28,9 +28,10 @@ from polyseme.explorer import pages
 from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.context import AppContext, PageRequest, explain, load_templates
 from polyseme.explorer.language import PageError, log_details
-from polyseme.explorer.settings import HOST, ServeConfig
+from polyseme.explorer.settings import PagesConfig
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
+from polyseme.ports import HOST
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"
@@ -137,7 +138,7 @@ class _LastAsked:
 
 def serve(
     workspace: Workspace,
-    config: ServeConfig,
+    config: PagesConfig,
     listening: socket.socket,
     *,
     language: str = "",

@@ -35,7 +35,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyseme import __version__
-from polyseme.serving.dispatch import Answer, Dispatcher, LimitsConfig, Metrics, Refused
+from polyseme.serving.dispatch import Answer, Dispatcher, Metrics, Refused
+from polyseme.serving.settings import LimitsConfig
 
 _log = logging.getLogger(__name__)
 _OPEN = ("/livez", "/readyz")
@@ -302,8 +303,15 @@ def _tell_embed_all(request: EmbedAllRequest, answer: Answer, serving: Serving) 
     return found
 
 
-def _ask(kind: str, name: str, **options: Any) -> Callable[[Any], dict[str, Any]]:
-    return lambda request: {"kind": kind, "input": _inputs(getattr(request, name)), **options}
+def _ask(kind: str, *options: str, **fixed: Any) -> Callable[[Any], dict[str, Any]]:
+    """The question for an engine: the texts, and these fields of the request."""
+
+    def question(request: Any) -> dict[str, Any]:
+        texts = request.inputs if hasattr(request, "inputs") else request.input
+        given = {name: getattr(request, name) for name in options}
+        return {"kind": kind, "input": _inputs(texts), **given, **fixed}
+
+    return question
 
 
 def _told(request: Any, answer: Answer, serving: Serving) -> Any:
@@ -320,7 +328,7 @@ ENDPOINTS = (
         EmbeddingsRequest,
         EmbeddingsResponse,
         {"input": _TEXT},
-        _ask("embeddings", "input", layers="average"),
+        _ask("embeddings", "dimensions", layers="average"),
         _tell_embeddings,
     ),
     Endpoint(
@@ -330,12 +338,7 @@ ENDPOINTS = (
         WordsRequest,
         WordsResponse,
         {"input": [_TEXT], "layers": "top"},
-        lambda request: {
-            "kind": "words",
-            "input": _inputs(request.input),
-            "layers": request.layers,
-            "dtype": request.dtype,
-        },
+        _ask("words", "layers", "dtype"),
         _tell_words,
     ),
     Endpoint(
@@ -345,7 +348,7 @@ ENDPOINTS = (
         EmbedAllRequest,
         list[list[list[float]]],
         {"inputs": _TEXT},
-        _ask("embed_all", "inputs", layers="top", dtype="float32"),
+        _ask("embed_all", layers="top", dtype="float32"),
         _tell_embed_all,
     ),
     Endpoint(
@@ -355,12 +358,7 @@ ENDPOINTS = (
         PredictRequest,
         PredictResponse,
         {"inputs": ["Ada Lovelace lived in London."]},
-        lambda request: {
-            "kind": "predict",
-            # The texts of pairs stand one after the other.
-            "input": [text for each in _inputs(request.inputs) for text in _inputs(each)],
-            "probabilities": request.probabilities,
-        },
+        _ask("predict", "probabilities"),
         _told,
     ),
     Endpoint(
@@ -379,6 +377,10 @@ ENDPOINTS = (
 
 def make_app(serving: Serving) -> ASGIApp:
     """The application: the routes whose engine there is, behind keys and limits."""
+    serving.metrics.accepted.set_function(lambda: serving.in_flight)
+    serving.metrics.waiting.set_function(
+        lambda: sum(engine.num_waiting for engine in serving.engines)
+    )
     offered = [each for each in ENDPOINTS if each.kind in serving.dispatchers]
 
     async def describe(request: Request) -> Response:
@@ -419,16 +421,12 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         serving: Serving = request.app.state.serving
         began = time.monotonic()
         serving.in_flight += 1
-        serving.metrics.accepted.set(serving.in_flight)
         try:
             if serving.is_draining:
                 raise Refused(503, "shutting_down", "The server is shutting down.", retry_after=5)
             body = await _read_body(request, serving.limits)
             asked = _parse(endpoint, body, serving.limits)
             dispatcher = serving.dispatchers[endpoint.kind]
-            dim = (dispatcher.about or {}).get("dim")
-            if getattr(asked, "dimensions", None) not in (None, dim):
-                raise Refused(400, "invalid_input", f"The model has {dim} dimensions.")
             told = await _while_client_waits(
                 request, dispatcher.submit(endpoint.ask(asked), max(len(body), endpoint.least_cost))
             )
@@ -442,7 +440,6 @@ def _answering(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
             response = Response(status_code=499)  # nobody reads it
         finally:
             serving.in_flight -= 1
-            serving.metrics.accepted.set(serving.in_flight)
         serving.metrics.requests.labels(endpoint.path, response.status_code).inc()
         serving.metrics.seconds.labels(endpoint.path).observe(time.monotonic() - began)
         return response

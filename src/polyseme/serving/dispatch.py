@@ -20,39 +20,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from pydantic import Field
 
-from polyseme.config import Settings
 from polyseme.errors import PolysemeError
 from polyseme.processes import python_process
 from polyseme.serving.engine import HEADER, pack
+from polyseme.serving.settings import LimitsConfig
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # seconds before an engine is started again
 _NEWEST = 0.2  # weight of the last large batch in how long a character takes
 _LARGE = 1_000  # characters; in small batches, which nobody waits for, each takes longer
-
-
-class LimitsConfig(Settings):
-    """What one request may ask, and how many may wait."""
-
-    max_body_bytes: int = Field(2 << 20, ge=1)
-    """Bytes of a request's body."""
-    max_inputs: int = Field(32, ge=1)
-    """Texts in a request."""
-    max_words: int = Field(1 << 14, ge=1)
-    """Words in a request."""
-    max_word_characters: int = Field(1_000, ge=1)
-    """Characters of a word; of those it reads, the model has its own limit."""
-    max_batch_characters: int = Field(1 << 15, ge=1)
-    """Characters of the requests that are read together; a longer one is read alone."""
-    max_queue: int = Field(1_024, ge=1)
-    """Requests that wait at most."""
-    max_wait: float = Field(0.5, gt=0)
-    """Seconds that a request may have to wait for others, by estimate; beyond, it is refused with
-    status 429."""
-    timeout: float = Field(30.0, gt=0)
-    """Seconds after which a request fails with status 504, and within which its body must come."""
 
 
 class Refused(Exception):  # noqa: N818  # not a fault: the answer to a request
@@ -197,6 +174,11 @@ class Dispatcher:
         return self._engine.pid
 
     @property
+    def num_waiting(self) -> int:
+        """Requests in the queue."""
+        return len(self._queue)
+
+    @property
     def expected_wait(self) -> float:
         """Seconds until what has come so far will be answered, by how long it took lately."""
         return (self._waiting + self._in_hand) * self._seconds_per_character
@@ -305,5 +287,4 @@ class Dispatcher:
             jobs.append(job)
         if not self._queue:
             self._wake.clear()
-        self._metrics.waiting.set(len(self._queue))
         return jobs

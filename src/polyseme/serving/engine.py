@@ -26,7 +26,7 @@ from polyseme.embedding.golden import check_vectors
 from polyseme.embedding.input_sentences import InputSentence, read_sentences
 from polyseme.embedding.loading import load_embedder, load_for_corpus
 from polyseme.embedding.output import LayerChoice, Vectors
-from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.embedding.word_embedder import WordEmbedder, text_means
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses
@@ -125,6 +125,8 @@ class Engine:
     def _read(self, place: int, request: dict[str, Any]) -> "_Read":
         assert self.embedder is not None
         LayerChoice(request["layers"], self.embedder.num_layers)  # which refuses what is not there
+        if request.get("dimensions") not in (None, self.embedder.dim):
+            raise ConfigError(f"The model has {self.embedder.dim} dimensions.")
         preprocessor = self.embedder.preprocessor
         sentences = list(read_sentences(request["input"], preprocessor))
         num_words = sum(len(each.words) for each in sentences)
@@ -158,7 +160,13 @@ class Engine:
             assert self.senses is not None
             return self.senses(request)
         assert self.task is not None
-        found = self.task.predict(request["input"], probabilities=request["probabilities"])
+        # The texts of pairs stand one after the other.
+        texts = [
+            text
+            for each in request["input"]
+            for text in ([each] if isinstance(each, str) else each)
+        ]
+        found = self.task.predict(texts, probabilities=request["probabilities"])
         return {"data": [each.as_json() for each in found]}
 
 
@@ -177,7 +185,9 @@ class _Read:
         num_words = sum(len(each.words) for each in self.sentences)
         answer: dict[str, Any] = {"num_words": num_words}
         if self.request["kind"] == "embeddings":
-            return answer, self._means().tobytes()
+            found = zip((each.index for each in self.sentences), self.vectors, strict=True)
+            texts = len(self.request["input"])
+            return answer, text_means(found, texts, self.embedder.dim).tobytes()
         indices = [each.index for each in self.sentences]
         kind = np.dtype(self.request["dtype"])
         vectors = b"".join(each.astype(kind).tobytes() for each in self.vectors)
@@ -191,16 +201,6 @@ class _Read:
                 "truncated_characters": [each.characters for each in truncation],
             }
         return answer, vectors
-
-    def _means(self) -> Vectors:
-        """(N, D): as `encode` has it, the mean over the words of each text."""
-        rows = np.zeros((len(self.request["input"]), self.embedder.dim))
-        counts = np.zeros((len(rows), 1))
-        for sentence, vectors in zip(self.sentences, self.vectors, strict=True):
-            rows[sentence.index] += vectors.sum(axis=-2, dtype=np.float64).ravel()
-            counts[sentence.index] += len(sentence.words)
-        means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
-        return means
 
 
 class SenseFinder:

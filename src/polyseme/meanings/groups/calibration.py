@@ -206,7 +206,7 @@ def topics_of(corpus: Corpus) -> Topics | None:
 
 @lru_cache(maxsize=1)
 def _topics(folder: Path, state: str) -> Topics | None:
-    path = folder.with_name(f"{folder.name}.calibration") / f"topics-{state[:16]}.parquet"
+    path = folder_of(folder) / f"topics-{state[:16]}.parquet"
     with contextlib.suppress(OSError, CorpusError):
         return Topics.load(path)
     found = learn_aside(folder)
@@ -230,7 +230,7 @@ def calibration_of(
         return None
     model = encoder.fingerprint
     key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
-    kept = Kept(folder_of(corpus) / f"{model[:16]}.json", key)
+    kept = Kept(folder_of(corpus.folder) / f"{model[:16]}.json", key)
     found: tuple[Calibration | None] | None
     found = kept.read(lambda told: (_calibration(told["calibration"]),))
     if found is not None:

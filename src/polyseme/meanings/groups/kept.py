@@ -18,9 +18,9 @@ from polyseme.storage.folders import MANIFEST
 from polyseme.text.corpus import Corpus
 
 
-def folder_of(corpus: Corpus) -> Path:
-    """Where what is found on a corpus is kept."""
-    folder = corpus.folder.resolve()
+def folder_of(folder: Path) -> Path:
+    """Where what is found on the corpus in a folder is kept."""
+    folder = folder.resolve()
     return folder.with_name(f"{folder.name}.calibration")
 
 
@@ -42,7 +42,7 @@ class Kept:
         state = state_of(corpus)
         key = json.dumps([version, state, *asked])
         name = f"{kind}-{state[:8]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        return cls(folder_of(corpus) / name, key)
+        return cls(folder_of(corpus.folder) / name, key)
 
     def read(self, parse: Callable[[dict[str, Any]], Any]) -> Any:
         """What `parse` makes of it; None if it is not there, or made from something else."""
