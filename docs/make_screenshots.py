@@ -42,9 +42,7 @@ PICTURES = {
     "en": (
         Picture("bank", "/word?q=bank,banks", _WORD),
         Picture("context", "/word?q=bank,banks&group=2", _WORD, press="a.word", then=".context"),
-        Picture(
-            "compare", "/compare?q=kind&before=year<1860&after=year>=1900", (".verdict",)
-        ),
+        Picture("compare", "/compare?q=kind&before=year<1860&after=year>=1900", (".verdict",)),
         Picture(
             "score",
             "/score?text=She+sat+on+the+bank+of+the+river.",
