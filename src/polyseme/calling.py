@@ -22,7 +22,8 @@ def call(
 ) -> Result:
     """Run a command as the command line would, its settings by name; bars only if asked for.
 
-    `purpose`: what needs a package that is not always installed. Paths become text, as typed.
+    `purpose`: what needs a package that is not always installed. Paths, and a corpus, become text,
+    as typed.
     """
     plain = {n: fspath(v) if isinstance(v, PathLike) else v for n, v in given.items()}
     with extra_needed_for(purpose) if purpose else contextlib.nullcontext():

@@ -61,6 +61,20 @@ def test_lines_are_there_before_groups(tmp_path: Path, caplog: pytest.LogCapture
     assert lines(found.get("/word?q=bank"))
 
 
+def test_the_first_page_says_what_is_seen_and_what_to_try(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes", model="no such model")
+    found.workspace.opening = View(q="bank")
+    compared = View(q="bank", before=("year<1860",), after=("year>=1900",))
+    found.workspace.examples = View(q="river"), compared
+    page = found.get("/word?q=bank&lang=en")
+    assert "Each line is a use of “bank”" in page
+    assert re.search(r'<a href="/word\?q=river[^"]*">river</a>', page)
+    address = re.search(r'<a href="(/compare[^"]*)">compare “bank” in two periods</a>', page)
+    assert address
+    assert found.get(html.unescape(address[1]))
+    assert "Each line is a use of" not in found.get("/word?q=river&lang=en")
+
+
 def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) -> None:
     page = explored.get("/word?q=bank&finer=2")
     groups = explored.workspace.word(View(q="bank")).senses(GroupingKey(2, None))

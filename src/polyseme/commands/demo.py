@@ -43,6 +43,9 @@ class _Demo(NamedTuple):
     texts: str
     model: str
     word: str
+    finer: int  # by how many steps its groups are finer than usual
+    others: tuple[str, ...]  # words to try after it
+    sides: tuple[str, str]  # two periods to compare it in
     shard_bytes: int  # so small that all workers have something to do, to the end
     meta: tuple[str, ...]
     segmenter: SegmenterName | None
@@ -54,7 +57,10 @@ _DEMOS = {
     "en": _Demo(
         "demo-en",
         "en-novels",
-        "bank",
+        "bank, banks",
+        0,
+        ("kind", "train"),
+        ("year<1860", "year>=1900"),
         1 << 20,
         ("year", "author", "title", "period"),
         None,
@@ -64,6 +70,9 @@ _DEMOS = {
         "demo-zh",
         "zh-classics",
         "走",
+        1,
+        ("打", "行"),
+        ("year<600", "year>=1300"),
         1 << 18,
         ("year", "dynasty", "title", "period"),
         "characters",
@@ -110,12 +119,16 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
         from polyseme.explorer.workspace import Workspace
         from polyseme.meanings.use_map.places import lay_out_aside
 
-        opening, notes = View(q=demo.word), folder / "notes"
+        opening, notes = View(q=demo.word, finer=demo.finer), folder / "notes"
+        before, after = demo.sides
+        examples = tuple(View(q=word, finer=demo.finer) for word in demo.others)
+        compared = View(q=demo.word, finer=demo.finer, before=(before,), after=(after,))
         workspace = Workspace(
             corpus,
             model,
             notes,
             opening=opening,
+            examples=(*examples, compared),
             embedder=embedder,
             title=demo.title,
             lay_out=lay_out_aside,

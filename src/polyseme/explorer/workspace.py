@@ -71,6 +71,7 @@ class Workspace:
     model: str
     notes: Path  # folder for what the user judges: a folder in it for each word
     opening: View = field(default_factory=View)  # what the first page offers
+    examples: tuple[View, ...] = ()  # what the page of that word says one could try next
     index: UseIndex | None = None
     """Knows uses of some words, which the model then need not describe."""
     embedder: WordEmbedder | None = None  # the model, if it is loaded already

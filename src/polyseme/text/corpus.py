@@ -78,6 +78,10 @@ class Corpus:
             raise ARTIFACT.damaged(Path(folder), error) from error
         return cls(Path(folder), manifest, preparation)
 
+    def __fspath__(self) -> str:
+        """Its folder: a corpus may be given wherever the path of one may."""
+        return str(self.folder)
+
     def __repr__(self) -> str:
         counts = self.read_stats
         return summary(
