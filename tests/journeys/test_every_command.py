@@ -112,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     SETS["allennlp"].model().save(made.elmo, card="")
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")
-    polyseme("embed", made.model, made.corpus, *top, "--out", made.vectors)
+    polyseme("embed", "--model", made.model, made.corpus, *top, "--out", made.vectors)
     with local_hub():
         polyseme("push", made.elmo, "someone/elmo")
         yield made

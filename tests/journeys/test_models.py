@@ -59,13 +59,16 @@ def test_a_damaged_model_is_listed_as_such(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_name_works_where_a_folder_does(tmp_path: Path) -> None:
     sentence = "She plays the piano."
-    named = polyseme("score", "en-mini", sentence, "--json", cwd=tmp_path).stdout
-    assert named == polyseme("score", ROOT / "models" / "en-mini", sentence, "--json").stdout
+    named = polyseme("score", "--model", "en-mini", sentence, "--json", cwd=tmp_path).stdout
+    assert (
+        named
+        == polyseme("score", "--model", ROOT / "models" / "en-mini", sentence, "--json").stdout
+    )
 
 
 @pytest.mark.usefixtures("nothing_installed")
 def test_a_missing_model_is_told_with_the_command_that_brings_it(tmp_path: Path) -> None:
-    result = polyseme("score", "en-mini", "A word.", cwd=tmp_path, code=65)
+    result = polyseme("score", "--model", "en-mini", "A word.", cwd=tmp_path, code=65)
     assert "packages/en-mini" in result.stderr
     assert "not on PyPI yet" in flat(result.stderr)
 

@@ -46,7 +46,7 @@ def documents(seed: int, number: int = 120) -> list[tuple[str, dict[str, Any]]]:
 
 
 def make_index(model: Path, corpus: Corpus, out: Path, **settings: Any) -> UseIndex:
-    values = {"model": model, "folder": corpus.folder, "out": out, "replace": False,
+    values = {"model": model, "corpus": corpus.folder, "out": out, "replace": False,
               "executor": {"workers": 1}, **settings}  # fmt: skip
     values["index"] = {"min_uses": 5, **settings.get("index", {})}
     run(build(IndexConfig, values))

@@ -57,7 +57,7 @@ class Quiet:
 
 
 def make(quiet: Quiet, out: Path, words: list[str], **settings: Any) -> None:
-    values = {"model": quiet.model, "folder": quiet.corpus, "out": out, "replace": True,
+    values = {"model": quiet.model, "corpus": quiet.corpus, "out": out, "replace": True,
               "index": {"words": words, **settings}, "executor": {"workers": 1}}  # fmt: skip
     run(build(IndexConfig, values))
 
@@ -68,7 +68,15 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
 
 
 def command_of(quiet: Quiet, out: Path, *more: str) -> list[str]:
-    command = [sys.executable, "-m", "polyseme", "index", str(quiet.model), str(quiet.corpus)]
+    command = [
+        sys.executable,
+        "-m",
+        "polyseme",
+        "index",
+        "--model",
+        str(quiet.model),
+        str(quiet.corpus),
+    ]
     return [*command, "--out", str(out), "--words", ",".join(WORDS), *more]
 
 

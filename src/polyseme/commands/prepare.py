@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -69,6 +69,8 @@ _JUDGED = 1_000  # words, the most frequent ones
 
 class PrepareConfig(Settings):
     """What to read, where to write, and where the work is done."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
     """Files, folders or globs to read."""
