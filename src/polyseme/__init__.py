@@ -262,8 +262,10 @@ def substitutes(
         from polyseme.meanings.concordance.marked_use import read_marked
         from polyseme.meanings.substitutes import find_substitutes
 
-    is_loaded = not (model is None or isinstance(model, str | PathLike))
-    embedder = model if is_loaded else load(_chosen(model, [text]))
+    if model is None or isinstance(model, str | PathLike):
+        embedder = load(_chosen(model, [text]))
+    else:
+        embedder = model
     return find_substitutes(embedder, read_marked(embedder, text, word), top)
 
 

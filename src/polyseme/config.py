@@ -146,7 +146,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(**parts: Settings) -> str:
     """Resolved settings as TOML, a table for each part, as `--config` reads them.
 
-    What is None is left out: TOML has no word for it.
+    Settings that are None are left out: TOML has no null.
     """
     import tomli_w
 

@@ -45,7 +45,7 @@ PAGES = [  # those that take longest first
     "docs/how-to/rewrite-texts.md",
     "docs/zh/rewrite-texts.md",
     "docs/how-to/index-a-corpus.md",
-    "docs/how-to/mend-quarantined-text.md",
+    "docs/how-to/fix-quarantined-text.md",
     "docs/tutorials/read-a-word-by-its-meanings.md",
     "docs/zh/read-a-word-by-its-meanings.md",
 ]

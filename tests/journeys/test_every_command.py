@@ -68,7 +68,7 @@ COMMANDS = {
     "push": ("{model} someone/tiny", "someone/tiny now has"),
     "pull": ("someone/elmo --out {out}", "all hashes as in its manifest"),
     "models": ("", "en-mini"),
-    "doctor": ("", "Nothing is wrong."),
+    "doctor": ("", "No problems found."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }

@@ -134,9 +134,9 @@ def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: 
     assert "The nearest of 84 uses" in shown
     assert "Parts of speech: 100% NOUN." in shown
     assert "Static neighbours of 'bank'" in shown
-    slow = polyseme_api.nearest(folder / "corpus", text, model=MODEL, number=20)
+    slow = polyseme_api.nearest(folder / "corpus", text, model=MODEL, top=20)
     quick = polyseme_api.nearest(
-        folder / "corpus", text, model=MODEL, number=20, index=folder / "index"
+        folder / "corpus", text, model=MODEL, top=20, index=folder / "index"
     )
     assert {use.metadata["year"] for use, _ in slow} == {"1850"}
     assert slow.similarities == pytest.approx(quick.similarities, abs=2e-3)
@@ -150,7 +150,7 @@ def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: 
 def test_the_sentence_itself_is_not_among_the_nearest(folder: Path) -> None:
     own = polyseme_api.uses(folder / "corpus", "bank")[3]
     marked = " ".join([*own.words[: own.begin], "*bank*", *own.words[own.end :]])
-    found = polyseme_api.nearest(folder / "corpus", marked, model=MODEL, number=100)
+    found = polyseme_api.nearest(folder / "corpus", marked, model=MODEL, top=100)
     assert len(found.uses) == 83
     assert own.text not in [use.text for use in found.uses]
 

@@ -84,7 +84,7 @@ def test_doctor_names_a_missing_extra_and_its_command(monkeypatch: pytest.Monkey
     printed = flat(polyseme("doctor").stdout)
     assert "[zh] missing without jieba" in printed
     assert "[zh]: pip install" in printed
-    assert "Nothing is wrong." in printed
+    assert "No problems found." in printed
 
 
 def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_doctor_tells_of_a_torch_for_cuda_where_there_is_no_gpu(
         printed = flat(polyseme("doctor").stdout)
         assert ("--index-url https://download.pytorch.org/whl/cpu" in printed) == is_told
         assert ("gigabytes larger" in printed) == is_told
-        assert "Nothing is wrong." in printed
+        assert "No problems found." in printed
 
 
 @pytest.mark.usefixtures("right_vectors")

@@ -167,7 +167,7 @@ def _count(event: str, _: tuple[Any, ...]) -> None:
 @contextmanager
 def dying_at(step: int, blow: Any) -> Iterator[None]:
     """In what follows the parts, the n-th change of the disk is a death."""
-    whole = index_build.settle
+    whole = index_build.write_index
 
     def dying(*given: Any) -> Any:
         _blow[:] = [step, blow]
@@ -176,7 +176,7 @@ def dying_at(step: int, blow: Any) -> Iterator[None]:
         finally:
             _blow[1] = None
 
-    with patch.object(index_build, "settle", dying):
+    with patch.object(index_build, "write_index", dying):
         yield
 
 

@@ -99,7 +99,7 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.model_work import ModelWork
     from polyseme.executors import run_job
-    from polyseme.meanings.index.build import choose_words, finished, settle, write_words
+    from polyseme.meanings.index.build import choose_words, finished, write_index, write_words
     from polyseme.meanings.index.folder import PARTS, WORDS, IndexFolder
     from polyseme.meanings.index.row_group import held_encoder, index_part
     from polyseme.storage.files import write_text
@@ -131,7 +131,7 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
         on_progress=progress.update,
     )
     progress.log("Sorting uses by word.")
-    found = settle(config.out, function, encoder, corpus, words, receipts)
+    found = write_index(config.out, function, encoder, corpus, words, receipts)
     now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
     return IndexResult(
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),

@@ -114,7 +114,9 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
 
     progress = progress or NullProgress()
     if num_processes() > 1:
-        raise ConfigError("A task is trained in one process. Give other machines other seeds.")
+        raise ConfigError(
+            "A task is trained in one process, without torchrun. For several runs, use --seeds."
+        )
     task_config = config.read_task()
     check_holds_no_other(config.out, ARTIFACT.name, ModelError)
     keep_freed_memory()

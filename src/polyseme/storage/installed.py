@@ -104,8 +104,8 @@ def default_model(language: str) -> str:
     That on general texts which was trained longest, then any other.
     """
     names = [name for name in MODELS if name.startswith(f"{language}-")]
-    names.sort(key=lambda name: (not name.endswith("-base"), not name.endswith("-mini")))
-    if (there := next(filter(locate, names), None)) is not None:
+    best = sorted(names, key=lambda name: (not name.endswith("-base"), not name.endswith("-mini")))
+    if (there := next(filter(locate, best), None)) is not None:
         return there
     raise ModelError(
         f"No model for {language!r} is installed. Name the folder of a model with --model"
