@@ -31,7 +31,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-3d-apis"]
 WORDS = {"en": ["bank", "play", "spring", "train"], "zh": ["道", "打", "行", "走"]}
 USES = 60, 6_000  # of words that are opened with --many
 LONGEST = 300  # seconds that one of them may take
-LINES, GROUPS = ".line", ".band"
+LINES, GROUPS = ".line", ".block"
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Take the pictures of the explorer that the pages show: docs/images/explorer-*.png.
 
-    make screenshots
+    make screenshots, or python docs/make_screenshots.py [en] [zh]
 
 Starts `polyseme demo` in English and in Chinese, and looks at it with Debian's Chromium. Needs the
 packages playwright and polyseme[explorer], the models, and the demo texts.
@@ -19,12 +19,12 @@ from typing import Any
 IMAGES = Path(__file__).parent / "images"
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
-_LONG = 120_000  # milliseconds
+_LONG = 300_000  # milliseconds
 
 
 @dataclass(frozen=True)
 class Picture:
-    """What is word_page, and how."""
+    """What is shown, and how."""
 
     name: str
     path: str
@@ -37,15 +37,12 @@ class Picture:
     """What that brings."""
 
 
-_WORD = (".band", "#map.ready", ".frequency")
+_WORD = (".block", "#map.ready", ".frequency")
 PICTURES = {
     "en": (
         Picture("bank", "/word?q=bank,banks", _WORD),
-        Picture("train", "/word?q=train&finer=1", _WORD, scheme="dark"),
         Picture("context", "/word?q=bank,banks&group=2", _WORD, press="a.word", then=".context"),
-        Picture(
-            "compare", "/compare?q=train&finer=1&before=year<1860&after=year>=1900", (".shares",)
-        ),
+        Picture("compare", "/compare?q=kind&before=year<1860&after=year>=1900", (".verdict",)),
         Picture(
             "score",
             "/score?text=She+sat+on+the+bank+of+the+river.",
@@ -108,7 +105,8 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        for language, pictures in PICTURES.items():
+        for language in sys.argv[1:] or PICTURES:
+            pictures = PICTURES[language]
             with demo(language, cache) as (address, token):
                 state = let_in(browser, address, token)
                 for picture in pictures:

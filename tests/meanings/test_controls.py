@@ -161,11 +161,12 @@ def two_sides(**metadata: list[str]) -> TwoSides:
     return TwoSides(uses, features_of(np.random.default_rng(0)), sides_of(), some_controls())
 
 
-def test_an_author_of_one_side_is_a_rival_and_a_year_is_none() -> None:
+def test_an_author_of_one_side_is_a_rival_and_a_year_or_period_is_none() -> None:
     authors = ["A", "B", "C", "D", "E"] * 4 + ["Wells"] * 12 + ["A", "B"] * 4
     genres = ["novel"] * NUM_USES
     years = ["1850"] * 20 + ["1900"] * 20
-    found = two_sides(author=authors, genre=genres, year=years)
+    periods = ["1840–1859"] * 20 + ["1900–1920"] * 20
+    found = two_sides(author=authors, genre=genres, year=years, period=periods)
     [rival] = found.rivals(change("ab", "ab", 10))
     assert (rival.side, rival.column, rival.value) == ("after", "author", "Wells")
     assert str(rival) == "60% of the uses after are of one author, Wells."

@@ -34,7 +34,6 @@ from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     All,
-    ColumnValues,
     Condition,
     Some,
     columns_of,
@@ -498,7 +497,7 @@ class TwoSides:
     def rivals(self, change: Change) -> tuple[Rival, ...]:
         """Of each side the value that most of its uses have in common, and the other's have not.
 
-        Columns of numbers are left out: a year is no rival.
+        Numbers and dates are left out: a year or a period such as 1840-1859 is no rival.
         """
         found = []
         before, after = self.numbers
@@ -507,12 +506,13 @@ class TwoSides:
             for column in self.uses.columns:
                 values = [value or "" for value in self.uses.metadata(column)]
                 is_chosen = column in {DOCUMENT, *self.told_apart_by}
-                if is_chosen or ColumnValues(values).numbers is not None:
+                if is_chosen:
                     continue
                 [(value, count)] = Counter(values[n] for n in own).most_common(1)
                 share = count / len(own)
                 elsewhere = sum(values[n] == value for n in other) / len(other)
-                if value and share >= RIVAL_SHARE and elsewhere < share / 2:
+                is_date = not any(letter.isalpha() for letter in value)
+                if not is_date and share >= RIVAL_SHARE and elsewhere < share / 2:
                     shares.append((share, column, value))
             if shares:
                 share, column, value = max(shares, key=lambda each: each[0])  # the first of equals

@@ -92,8 +92,8 @@ class NamedGroup:
 
     @property
     def name(self) -> str:
-        """What a user calls it, or its words in one line."""
-        return self.given_name or self.words
+        """What a user calls it, or its words in one line, or, without any, its number."""
+        return self.given_name or self.words or f"#{self.id}"
 
     @property
     def is_named(self) -> bool:
