@@ -15,7 +15,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/tasks/embeddings tests/embedding tests/meanings/test_groups.py tests/meanings/test_louvain.py
 
-.PHONY: setup check fix lint types rooms spelling test test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
+.PHONY: setup check fix lint types layers spelling test test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -24,7 +24,7 @@ setup:  ## a virtual environment with everything, from a fresh clone
 		--group check --group docs --group build
 	-$(BIN)/python -m polyseme.encoders.kernels.build  # makes LSTMs and groups faster; needs a C compiler
 
-check: lint types rooms spelling test
+check: lint types layers spelling test
 
 lint:
 	$(BIN)/ruff format --check --quiet .
@@ -33,7 +33,7 @@ lint:
 types:
 	$(BIN)/mypy
 
-rooms:
+layers:
 	$(BIN)/lint-imports
 
 spelling:

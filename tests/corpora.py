@@ -1,4 +1,4 @@
-"""Texts written in a test, prepared: the corpora of most rooms begin here."""
+"""Texts written in a test, prepared: the corpora of most tests begin here."""
 
 from pathlib import Path
 from typing import Any

@@ -99,7 +99,7 @@ def uses(folder: Path) -> list[Any]:
     model, corpus = _model(folder)
     values = {
         "model": model,
-        "folder": corpus.folder,
+        "corpus": corpus.folder,
         "out": folder / "index",
         "index": {"words": ["bank", "河"]},
         "executor": {"workers": 1},

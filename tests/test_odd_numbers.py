@@ -72,8 +72,8 @@ NUMBERS = list(numbers())
 
 
 def test_the_numbers_of_all_rooms_are_found() -> None:
-    rooms = {number.kind.__module__.split(".")[1] for number in NUMBERS}
-    assert {"commands", "data", "encoders", "objectives", "tasks", "training"} <= rooms
+    packages = {number.kind.__module__.split(".")[1] for number in NUMBERS}
+    assert {"commands", "data", "encoders", "objectives", "tasks", "training"} <= packages
     assert len(NUMBERS) > 100
 
 

@@ -116,19 +116,19 @@ def pretrain(
 ) -> "PretrainResult | None":
     """Train a language model on a corpus, or resume an interrupted run.
 
-    `settings` are those of `polyseme pretrain`: `hours=2`, `epochs=1`, `from_="models/en"`,
+    `settings` are those of `polyseme pretrain`: `hours=2`, `epochs=1`, `from_model="models/en"`,
     `model={"encoder": {...}}`. Of several processes (torchrun), only the first returns a result.
     """
     from polyseme.calling import call
     from polyseme.commands.pretrain import run
     from polyseme.pretraining.settings import PretrainConfig
 
-    given = {"folder": corpus, "out": out, "preset": preset, **settings}
+    given = {"corpus": corpus, "out": out, "preset": preset, **settings}
     return call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
 
 
-def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
-    """How likely each sentence of these texts is by the model in a folder, word by word.
+def score(texts: "str | Sequence[str]", *, model: "Folder | None" = None) -> "list[Score]":
+    """How likely each sentence of these texts is by a model, word by word.
 
     `score.total` is the mean over directions of the natural log-probability; `score.parts` has
     each direction, word by word.
@@ -139,20 +139,21 @@ def score(model: "Folder", texts: "str | Sequence[str]") -> "list[Score]":
 
     with extra_needed_for("Scoring"):
         from polyseme.pretraining.scores import score_texts
-    return score_texts(Path(model), [texts] if isinstance(texts, str) else texts)
+    many = [texts] if isinstance(texts, str) else texts
+    return score_texts(Path(_chosen(model, many)), many)
 
 
 def generate(
-    model: "Folder",
     prompts: "str | Sequence[str]" = "",
     *,
+    model: "Folder | None" = None,
     samples: int = 1,
     max_words: int = 50,
     temperature: float = 1.0,
     seed: int = 1,
     **settings: Any,
 ) -> "list[GeneratedText]":
-    """Text generated from these prompts by the causal or bidirectional model in a folder.
+    """Text generated from these prompts by a causal or bidirectional model.
 
     `settings` are the others of `polyseme generate`: `top_k=50`, `top_p=0.9`, `unknown=True`. All
     samples of the first prompt come first. `text.text` is the whole, `text.words` what was added.
@@ -167,7 +168,8 @@ def generate(
     config = build(GenerationConfig, {**given, **settings})
     with extra_needed_for("Generating text"):
         from polyseme.pretraining.generation import generate_from
-    return generate_from(Path(model), [prompts] if isinstance(prompts, str) else prompts, config)
+    many = [prompts] if isinstance(prompts, str) else prompts
+    return generate_from(Path(_chosen(model, many)), many, config)
 
 
 def senses(
@@ -189,7 +191,7 @@ def senses(
     from polyseme.calling import call
     from polyseme.commands.senses import SensesConfig, run
 
-    given = {"word": word, "in_": corpus, "model": model, "index": index, **settings}
+    given = {"word": word, "corpus": corpus, "model": model, "index": index, **settings}
     return call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").senses
 
 
@@ -213,7 +215,7 @@ def change(
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.sides import WordChange
 
-    given = {"word": word, "in_": corpus, "model": model, "before": before, "after": after}
+    given = {"word": word, "corpus": corpus, "model": model, "before": before, "after": after}
     found = call(
         run, ChangeConfig, given | settings, progress=progress, purpose="Grouping uses"
     ).found
@@ -240,17 +242,17 @@ def label(
     from polyseme.calling import call
     from polyseme.commands.label import LabelConfig, run
 
-    given = {"word": word, "in_": corpus, "model": model, "labels": labels, **settings}
+    given = {"word": word, "corpus": corpus, "model": model, "labels": labels, **settings}
     return call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
 
 
 def substitutes(
-    text: str, *, model: "Folder | WordEmbedder", word: str = "", number: int = 10
+    text: str, *, model: "Folder | WordEmbedder | None" = None, word: str = "", top: int = 10
 ) -> "Substitutes":
     """The words a model expects in the place of one word of a sentence, with probabilities.
 
-    The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `model`: a
-    folder, or what `polyseme.load` gave.
+    The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `model` may also
+    be what `polyseme.load` gave.
     """
     from os import PathLike
 
@@ -260,12 +262,20 @@ def substitutes(
         from polyseme.meanings.concordance.marked_use import read_marked
         from polyseme.meanings.substitutes import find_substitutes
 
-    embedder = load(model) if isinstance(model, str | PathLike) else model
-    return find_substitutes(embedder, read_marked(embedder, text, word), number)
+    if model is None or isinstance(model, str | PathLike):
+        embedder = load(_chosen(model, [text]))
+    else:
+        embedder = model
+    return find_substitutes(embedder, read_marked(embedder, text, word), top)
 
 
 def index(
-    model: "Folder", corpus: "Folder", out: "Folder", *, progress: bool = False, **settings: Any
+    corpus: "Folder",
+    out: "Folder",
+    *,
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
 ) -> "IndexResult":
     """Compute once what describes the uses of many words; an interrupted run is resumed.
 
@@ -275,27 +285,37 @@ def index(
     from polyseme.calling import call
     from polyseme.commands.index import IndexConfig, run
 
-    given = {"model": model, "folder": corpus, "out": out, **settings}
+    given = {"corpus": corpus, "model": model, "out": out, **settings}
     return call(run, IndexConfig, given, progress=progress, purpose="Indexing")
 
 
 def nearest(
-    corpus: "Folder", text: str, *, model: "Folder", progress: bool = False, **settings: Any
+    corpus: "Folder",
+    text: str,
+    *,
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
 ) -> "Nearest":
     """The uses of a word in a corpus that mean what it means in one sentence, the nearest first.
 
     The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `settings` are
-    those of `polyseme nearest`: `index="index/en"`, `number=20`.
+    those of `polyseme nearest`: `index="index/en"`, `top=20`.
     """
     from polyseme.calling import call
     from polyseme.commands.nearest import NearestConfig, run
 
-    given = {"inputs": (text,), "in_": corpus, "model": model, **settings}
+    given = {"inputs": (text,), "corpus": corpus, "model": model, **settings}
     return call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found[0]
 
 
 def same(
-    first: str, second: str, *, model: "Folder", progress: bool = False, **settings: Any
+    first: str,
+    second: str,
+    *,
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
 ) -> "SameMeaning":
     """Whether a word means the same in two sentences: how similar, and how likely.
 
@@ -356,32 +376,40 @@ def uses(
 def vocabulary_change(
     corpus: "Folder",
     *,
-    model: "Folder",
+    model: "Folder | None" = None,
     before: "str | Sequence[str]",
     after: "str | Sequence[str]",
-    words: "Folder | Sequence[str] | None" = None,
+    words: "Sequence[str]" = (),
+    words_file: "Folder | None" = None,
     progress: bool = False,
     **settings: Any,
 ) -> "VocabularyChange":
-    """Which words changed between two sets of texts: all that are frequent enough, or `words`.
+    """Which words changed between two sets of texts: all that are frequent enough, or some.
 
-    `words`: a list, or a file with one per line. `settings` are those of `polyseme change`:
+    `words_file` has one per line. `settings` are those of `polyseme change`:
     `min_uses=100`, `out="changes.csv"`; with `out`, an interrupted run is resumed.
     """
-    from os import PathLike
-
     from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.vocabulary import VocabularyChange
 
-    asked = words if words is None or isinstance(words, str | PathLike) else tuple(words)
-    given = {"in_": corpus, "model": model, "all_": True, "words": asked, **settings}
+    given = {"corpus": corpus, "model": model, **settings}
+    given |= {"words": tuple(words), "words_file": words_file}
+    given["all_words"] = not words and words_file is None
     sides = {"before": before, "after": after}
     found = call(
         run, ChangeConfig, given | sides, progress=progress, purpose="Comparing words"
     ).found
     assert isinstance(found, VocabularyChange)
     return found
+
+
+def _chosen(model: "Folder | None", texts: "Sequence[str]") -> str:
+    from os import fspath
+
+    from polyseme.storage.installed import chosen_model
+
+    return chosen_model(None if model is None else fspath(model), texts)
 
 
 def __getattr__(name: str) -> Any:

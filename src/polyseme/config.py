@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,11 +38,30 @@ class Settings(BaseModel):
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, int | float) and abs(each) > LARGEST_NUMBER:
                 raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be used")
-            if isinstance(each, Path) and not _is_utf8(each):
-                raise ValueError(f"{str(each)!a} is not UTF-8. Rename it, or name another place")
             if isinstance(each, Path):
-                check_local(each)
+                check_path(each)
         return value
+
+
+@dataclass(frozen=True)
+class Option:
+    """How the command line shows a setting: `corpus: Annotated[Path, Option("--in", "CORPUS")]`."""
+
+    name: str = ""
+    """The option, if it is not called as the setting is."""
+    metavar: str = ""
+    """What stands for its value in the help."""
+    is_repeated: bool = False
+    """Whether a list is given by repeating the option: its values may have commas."""
+
+
+def check_path(path: Path | str) -> None:
+    """Refuse a name that could not be written into a file of ours, and the address of a store."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{str(path)!a} is not UTF-8. Rename it, or choose another") from None
+    check_local(path)
 
 
 def check_local(path: Path | str) -> None:
@@ -55,14 +75,6 @@ def check_local(path: Path | str) -> None:
             f"{found[1]}://{str(path)[found.end() :]} is on a remote store, which is not supported "
             "yet. Name a local folder or file, or the path where the store is mounted"
         )
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -134,7 +146,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def to_toml(**parts: Settings) -> str:
     """Resolved settings as TOML, a table for each part, as `--config` reads them.
 
-    What is None is left out: TOML has no word for it.
+    Settings that are None are left out: TOML has no null.
     """
     import tomli_w
 

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 def set_threads(number: int | None) -> None:
-    """So many from now on; None leaves it as it is."""
+    """Set the number of torch's CPU threads; None leaves it unchanged."""
     import torch
 
     if number is not None and number != torch.get_num_threads():

@@ -1,4 +1,4 @@
-"""How much of a file is believed: every limit that several rooms share, and bounded reading.
+"""How much of a file is believed: every limit that several packages share, and bounded reading.
 
     in   a path, or text, that anyone may have written
     out  its content, or a `LimitError` before memory is taken

@@ -268,5 +268,5 @@ def build_network(config: ModelConfig, vocabulary: Vocabulary) -> LanguageModel:
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Numbers that are learnt."""
+    """The number of trainable parameters."""
     return sum(parameter.numel() for parameter in module.parameters())

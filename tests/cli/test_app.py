@@ -1,4 +1,6 @@
 import ast
+import importlib
+import inspect
 import statistics
 import subprocess
 import sys
@@ -8,6 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import polyseme, polyseme_process
 from slack import allowed
+
+from polyseme.cli.verbs import all_verbs
+from polyseme.config import flat_names
 
 
 def test_help_answers_within_half_a_second() -> None:
@@ -37,9 +42,12 @@ def test_a_mistyped_option_is_answered_with_the_near_one() -> None:
         (("senses", "bank", "--in", "c", "--clusters=3"), "Did you mean --groups?"),
         (("uses", "bank", "--filter", "year<3"), "Did you mean --where?"),
         (("prepare", "x", "-o", "y"), "Did you mean --out?"),
-        (("embed", "--model", "m"), "MODEL is named without one, as in polyseme embed MODEL"),
+        (
+            ("evaluate", "--task", "t"),
+            "MODEL_OR_TASK is named without one, as in polyseme evaluate",
+        ),
         (("explore", "--corpus", "c"), "CORPUS is named without one, as in polyseme explore"),
-        (("inspect", "--in", "c"), "FOLDER is named without one, as in polyseme inspect FOLDER"),
+        (("inspect", "--in", "c"), "CORPUS is named without one, as in polyseme inspect CORPUS"),
     ],
 )
 def test_an_option_by_the_name_it_has_elsewhere_is_answered_with_its_own(
@@ -61,8 +69,43 @@ def test_change_without_a_word_asks_for_one() -> None:
     assert "Name the word to compare: polyseme change WORD" in told
 
 
-def test_words_of_change_are_a_file_in_its_help() -> None:
-    assert "--words PATH" in polyseme("change", "--help").stdout
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (("embed", "hf:m", "c", "--out", "v"), "polyseme embed CORPUS --model MODEL"),
+        (("embed", "en-mini", "c", "--out", "v"), "polyseme embed CORPUS --model MODEL"),
+        (("index", "m", "c", "--out", "i"), "polyseme index CORPUS --model MODEL"),
+        (("score", "en-mini", "A text."), "polyseme score TEXT --model MODEL"),
+        (("generate", "zh-mini"), "polyseme generate PROMPT --model MODEL"),
+        (("evaluate", "m", "c"), "polyseme evaluate MODEL --in CORPUS"),
+        (("convert", "import", "w", "m"), "polyseme convert import WEIGHTS --out FOLDER"),
+        (("convert", "export", "m", "w"), "polyseme convert export MODEL --out FOLDER"),
+        (("predict", "--file", "f"), "--file is called --input-file now"),
+        (("nearest", "a *b*", "--number", "3"), "--number is called --top now"),
+        (("substitutes", "a *b*", "--number", "3"), "--number is called --top now"),
+        (("choices", "c", "--number", "3"), "--number is called --examples now"),
+    ],
+)
+def test_the_old_spelling_of_a_command_is_refused_with_the_new_one(
+    words: tuple[str, ...], now: str
+) -> None:
+    assert now in " ".join(polyseme(*words, code=2).stderr.split())
+
+
+def test_no_setting_of_a_command_ends_in_an_underscore() -> None:
+    for verbs in all_verbs().values():
+        for each in (part for verb in verbs for part in verb.parts or (verb,)):
+            run = inspect.signature(importlib.import_module(each.module).run)
+            kind = run.parameters["config"].annotation
+            assert not [name for name in flat_names(kind) if name.endswith("_")], each.name
+            assert set(getattr(kind, "arguments", ())) <= set(flat_names(kind)), each.name
+
+
+def test_a_list_is_words_and_a_file_is_words_file() -> None:
+    for command in ("change", "embed"):
+        told = polyseme(command, "--help").stdout
+        assert "--words A,B" in told
+        assert "--words-file PATH" in told
 
 
 def test_a_mistyped_setting_is_answered_with_the_near_one() -> None:

@@ -45,7 +45,7 @@ PAGES = [  # those that take longest first
     "docs/how-to/rewrite-texts.md",
     "docs/zh/rewrite-texts.md",
     "docs/how-to/index-a-corpus.md",
-    "docs/how-to/mend-quarantined-text.md",
+    "docs/how-to/fix-quarantined-text.md",
     "docs/tutorials/read-a-word-by-its-meanings.md",
     "docs/zh/read-a-word-by-its-meanings.md",
 ]
@@ -205,9 +205,9 @@ def test_commands_of_the_first_page_say_in_which_corpus_they_look(name: str) -> 
     ("text", "is_more"),
     [
         ("polyseme uses a --where 'year<1900 and not x~y'", False),
-        ('polyseme score m "她笑了。" 今天？ \\\n    --json', False),
-        ("polyseme predict ner --json | wc -l", True),
-        ("polyseme score m - < texts", True),
+        ('polyseme score "她笑了。" 今天？ --model m \\\n    --json', False),
+        ("polyseme predict --task ner --json | wc -l", True),
+        ("polyseme score - --model m < texts", True),
         ('polyseme uses "$WORD"', True),
         ("polyseme inspect *", True),
         ("polyseme uses a || true", True),

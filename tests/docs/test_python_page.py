@@ -56,7 +56,9 @@ def test_the_page_runs_and_its_results_are_what_it_says(
     assert len(names["trained"].metadata) == 2
     assert len(names["found"].words) == len(names["found"].labels)
     # A good sentence is likelier than one with its words shuffled.
-    good, bad = polyseme.score("models/en-mini", ["She plays the piano.", "She plays piano the."])
+    good, bad = polyseme.score(
+        ["She plays the piano.", "She plays piano the."], model="models/en-mini"
+    )
     assert good.total > bad.total
     # What is printed is a line a person likes: no addresses, no dumps of settings.
     shown = [names[name] for name in ("prepared", "corpus", "pretrained", "trained", "task")]

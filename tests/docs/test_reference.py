@@ -72,7 +72,7 @@ def test_the_errors_page_has_every_class_with_its_exit_code() -> None:
 
 
 def test_the_quarantine_page_explains_every_reason() -> None:
-    page = (ROOT / "docs/how-to/mend-quarantined-text.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how-to/fix-quarantined-text.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"`([a-z0-9-]+)`", page.partition("## What each reason")[2]))
     call = re.compile(r"(?:Rejected|UnfitTextError)\((?:[^\"()]|\([^)]*\))*?\"([a-z][a-z-]+)\"")
     reasons: set[str] = set()

@@ -84,19 +84,19 @@ def broken(embedder: Embedder, change: Change) -> Embedder:
 
 def normalised_over_the_batch(encoded: Encoded, batch: Batch) -> tuple[Tensor, ...]:
     """As batch normalisation in training: every vector depends on its neighbours."""
-    return tuple(layer - layer[batch.mask].mean(dim=0) for layer in encoded.each)
+    return tuple(layer - layer[batch.mask].mean(dim=0) for layer in encoded.hidden_states)
 
 
 def padding_read(encoded: Encoded, batch: Batch) -> tuple[Tensor, ...]:
     """As a backward stack that begins with the padding."""
     share = batch.lengths[:, None, None] / batch.words.shape[1]
-    return tuple(layer * (1 - 1e-3 * (1 - share)) for layer in encoded.each)
+    return tuple(layer * (1 - 1e-3 * (1 - share)) for layer in encoded.hidden_states)
 
 
 def last_bit_of_others(encoded: Encoded, distinct: Tensor) -> Encoded:
     """As arithmetic that rounds otherwise in other company: by the last bit, or a few times it."""
     factor = 1 + 2**-23 * (len(distinct) % 4)
-    layers = tuple(layer * factor for layer in encoded.each)
+    layers = tuple(layer * factor for layer in encoded.hidden_states)
     return Encoded(layers, encoded.mask, encoded.is_separate)
 
 
@@ -109,12 +109,12 @@ class CarriedOver:
     def __call__(self, encoded: Encoded, batch: Batch) -> tuple[Tensor, ...]:
         before = self.state
         self.state = encoded.top[batch.mask].mean()
-        return tuple(layer + 0.01 * before for layer in encoded.each)
+        return tuple(layer + 0.01 * before for layer in encoded.hidden_states)
 
 
 def neighbours_seen(encoded: Encoded, batch: Batch) -> tuple[Tensor, ...]:
     """As a language model that has seen the words it predicts."""
-    return tuple(layer + 1e-3 * layer.mean(dim=1, keepdim=True) for layer in encoded.each)
+    return tuple(layer + 1e-3 * layer.mean(dim=1, keepdim=True) for layer in encoded.hidden_states)
 
 
 def distance(found: Vectors, expected: Vectors) -> float:

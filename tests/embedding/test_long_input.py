@@ -48,7 +48,7 @@ def test_no_batch_grows_with_the_sentence(point: str) -> None:
     def watch(encoded: Encoded, batch: Batch) -> tuple[Tensor, ...]:
         nonlocal largest
         largest = max(largest, batch.words.numel())
-        return encoded.each
+        return encoded.hidden_states
 
     layers_of(broken(tiny(point), watch), [LONG])
     assert largest <= bucketing.WORDS

@@ -69,12 +69,12 @@ def test_a_sentence_alone_is_read_as_the_first_of_a_pair() -> None:
 def test_layer_0_knows_nothing_of_segments() -> None:
     encoder = encoder_of(direction="joint", segments=True)
     batch = vocabulary().batch([["the", "the"]])
-    words = encoder(batch).each[0]
+    words = encoder(batch).hidden_states[0]
     assert torch.equal(words[0, 1], words[0, 2])
 
 
 def test_separate_layer_0_is_the_word_in_both_halves() -> None:
-    forward, backward = encoder_of()(vocabulary().batch([WORDS])).each[0].chunk(2, dim=-1)
+    forward, backward = encoder_of()(vocabulary().batch([WORDS])).hidden_states[0].chunk(2, dim=-1)
     assert torch.equal(forward, backward)
 
 

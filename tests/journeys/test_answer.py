@@ -67,18 +67,20 @@ def test_questions_are_measured_by_both_measures(folder: Path) -> None:
 
 def test_an_answer_has_its_place_in_the_text_as_it_was_given(folder: Path) -> None:
     passage = "The  door of\tthe old house is green . The roof of the new house is red ."
-    answered = polyseme("predict", folder / "answers", "What is the door ?", passage, "--json")
+    answered = polyseme(
+        "predict", "--task", folder / "answers", "What is the door ?", passage, "--json"
+    )
     found = json.loads(answered.stdout)
     assert found["answer"] == "green"
     assert passage[found["start"] : found["stop"]] == "green"
-    shown = polyseme("predict", folder / "answers", "What is the door ?", passage)
+    shown = polyseme("predict", "--task", folder / "answers", "What is the door ?", passage)
     assert shown.stdout.startswith("green")
 
 
 def test_every_line_of_a_file_is_answered_or_told(folder: Path, tmp_path: Path) -> None:
     asked, out = tmp_path / "asked.tsv", tmp_path / "answers.jsonl"
     asked.write_text("What is the door ?\tThe door is red .\nno tab\nWhat ?\t \n", encoding="utf-8")
-    shown = polyseme("predict", folder / "answers", "--file", asked, "--out", out)
+    shown = polyseme("predict", "--task", folder / "answers", "--input-file", asked, "--out", out)
     assert "2 of 3 rows rejected: 2 unfit" in " ".join(shown.stdout.split())
     [line] = out.read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["answer"] in "The door is red ."

@@ -68,22 +68,26 @@ def test_both_measures_are_told_beside_chance(folder: Path) -> None:
 
 def test_choices_are_ranked(folder: Path) -> None:
     texts = ("c has a door", "the door of f", "the door of c", "the door of i")
-    found = json.loads(polyseme("predict", folder / "choose", *texts, "--json").stdout)
+    found = json.loads(polyseme("predict", "--task", folder / "choose", *texts, "--json").stdout)
     assert found["best"] == 1
     assert found["choices"] == list(texts[1:])
     assert sum(found["probabilities"]) == pytest.approx(1, abs=1e-5)
-    first, *others = polyseme("predict", folder / "choose", *texts).stdout.splitlines()
+    first, *others = polyseme("predict", "--task", folder / "choose", *texts).stdout.splitlines()
     assert first.startswith("c has a door")
     assert others[0].endswith("the door of c")
     assert len(others) == 3  # a line a choice
-    told = polyseme("predict", folder / "choose", "c has a door", "the door", code=66).stderr
+    told = polyseme(
+        "predict", "--task", folder / "choose", "c has a door", "the door", code=66
+    ).stderr
     assert "give a text, then 2 to 256 choices" in " ".join(told.split())
 
 
 def test_a_line_of_a_file_has_a_text_and_its_choices(folder: Path, tmp_path: Path) -> None:
     asked, out = tmp_path / "asked.tsv", tmp_path / "found.jsonl"
     asked.write_text("d has a door\tthe door of g\tthe door of d\nno tab\n", encoding="utf-8")
-    shown = polyseme("predict", folder / "choose", "--file", asked, "--out", out).stdout
+    shown = polyseme(
+        "predict", "--task", folder / "choose", "--input-file", asked, "--out", out
+    ).stdout
     assert "1 of 2 rows rejected: 1 unfit" in " ".join(shown.split())
     [line] = out.read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["best"] == 1

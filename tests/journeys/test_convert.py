@@ -26,7 +26,7 @@ WEIGHTS = OLD / "lm_weights.hdf5"
 
 
 def run(old: Path | str, new: Path, **settings: Any) -> ConvertResult:
-    values = {"model": old, "folder": new, **settings}
+    values = {"weights": old, "out": new, **settings}
     return import_.run(build(import_.ImportConfig, values))
 
 
@@ -34,7 +34,7 @@ def run(old: Path | str, new: Path, **settings: Any) -> ConvertResult:
 def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = Path(tmp_path_factory.mktemp("convert")) / "elmo"
     shown = polyseme(
-        "convert", "import", WEIGHTS, out, "--language", "en", "--licence", "Apache-2.0"
+        "convert", "import", WEIGHTS, "--out", out, "--language", "en", "--licence", "Apache-2.0"
     ).stdout
     for line in ("bilm-tf / AllenNLP", "105,120", "softmax is not in the file", "polyseme embed"):
         assert line in shown
@@ -60,7 +60,7 @@ def test_a_converted_model_embeds_raw_text_of_its_language(converted: Path) -> N
 
 def test_there_and_back_gives_the_same_arrays(converted: Path, tmp_path: Path) -> None:
     out = tmp_path / "back"
-    polyseme("convert", "export", converted, out)
+    polyseme("convert", "export", converted, "--out", out)
     found, expected = read_arrays(out / "model.hdf5"), SETS["allennlp"].arrays
     assert {name: array.tobytes() for name, array in found.items()} == {
         name: array.tobytes() for name, array in expected.items()
@@ -122,7 +122,7 @@ def test_words_are_found_by_the_segmenter_asked_for(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_is_not_written_to(converted: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("", encoding="utf-8")
-    shown = polyseme("convert", "import", OLD, tmp_path, code=65).stderr
+    shown = polyseme("convert", "import", OLD, "--out", tmp_path, code=65).stderr
     assert "thesis.tex" in shown
     with pytest.raises(ModelError, match="holds other things"):
         run(OLD, converted)
@@ -149,13 +149,13 @@ def test_a_mistake_is_answered_with_what_to_do(
 
 def test_only_a_model_can_be_exported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a model was expected"):
-        export.run(export.ExportConfig(model=WEIGHTS, folder=tmp_path / "m"))
+        export.run(export.ExportConfig(model=WEIGHTS, out=tmp_path / "m"))
     assert not (tmp_path / "m").exists()
 
 
 def test_a_model_that_predicts_nothing_says_so_when_asked(converted: Path) -> None:
     with pytest.raises(ModelError, match="predicts 'encoder_only'"):
-        score.run(score.ScoreConfig(model=converted, inputs=("She plays.",)))
+        score.run(score.ScoreConfig(model=str(converted), inputs=("She plays.",)))
 
 
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path) -> None:

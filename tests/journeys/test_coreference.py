@@ -77,7 +77,9 @@ def test_every_measure_is_told(case: Case) -> None:
 
 
 def test_clusters_of_a_text_are_shown_with_their_numbers(case: Case) -> None:
-    shown = polyseme("predict", case.trained, "Anna came home. She was tired. Ben came home.")
+    shown = polyseme(
+        "predict", "--task", case.trained, "Anna came home. She was tired. Ben came home."
+    )
     assert "[Anna]1 came home . [She]1 was tired . Ben came home ." in shown.stdout
 
 
@@ -85,7 +87,7 @@ def test_a_file_is_one_document_however_long(case: Case, tmp_path: Path) -> None
     tale, out = tmp_path / "tale.txt", tmp_path / "tale.jsonl"
     two = "Anna came home.\nShe was tired.\n\nBen came home.\nHe was tired.\n\n"
     tale.write_text(two * 15, encoding="utf-8")
-    shown = polyseme("predict", case.trained, "--file", tale, "--out", out)
+    shown = polyseme("predict", "--task", case.trained, "--input-file", tale, "--out", out)
     assert "1 examples" in shown.stdout
     [told] = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     words = [word for sentence in told["sentences"] for word in sentence]
@@ -98,7 +100,9 @@ def test_a_file_is_one_document_however_long(case: Case, tmp_path: Path) -> None
 
 def test_a_page_in_colour_is_written_where_the_name_asks_for_it(case: Case, tmp_path: Path) -> None:
     out = tmp_path / "tale.html"
-    polyseme("predict", case.trained, "Anna came home. She was <b>tired</b>.", "--out", out)
+    polyseme(
+        "predict", "--task", case.trained, "Anna came home. She was <b>tired</b>.", "--out", out
+    )
     page = out.read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
     assert '<span style="background:lightcyan">[Anna]<sub>1</sub></span> came' in page
@@ -107,9 +111,17 @@ def test_a_page_in_colour_is_written_where_the_name_asks_for_it(case: Case, tmp_
 
 def test_a_file_without_a_word_is_told_and_not_a_crash(case: Case, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n\n", encoding="utf-8")
-    command = ("predict", case.trained, "--file", tmp_path / "empty.txt", "--out", tmp_path / "o")
+    command = (
+        "predict",
+        "--task",
+        case.trained,
+        "--input-file",
+        tmp_path / "empty.txt",
+        "--out",
+        tmp_path / "o",
+    )
     assert "0 examples" in polyseme(*command).stdout
-    assert "no word" in polyseme("predict", case.trained, " ", code=66).stderr
+    assert "no word" in polyseme("predict", "--task", case.trained, " ", code=66).stderr
 
 
 def test_documents_are_for_coreference_only(case: Case) -> None:

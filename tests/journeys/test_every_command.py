@@ -68,7 +68,7 @@ COMMANDS = {
     "push": ("{model} someone/tiny", "someone/tiny now has"),
     "pull": ("someone/elmo --out {out}", "all hashes as in its manifest"),
     "models": ("", "en-mini"),
-    "doctor": ("", "Nothing is wrong."),
+    "doctor": ("", "No problems found."),
     "convert import": ("{weights} {out} --language en", "bilm-tf / AllenNLP"),
     "convert export": ("{elmo} {out}", "model.hdf5"),
 }
@@ -112,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     SETS["allennlp"].model().save(made.elmo, card="")
     polyseme("train", made.task, "--out", made.trained, *shlex.split(QUICK))
     top = ("--layers", "top", "--workers", "1")
-    polyseme("embed", made.model, made.corpus, *top, "--out", made.vectors)
+    polyseme("embed", "--model", made.model, made.corpus, *top, "--out", made.vectors)
     with local_hub():
         polyseme("push", made.elmo, "someone/elmo")
         yield made

@@ -151,7 +151,7 @@ def test_a_cache_is_of_one_encoder_and_one_pooling(made: Made, tmp_path: Path) -
 
 
 def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
-    values = {"task": made.task, "out": tmp_path / "c", "with_": ["static", "frozen"]}
+    values = {"task": made.task, "out": tmp_path / "c", "variants": ["static", "frozen"]}
     result = compare.run(build(compare.CompareConfig, values))
     assert [each.variant for each in result.results] == ["static", "frozen"]
     told = json.loads((tmp_path / "c" / "compare-dev.json").read_text(encoding="utf-8"))
@@ -163,7 +163,7 @@ def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path:
     changed = {"model": {"kind": "finetuned", "model": made.name}}
     with pytest.raises(ConfigError, match=reason):
         train_task(made, tmp_path / "t", embeddings=changed)
-    values = {"task": made.task, "out": tmp_path / "c", "with_": ["frozen", "finetuned"]}
+    values = {"task": made.task, "out": tmp_path / "c", "variants": ["frozen", "finetuned"]}
     with pytest.raises(ConfigError, match=reason):
         compare.run(build(compare.CompareConfig, values))
     assert not (tmp_path / "c" / "frozen").exists()
@@ -171,14 +171,16 @@ def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path:
 
 def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:
     with pytest.raises(ModelError, match="is a Hugging Face encoder; a model of Polyseme's"):
-        polyseme.score(made.name, "It rains.")
+        polyseme.score("It rains.", model=made.name)
 
 
 def test_the_command_line_takes_its_name(made: Made, tmp_path: Path) -> None:
     words = (made.name, made.case.corpus.folder, "--layers", "top", "--workers", "2")
-    shown = command_line("embed", *words, "--out", tmp_path / "v")
+    shown = command_line("embed", "--model", *words, "--out", tmp_path / "v")
     assert "polyseme vectors info" in " ".join(shown.stdout.split())
     assert "Loading" not in shown.stderr
     assert VectorFolder.open(tmp_path / "v").manifest["dim"] == 24
-    shown = command_line("embed", "hf:models/nowhere", tmp_path, "--out", tmp_path / "w", code=65)
+    shown = command_line(
+        "embed", "--model", "hf:models/nowhere", tmp_path, "--out", tmp_path / "w", code=65
+    )
     assert "hf download OWNER/MODEL" in " ".join(shown.stderr.split())

@@ -90,7 +90,7 @@ def test_hostile_texts_and_labels_are_shown_by_predict_and_evaluate(tmp_path: Pa
         data.write_text(text, encoding="utf-8")
     out = case.folder / "[red]:bomb:"
     train.run(train.TrainConfig(task=case.task, out=out))
-    sent = on_a_terminal("predict", out, "word1 word2 word10 word3", f"word1 {WORDS}")
+    sent = on_a_terminal("predict", "--task", out, "word1 word2 word10 word3", f"word1 {WORDS}")
     assert not controls_in(sent)
     assert is_shown(f"word10[{label}]", sent)
     assert is_shown("\u202eevil\u2066 :bomb", sent)

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     polyseme(*("prepare", made / "bank.conllu", "--language", "en", "--meta", "year"),
              *("--word-attributes", "upos"),
              *("--workers", "1", "--out", made / "corpus"))  # fmt: skip
-    shown = polyseme(*("index", MODEL, made / "corpus", "--words", "bank,river"),
+    shown = polyseme(*("index", "--model", MODEL, made / "corpus", "--words", "bank,river"),
                      *("--workers", "1", "--out", made / "index")).stdout  # fmt: skip
     assert "bytes per use" in shown
     assert "84 of 84" in shown
@@ -112,7 +112,16 @@ def test_labels_are_learned_by_an_index(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_command_again_finds_it_done(folder: Path) -> None:
-    again = ("index", MODEL, folder / "corpus", "--words", "bank,river", "--out", folder / "index")
+    again = (
+        "index",
+        "--model",
+        MODEL,
+        folder / "corpus",
+        "--words",
+        "bank,river",
+        "--out",
+        folder / "index",
+    )
     assert "The index was already there" in polyseme(*again).stdout
     told = polyseme(*again, "--max-uses", "9", code=65).stderr
     assert "--replace" in " ".join(told.split())
@@ -120,14 +129,14 @@ def test_the_same_command_again_finds_it_done(folder: Path) -> None:
 
 def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: Path) -> None:
     text = "The children played on the *bank* of the river ."
-    words = ("nearest", text, "--in", folder / "corpus", "--model", MODEL, "--number", "20")
+    words = ("nearest", text, "--in", folder / "corpus", "--model", MODEL, "--top", "20")
     shown = polyseme(*words, "--index", folder / "index").stdout
     assert "The nearest of 84 uses" in shown
     assert "Parts of speech: 100% NOUN." in shown
     assert "Static neighbours of 'bank'" in shown
-    slow = polyseme_api.nearest(folder / "corpus", text, model=MODEL, number=20)
+    slow = polyseme_api.nearest(folder / "corpus", text, model=MODEL, top=20)
     quick = polyseme_api.nearest(
-        folder / "corpus", text, model=MODEL, number=20, index=folder / "index"
+        folder / "corpus", text, model=MODEL, top=20, index=folder / "index"
     )
     assert {use.metadata["year"] for use, _ in slow} == {"1850"}
     assert slow.similarities == pytest.approx(quick.similarities, abs=2e-3)
@@ -141,7 +150,7 @@ def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: 
 def test_the_sentence_itself_is_not_among_the_nearest(folder: Path) -> None:
     own = polyseme_api.uses(folder / "corpus", "bank")[3]
     marked = " ".join([*own.words[: own.begin], "*bank*", *own.words[own.end :]])
-    found = polyseme_api.nearest(folder / "corpus", marked, model=MODEL, number=100)
+    found = polyseme_api.nearest(folder / "corpus", marked, model=MODEL, top=100)
     assert len(found.uses) == 83
     assert own.text not in [use.text for use in found.uses]
 
@@ -160,14 +169,12 @@ def test_same_tells_how_alike_two_uses_are() -> None:
 @pytest.mark.parametrize(
     ("words", "said", "code"),
     [
-        (("senses", "bank", "--in", "{corpus}"), "--model", 2),
         (("senses", "lake", "--in", "{corpus}", "--index", "{index}"), "made for other words", 66),
         (("senses", "bank", "--in", "{corpus}", "--index", "{corpus}"), "holds a corpus", 65),
         (("change", "--all", "--in", "{corpus}", "--index", "{index}", "--before", "year<1900",
           "--after", "year>=1900"), "--index is for one word", 2),
-        (("change", "bank", "--in", "{corpus}", "--before", "year<1900", "--after", "year>=1900"),
-         "--model", 2),
-        (("index", "{model}", "{corpus}", "--words", "bnak", "--out", "{new}"), "'bnak'", 66),
+        (("index", "{corpus}", "--model", "{model}", "--words", "bnak", "--out", "{new}"),
+         "'bnak'", 66),
         (("nearest", "no mark", "--in", "{corpus}", "--model", "{model}"), "asterisks", 66),
         (("same", "one *bank*", "--model", "{model}"), "Two sentences", 2),
     ],

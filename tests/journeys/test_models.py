@@ -59,13 +59,16 @@ def test_a_damaged_model_is_listed_as_such(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_name_works_where_a_folder_does(tmp_path: Path) -> None:
     sentence = "She plays the piano."
-    named = polyseme("score", "en-mini", sentence, "--json", cwd=tmp_path).stdout
-    assert named == polyseme("score", ROOT / "models" / "en-mini", sentence, "--json").stdout
+    named = polyseme("score", "--model", "en-mini", sentence, "--json", cwd=tmp_path).stdout
+    assert (
+        named
+        == polyseme("score", "--model", ROOT / "models" / "en-mini", sentence, "--json").stdout
+    )
 
 
 @pytest.mark.usefixtures("nothing_installed")
 def test_a_missing_model_is_told_with_the_command_that_brings_it(tmp_path: Path) -> None:
-    result = polyseme("score", "en-mini", "A word.", cwd=tmp_path, code=65)
+    result = polyseme("score", "--model", "en-mini", "A word.", cwd=tmp_path, code=65)
     assert "packages/en-mini" in result.stderr
     assert "not on PyPI yet" in flat(result.stderr)
 
@@ -81,7 +84,7 @@ def test_doctor_names_a_missing_extra_and_its_command(monkeypatch: pytest.Monkey
     printed = flat(polyseme("doctor").stdout)
     assert "[zh] missing without jieba" in printed
     assert "[zh]: pip install" in printed
-    assert "Nothing is wrong." in printed
+    assert "No problems found." in printed
 
 
 def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +115,7 @@ def test_doctor_tells_of_a_torch_for_cuda_where_there_is_no_gpu(
         printed = flat(polyseme("doctor").stdout)
         assert ("--index-url https://download.pytorch.org/whl/cpu" in printed) == is_told
         assert ("gigabytes larger" in printed) == is_told
-        assert "Nothing is wrong." in printed
+        assert "No problems found." in printed
 
 
 @pytest.mark.usefixtures("right_vectors")

@@ -110,7 +110,7 @@ def test_a_model_no_better_than_word_frequencies_says_so(corpus: Corpus, tmp_pat
 
 def test_the_callers_arithmetic_is_as_it_was_after_a_run(corpus: Corpus, tmp_path: Path) -> None:
     values = {
-        "folder": corpus.folder,
+        "corpus": corpus.folder,
         "out": tmp_path / "m",
         "preset": "elmo-teaching",
         "training": {"steps": 1, "precision": "float32"},
@@ -122,7 +122,7 @@ def test_the_callers_arithmetic_is_as_it_was_after_a_run(corpus: Corpus, tmp_pat
 
 
 def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> None:
-    shown = polyseme("evaluate", model, corpus.folder).stdout
+    shown = polyseme("evaluate", model, "--in", corpus.folder).stdout
     metadata = json.loads((model / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     # What pretrain tells for nothing is what the n-gram model finds on the same predictions.
     told = [f"{metadata['unigram_perplexity'][part]:.1f}" for part in ("forward", "backward")]
@@ -135,7 +135,7 @@ def test_evaluate_shows_the_model_beside_ngrams(model: Path, corpus: Corpus) -> 
 
 def test_score_prefers_the_order_of_the_text(model: Path) -> None:
     natural, turned = "The old cat purrs and purrs .", "The cat old purrs purrs and ."
-    shown = polyseme("score", model, turned, natural).stdout
+    shown = polyseme("score", "--model", model, turned, natural).stdout
     assert shown.index("The old cat purrs and purrs .") < shown.index("The cat old purrs purrs")
 
 
@@ -144,7 +144,7 @@ def test_score_shows_every_word_of_a_long_sentence_on_a_narrow_screen(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     words = [f"word{number}" for number in range(28)]
-    rows = polyseme("score", model, " ".join(words)).stdout.splitlines()
+    rows = polyseme("score", "--model", model, " ".join(words)).stdout.splitlines()
     for word in words:
         (row,) = [row.split() for row in rows if row.split()[:1] == [word]]
         assert float(row[2]) < 0
@@ -153,9 +153,9 @@ def test_score_shows_every_word_of_a_long_sentence_on_a_narrow_screen(
 
 def test_score_as_json_is_what_python_gives(model: Path) -> None:
     texts = ["The cat purrs .", "The dog barks ."]
-    printed = polyseme("score", model, *texts, "--json").stdout.splitlines()
+    printed = polyseme("score", "--model", model, *texts, "--json").stdout.splitlines()
     assert [json.loads(line) for line in printed] == [
-        score.as_json() for score in polyseme_api.score(model, texts)
+        score.as_json() for score in polyseme_api.score(texts, model=model)
     ]
 
 
@@ -185,7 +185,7 @@ def test_a_model_goes_on_with_the_words_of_a_corpus_tokenized_differently(
     command = ("pretrain", corpus, "--from", model, "--steps", "3", "--out", out)
     assert "--vocabulary corpus" in polyseme(*command, code=65).stderr
     polyseme(*command, "--vocabulary", "corpus")
-    polyseme("evaluate", out, corpus)
+    polyseme("evaluate", out, "--in", corpus)
     kept = ("--vocabulary", "corpus", "--interpolate", "0.5")
     assert "--vocabulary model" in polyseme(*command, *kept, code=2).stderr
     assert "--from MODEL" in polyseme("pretrain", corpus, *kept[:2], "--out", out, code=2).stderr
@@ -234,7 +234,7 @@ def test_a_cloze_head_is_trained_on_a_model_that_stays_as_it_is(
     metadata = json.loads((out / "manifest.json").read_text(encoding="utf-8"))["metadata"]
     told = metadata["perplexity"]
     assert told["cloze"] < min(told["forward"], told["backward"])
-    words = polyseme_api.score(out, ["The cat purrs ."])[0].parts
+    words = polyseme_api.score(["The cat purrs ."], model=out)[0].parts
     assert list(words) == ["forward", "backward"]
     assert (
         "cat" in polyseme("substitutes", "The old *cat* purrs and purrs .", "--model", out).stdout
@@ -294,7 +294,7 @@ def test_a_damaged_model_is_refused(model: Path, tmp_path: Path) -> None:
     weights = bytearray((damaged / "model.safetensors").read_bytes())
     weights[-5] ^= 1
     (damaged / "model.safetensors").write_bytes(weights)
-    result = polyseme("score", damaged, "The cat", code=65)
+    result = polyseme("score", "--model", damaged, "The cat", code=65)
     assert "SHA-256" in result.stderr
 
 

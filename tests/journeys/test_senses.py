@@ -98,8 +98,8 @@ def test_what_cannot_be_done_is_said(
 
 def test_substitutes_are_shown_and_the_same_in_python() -> None:
     text = "He sat on the *bank* of the river ."
-    shown = polyseme("substitutes", text, "--model", MODEL, "--number", "5").stdout
-    found = polyseme_api.substitutes(text, model=MODEL, number=5)
+    shown = polyseme("substitutes", text, "--model", MODEL, "--top", "5").stdout
+    found = polyseme_api.substitutes(text, model=MODEL, top=5)
     assert len(found.words) == 5
     assert all(word in shown for word, _ in found.words)
     told = json.loads(polyseme("substitutes", text, "--model", MODEL, "--json").stdout)

@@ -71,20 +71,20 @@ def test_both_measures_are_told(case: Case) -> None:
 
 
 def test_a_text_is_rewritten_sentence_by_sentence_and_new_names_are_copied(case: Case) -> None:
-    shown = polyseme("predict", case.trained, "Thou seest Anna. I behold Zebedee.").stdout
+    shown = polyseme("predict", "--task", case.trained, "Thou seest Anna. I behold Zebedee.").stdout
     assert "I behold Zebedee .  →  I see Zebedee ." in shown
 
 
 def test_a_file_is_rewritten_line_by_line(case: Case, tmp_path: Path) -> None:
     texts, out = tmp_path / "old.txt", tmp_path / "new.jsonl"
     texts.write_text("thou seest Ben.\n\nI behold Eve.\n", encoding="utf-8")
-    polyseme("predict", case.trained, "--file", texts, "--out", out)
+    polyseme("predict", "--task", case.trained, "--input-file", texts, "--out", out)
     told = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [row["text"] for row in told] == ["you see Ben .", "I see Eve ."]
 
 
 def test_an_empty_text_and_a_measure_of_labels_are_refused(case: Case) -> None:
-    assert "no word" in polyseme("predict", case.trained, "", code=66).stderr
+    assert "no word" in polyseme("predict", "--task", case.trained, "", code=66).stderr
     other = case.folder / "other.toml"
     settings = (case.folder / "old.toml").read_text(encoding="utf-8")
     other.write_text(f'measure = "f1"\n{settings}', encoding="utf-8")

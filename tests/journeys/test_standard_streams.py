@@ -37,13 +37,19 @@ def test_every_text_of_standard_input_is_answered_in_a_line_of_json(
 ) -> None:
     lines = b"word1 word2\n\nword3 word10 .\r\n"
     marked = b"word1 *word2*\nword3 *word10* .\n"
-    scores = rows(piped(monkeypatch, lines, "score", case.model, "-", "--json"))
+    scores = rows(piped(monkeypatch, lines, "score", "--model", case.model, "-", "--json"))
     assert [each["words"] for each in scores] == [["word1", "word2"], ["word3", "word10", "."]]
     found = rows(piped(monkeypatch, marked, "substitutes", "-", "--model", case.model, "--json"))
     assert [each["begin"] for each in found] == [1, 1]
-    told = rows(piped(monkeypatch, lines, "predict", case.folder / "names", "-", "--json"))
+    told = rows(
+        piped(monkeypatch, lines, "predict", "--task", case.folder / "names", "-", "--json")
+    )
     assert [each["words"] for each in told] == [each["words"] for each in scores]
-    texts = rows(piped(monkeypatch, lines, "generate", case.model, "-", "--json", "--samples", "2"))
+    texts = rows(
+        piped(
+            monkeypatch, lines, "generate", "--model", case.model, "-", "--json", "--samples", "2"
+        )
+    )
     assert [each["prompt"] for each in texts] == ["word1 word2"] * 2 + ["word3 word10 ."] * 2
 
 
@@ -113,7 +119,9 @@ def test_sentences_of_standard_input_have_their_nearest_uses_each(
 def test_standard_input_may_stand_among_texts(
     case: TaskCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = piped(monkeypatch, b"word2\n", "score", case.model, "word1", "-", "word3", "--json")
+    printed = piped(
+        monkeypatch, b"word2\n", "score", "--model", case.model, "word1", "-", "word3", "--json"
+    )
     assert [each["words"] for each in rows(printed)] == [["word1"], ["word2"], ["word3"]]
 
 
@@ -121,18 +129,18 @@ def test_standard_input_may_stand_among_texts(
 def test_standard_input_without_text_is_an_error(
     case: TaskCase, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
-    told = piped(monkeypatch, data, "score", case.model, "-", code=66)
+    told = piped(monkeypatch, data, "score", "--model", case.model, "-", code=66)
     assert "tandard input" in told
 
 
 def test_generate_prints_what_python_gives(case: TaskCase) -> None:
     asked = ("--samples", "3", "--seed", "5", "--max-words", "6", "--top-k", "10")
-    printed = polyseme("generate", case.model, "word1", *asked, "--json").stdout
-    texts = package.generate(case.model, "word1", samples=3, seed=5, max_words=6, top_k=10)
+    printed = polyseme("generate", "--model", case.model, "word1", *asked, "--json").stdout
+    texts = package.generate("word1", model=case.model, samples=3, seed=5, max_words=6, top_k=10)
     assert rows(printed) == [text.as_json() for text in texts]
-    shown = polyseme("generate", case.model, "word1", *asked).stdout
+    shown = polyseme("generate", "--model", case.model, "word1", *asked).stdout
     assert all(" ".join(text.text.split()) in " ".join(shown.split()) for text in texts)
-    assert polyseme("generate", case.model, "--max-words", "3").stdout.strip()
+    assert polyseme("generate", "--model", case.model, "--max-words", "3").stdout.strip()
 
 
 def test_what_was_measured_comes_as_json(case: TaskCase) -> None:
@@ -140,7 +148,9 @@ def test_what_was_measured_comes_as_json(case: TaskCase) -> None:
     assert task["measure"] == "f1"
     assert 0 <= task["scores"][0] <= 1
     corpus = case.folder / "made" / "corpus"
-    [model] = rows(polyseme("evaluate", case.model, corpus, "--json", "--order", "2").stdout)
+    [model] = rows(
+        polyseme("evaluate", case.model, "--in", corpus, "--json", "--order", "2").stdout
+    )
     assert model["parts"]["forward"]["perplexity"] > 1
     assert model["parts"]["backward"]["ngram_perplexity"] > 1
 
@@ -173,10 +183,10 @@ def test_texts_of_standard_input_are_embedded(
     case: TaskCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     texts = b"word1 word2 .\nword3 .\n"
-    given = ("embed", case.model, "-", "--layers", "top", "--out", tmp_path / "piped")
+    given = ("embed", "--model", case.model, "-", "--layers", "top", "--out", tmp_path / "piped")
     piped(monkeypatch, texts, *given)
     (tmp_path / "texts.txt").write_bytes(texts)
-    from_file = ("embed", case.model, tmp_path / "texts.txt", "--layers", "top")
+    from_file = ("embed", "--model", case.model, tmp_path / "texts.txt", "--layers", "top")
     polyseme(*from_file, "--out", tmp_path / "filed")
     [one], [other] = (
         rows(polyseme("vectors", "info", tmp_path / name, "--json").stdout)
@@ -196,6 +206,6 @@ def test_texts_of_standard_input_are_embedded(
 
 def test_where_labels_went_is_told_in_json(case: TaskCase, tmp_path: Path) -> None:
     (tmp_path / "texts.txt").write_text("word1\n", encoding="utf-8")
-    words = ("--file", tmp_path / "texts.txt", "--out", tmp_path / "out.jsonl", "--json")
-    told = polyseme("predict", case.folder / "names", *words).stdout
+    words = ("--input-file", tmp_path / "texts.txt", "--out", tmp_path / "out.jsonl", "--json")
+    told = polyseme("predict", "--task", case.folder / "names", *words).stdout
     assert json.loads(told) == {"out": str(tmp_path / "out.jsonl")}

@@ -56,7 +56,7 @@ def test_the_test_data_is_measured_when_asked(case: TaskCase, trained: Path) -> 
         r"test\.conll: \d+\.\d\d ± \d+\.\d\d over 2 seeds", " ".join(shown.stdout.split())
     )
     assert "NAME" in shown.stdout
-    other = polyseme("evaluate", trained, case.folder / "dev.conll")
+    other = polyseme("evaluate", trained, "--data", case.folder / "dev.conll")
     assert "15 examples" in other.stdout
 
 
@@ -66,7 +66,7 @@ def test_a_task_with_its_model_inside_works_wherever_it_is(case: TaskCase, tmp_p
     moved = out.rename(tmp_path / "there")
     model = case.model.rename(case.model.with_name("gone"))
     try:
-        polyseme("predict", moved, "word1 word10")
+        polyseme("predict", "--task", moved, "word1 word10")
     finally:
         model.rename(case.model)
 

@@ -50,7 +50,7 @@ def what_peeked(encoder: Encoder, batch: Batch, changed: Batch) -> list[str]:
     comes_after = is_changed.flip(1).cumsum(1).flip(1) > 0
     may = {"forward": came_before, "backward": comes_after, "both": came_before.any(1)[:, None]}
     found = []
-    for layer, pair in enumerate(zip(before.each, after.each, strict=True)):
+    for layer, pair in enumerate(zip(before.hidden_states, after.hidden_states, strict=True)):
         halves = ("forward", "backward") if before.is_separate else (encoder.config.direction,)
         for number, half in enumerate(halves):
             allowed = is_changed if layer == 0 else may.get(half, may["both"])

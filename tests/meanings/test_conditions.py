@@ -257,7 +257,7 @@ def test_several_conditions_are_all_met_and_none_is_met_by_all() -> None:
 
 
 def test_settings_take_one_condition_or_a_list() -> None:
-    given = {"in_": "corpus", "where": "author=Dickens, Charles"}
+    given = {"corpus": "corpus", "where": "author=Dickens, Charles"}
     assert build(FindConfig, given).where == ("author=Dickens, Charles",)
     assert build(FindConfig, given | {"where": ["a=1", "b=2"]}).where == ("a=1", "b=2")
 

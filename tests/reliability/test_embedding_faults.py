@@ -31,7 +31,7 @@ def quiet(case: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
 
 def embed(case: Case, out: Path, workers: int = 1) -> list[str]:
     """The words after `polyseme`; one worker is this process itself."""
-    places = ["embed", str(case.model), str(case.corpus.folder), "--out", str(out)]
+    places = ["embed", "--model", str(case.model), str(case.corpus.folder), "--out", str(out)]
     return [*places, "--layers", "top", "--pca", "4", "--workers", str(workers)]
 
 

@@ -19,7 +19,7 @@ QUICK, FULL = 1_500, 10_000
 
 
 def embed(model: Path, corpus: Path, out: Path, *more: str) -> list[str]:
-    program = [sys.executable, "-m", "polyseme", "embed", str(model), str(corpus)]
+    program = [sys.executable, "-m", "polyseme", "embed", "--model", str(model), str(corpus)]
     return [*program, "--layers", "top", "--out", str(out), *more]
 
 

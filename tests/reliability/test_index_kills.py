@@ -57,7 +57,7 @@ class Quiet:
 
 
 def make(quiet: Quiet, out: Path, words: list[str], **settings: Any) -> None:
-    values = {"model": quiet.model, "folder": quiet.corpus, "out": out, "replace": True,
+    values = {"model": quiet.model, "corpus": quiet.corpus, "out": out, "replace": True,
               "index": {"words": words, **settings}, "executor": {"workers": 1}}  # fmt: skip
     run(build(IndexConfig, values))
 
@@ -68,7 +68,15 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
 
 
 def command_of(quiet: Quiet, out: Path, *more: str) -> list[str]:
-    command = [sys.executable, "-m", "polyseme", "index", str(quiet.model), str(quiet.corpus)]
+    command = [
+        sys.executable,
+        "-m",
+        "polyseme",
+        "index",
+        "--model",
+        str(quiet.model),
+        str(quiet.corpus),
+    ]
     return [*command, "--out", str(out), "--words", ",".join(WORDS), *more]
 
 
@@ -159,7 +167,7 @@ def _count(event: str, _: tuple[Any, ...]) -> None:
 @contextmanager
 def dying_at(step: int, blow: Any) -> Iterator[None]:
     """In what follows the parts, the n-th change of the disk is a death."""
-    whole = index_build.settle
+    whole = index_build.write_index
 
     def dying(*given: Any) -> Any:
         _blow[:] = [step, blow]
@@ -168,7 +176,7 @@ def dying_at(step: int, blow: Any) -> Iterator[None]:
         finally:
             _blow[1] = None
 
-    with patch.object(index_build, "settle", dying):
+    with patch.object(index_build, "write_index", dying):
         yield
 
 

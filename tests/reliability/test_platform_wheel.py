@@ -86,7 +86,7 @@ def test_an_installed_wheel_uses_its_kernel_and_finds_its_model(installed: Path)
     assert "kernel ok" in printed
     assert "model en-mini ok" in printed
     assert "model zh-mini: pip install ./packages/zh-mini" in printed
-    assert "Nothing is wrong." in printed
+    assert "No problems found." in printed
 
 
 def test_a_changed_library_is_not_used(installed: Path, tmp_path: Path) -> None:

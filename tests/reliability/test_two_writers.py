@@ -32,7 +32,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> TaskCase:
 
 
 def settings(folder: Path, writer: int, out: Path) -> predict.PredictConfig:
-    values = {"task": folder / "names", "file": folder / f"{writer}.txt", "out": out}
+    values = {"task": folder / "names", "input_file": folder / f"{writer}.txt", "out": out}
     return build(predict.PredictConfig, values)
 
 
@@ -108,7 +108,16 @@ def test_whoever_says_done_has_left_whole_labels_and_the_other_is_told(
 
 def test_two_commands_at_once_end_well_or_with_a_refusal(case: TaskCase, tmp_path: Path) -> None:
     out = tmp_path / "labels.jsonl"
-    words = ["-m", "polyseme", "predict", str(case.folder / "names"), "--out", str(out), "--file"]
+    words = [
+        "-m",
+        "polyseme",
+        "predict",
+        "--task",
+        str(case.folder / "names"),
+        "--out",
+        str(out),
+        "--input-file",
+    ]
     processes = [
         subprocess.Popen(
             [sys.executable, *words, str(case.folder / f"{writer}.txt")], stderr=subprocess.PIPE

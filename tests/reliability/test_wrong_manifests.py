@@ -55,7 +55,7 @@ def test_a_corpus_with_a_wrong_manifest_is_refused_or_shown(tmp_path: Path) -> N
     good = json.loads(path.read_text(encoding="utf-8"))
 
     def look() -> object:
-        config = inspect.InspectConfig(folder=corpus.folder, verify=True)
+        config = inspect.InspectConfig(corpus=corpus.folder, verify=True)
         return inspect.show(inspect.run(config))
 
     assert not refused(look)

@@ -100,7 +100,7 @@ def run_pretrain(inputs: Inputs, out: Path, turn: int) -> None:
         "precision": "float32",
     }
     values = {
-        "folder": inputs.case.corpus.folder,
+        "corpus": inputs.case.corpus.folder,
         "out": out,
         "preset": "elmo-teaching",
         "held_out_words": 50,
@@ -125,7 +125,7 @@ def run_compare(inputs: Inputs, out: Path, turn: int) -> None:
     values = {
         "task": inputs.task.task,
         "out": out,
-        "with_": ["static", "frozen"][: 1 + turn % 2],
+        "variants": ["static", "frozen"][: 1 + turn % 2],
         "training": {"epochs": 1},
         "embeddings": {"model": {"cache": {"folder": str(inputs.folder.parent / "cache")}}},
     }
@@ -136,12 +136,12 @@ def run_predict(inputs: Inputs, out: Path, turn: int) -> None:
     """The trained task may be the one that was tampered with; labels go beside it."""
     model = out if turn % 2 and (out / "seed-1").exists() else _trained(inputs)
     values: dict[str, Any] = {"task": model, "out": out / "labels.jsonl"}
-    values |= {"file": inputs.texts[0]} if turn % 3 else {"inputs": ["word1 word10 word3"]}
+    values |= {"input_file": inputs.texts[0]} if turn % 3 else {"inputs": ["word1 word10 word3"]}
     predict.run(build(predict.PredictConfig, values))
 
 
 def run_inspect(inputs: Inputs, out: Path, turn: int) -> None:
-    values = {"folder": out, "verify": bool(turn % 2), "plot": out / "figures.png"}
+    values = {"corpus": out, "verify": bool(turn % 2), "plot": out / "figures.png"}
     inspect.run(build(inspect.InspectConfig, values))
 
 
@@ -150,12 +150,12 @@ def run_vectors(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
-    values = {"model": inputs.case.model, "folder": out, "order": 2, "memory": "256MB"}
+    values = {"model_or_task": inputs.case.model, "corpus": out, "order": 2, "memory": "256MB"}
     evaluate.run(build(evaluate.EvaluateConfig, values))
 
 
 def run_convert(inputs: Inputs, out: Path, turn: int) -> None:
-    values = {"model": inputs.bytes_model, "folder": out}
+    values = {"model": inputs.bytes_model, "out": out}
     export.run(build(export.ExportConfig, values))
 
 

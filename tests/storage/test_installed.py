@@ -14,9 +14,10 @@ from polyseme.storage import installed
 from polyseme.storage.installed import (
     DEMOS,
     MODELS,
+    chosen_model,
+    default_model,
     locate,
     model_folder,
-    only_model,
     pip_command,
     require_texts,
 )
@@ -61,17 +62,21 @@ def test_what_is_not_installed_is_not_found(packages: Path) -> None:
     assert model_folder("xx-tiny") == Path("xx-tiny")
 
 
-def test_the_only_installed_model_of_a_language_is_taken(packages: Path) -> None:
+def test_the_default_model_of_a_language_is_the_one_trained_longest(packages: Path) -> None:
     with pytest.raises(ModelError, match=r"No model for 'en'.*pip install \S*packages/en-mini"):
-        only_model("en")
+        default_model("en")
     with pytest.raises(ModelError, match=r"No model for 'la' is installed. Name .* --model\.$"):
-        only_model("la")
+        default_model("la")
     install(packages, "zh-mini")
-    install(packages, "en-base")
-    assert (only_model("en"), only_model("zh")) == ("en-base", "zh-mini")
-    install(packages, "en-mini")
-    with pytest.raises(ModelError, match=r"en-mini, en-base\. Choose one with --model"):
-        only_model("en")
+    for name in ("en-novels", "en-mini", "en-base"):
+        install(packages, name)
+        assert (default_model("en"), default_model("zh")) == (name, "zh-mini")
+
+
+def test_texts_with_chinese_characters_have_the_chinese_default() -> None:
+    assert chosen_model(None, ["the word 银行"]) == default_model("zh")
+    assert chosen_model(None, ["a word"]) == default_model("en")
+    assert chosen_model("models/x", ["银行"]) == "models/x"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,6 @@ def test_of_several_gold_answers_the_best_counts_and_means_are_taken() -> None:
     assert found.tables() == {
         "answers": [{"f1": 0.5, "em": 0.5, "questions": 2, "not in the text": 1}]
     }
-    twice = found.followed_by([found])
+    twice = found.concat([found])
     assert len(twice) == 4
     assert np.array_equal(twice.statistics("em")[:, 0], [1, 0, 1, 0])

@@ -60,7 +60,7 @@ def test_right_is_one_wrong_and_empty_are_zero() -> None:
 def test_scores_follow_each_other_and_other_examples_are_noticed() -> None:
     both = score_texts(["a b c", "d"], ["a b", "d"], "none")
     one, two = score_texts(["a b c"], ["a b"], "none"), score_texts(["d"], ["d"], "none")
-    joined = one.followed_by([two])
+    joined = one.concat([two])
     assert joined.value("bleu") == both.value("bleu")
     assert joined.has_examples_of(both)
     assert not one.has_examples_of(two)

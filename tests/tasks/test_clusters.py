@@ -114,9 +114,7 @@ def test_several_documents_are_measured_by_sums_and_not_by_means() -> None:
     assert scores.value("muc") == pytest.approx(2 * recall * precision / (recall + precision))
     three = [scores.value(name) for name in ("muc", "b-cubed", "ceaf-e")]
     assert scores.value("conll-f1") == pytest.approx(sum(three) / 3)
-    apart = score_clusters(key[:1], response[:1]).followed_by(
-        [score_clusters(key[1:], response[1:])]
-    )
+    apart = score_clusters(key[:1], response[:1]).concat([score_clusters(key[1:], response[1:])])
     assert np.array_equal(apart.sums, scores.sums)
     assert apart.has_examples_of(scores)
 

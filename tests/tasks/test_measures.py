@@ -128,7 +128,7 @@ def test_gold_labels_and_predictions_must_be_as_many() -> None:
 def test_counts_together_count_what_each_counted() -> None:
     first = count_labels(["a", "b"], ["a", "a"])
     second = count_labels(["c", "a", "a"], ["c", "a", "b"])
-    both = first.followed_by([second])
+    both = first.concat([second])
     whole = count_labels(["a", "b", "c", "a", "a"], ["a", "a", "c", "a", "b"])
     assert both.labels == whole.labels
     assert (both.counts == whole.counts).all()

@@ -155,7 +155,7 @@ class Means(ExampleScores):
     def value_of(self, sums: Values, _measure: str) -> Values:
         return sums[:, 0] / sums[:, 1]
 
-    def followed_by(self, others: Sequence["Means"]) -> "Means":
+    def concat(self, others: Sequence["Means"]) -> "Means":
         return Means(np.concatenate([self.values, *(each.values for each in others)]).tolist())
 
 
@@ -167,4 +167,4 @@ def test_any_scores_that_add_up_can_be_compared() -> None:
     by_means = compare(*right, measure="anything", resamples=500)
     assert by_means == replace(by_counts, measure="anything")
     with pytest.raises(InputError, match="same examples"):
-        compare(right[0], right[1].followed_by([right[0]]), measure="anything")
+        compare(right[0], right[1].concat([right[0]]), measure="anything")

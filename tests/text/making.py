@@ -23,7 +23,7 @@ from polyseme.text.prepare import prepare_shard
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import ReadStats
 from polyseme.text.records import Blank, ReadItem, Record, Rejected
-from polyseme.text.sampling import look_into
+from polyseme.text.sampling import sniff
 from polyseme.text.settings import CorpusConfig, InputFormat
 from polyseme.text.sources import Compression, FoundSources, Source
 
@@ -82,7 +82,7 @@ def read_all(
 
 def looked_into(sources: Sequence[Source], config: CorpusConfig) -> list[Source]:
     """The sources with their layouts, as `prepare` would have them."""
-    return look_into(FoundSources(list(sources), []), config)[0].sources
+    return sniff(FoundSources(list(sources), []), config)[0].sources
 
 
 def texts(items: Sequence[ReadItem]) -> list[str]:

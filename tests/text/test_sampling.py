@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.sampling import look_into
+from polyseme.text.sampling import sniff
 from polyseme.text.sources import FoundSources, find_sources
 from text.making import make_config, prepare_all
 
@@ -26,7 +26,7 @@ def look(
 ) -> tuple[FoundSources, str]:
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     config = make_config(**{"layout": "auto", **values})
-    found, notices = look_into(find_sources([str(folder)], config), config)
+    found, notices = sniff(find_sources([str(folder)], config), config)
     return found, "\n".join(notices)
 
 

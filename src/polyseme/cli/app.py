@@ -29,7 +29,7 @@ Examples:
 
   polyseme prepare novels/ --language en --out corpus/novels
   polyseme pretrain corpus/novels --hours 2 --out models/novels
-  polyseme embed models/novels corpus/novels --out vectors/novels
+  polyseme embed corpus/novels --model models/novels --out vectors/novels
 """
 # Typer has a copy of Click of its own in some versions: its errors are found by what is public.
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -92,9 +92,9 @@ def _show(error: Exception, chosen: list[Verb]) -> int:
     if isinstance(error, _ClickError):
         from polyseme.cli.synonyms import meant_by
 
-        message: str = meant_by(error) or error.format_message()  # type: ignore[attr-defined]
-        help_ = " ".join(("polyseme", *(verb.name for verb in chosen), "--help"))
-        error = ConfigError(message, f"For all options: {help_}")
+        command = " ".join(verb.name for verb in chosen)
+        message: str = meant_by(error, command) or error.format_message()  # type: ignore[attr-defined]
+        error = ConfigError(message, f"For all options: polyseme {command} --help")
     explained = explain(error)
     show_error(*map(str, explained.args))
     return explained.exit_code
@@ -168,7 +168,7 @@ def _command(verb: Verb) -> Callable[..., None]:
         if hasattr(module, "exit_code"):  # what was found may be bad news for a script
             raise typer.Exit(module.exit_code(result))
 
-    return command_for(kind, do, has_json=has_json)
+    return command_for(kind, do, command=verb.name, has_json=has_json)
 
 
 _JSON = ("json_lines", "to_json")

@@ -16,25 +16,29 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from polyseme.cli.help import GENERAL
-from polyseme.config import AnySettings, build, flat_names, overlay, put, read_toml
+from polyseme.cli.synonyms import check_order
+from polyseme.config import AnySettings, Option, build, flat_names, overlay, put, read_toml
 
-_ARGUMENTS = ("task", "model", "folder", "inputs")
-"""Settings that need no `--name`: what the verb is done to. A command may have others, which its
-settings then name: `arguments: ClassVar = ("word",)`."""
-_REPEATED = ("after", "before", "where")
-"""Lists whose values may have commas: the option is given once for each."""
 _LONGEST_METAVAR = 18
 
 
 def command_for(
-    kind: type[AnySettings], do: Callable[[AnySettings, bool], None], *, has_json: bool = False
+    kind: type[AnySettings],
+    do: Callable[[AnySettings, bool], None],
+    *,
+    command: str = "",
+    has_json: bool = False,
 ) -> Callable[..., None]:
     """A function with a parameter for every setting of `kind`, which builds it and calls `do`.
 
+    Settings listed in `kind.arguments` are taken by position, all others as options.
     `has_json`: there is also `--json`, which `do` is told of.
     """
-    arguments: tuple[str, ...] = getattr(kind, "arguments", _ARGUMENTS)
-    shown = {name: _shown(name, name in arguments) for name in flat_names(kind)}
+    arguments: tuple[str, ...] = getattr(kind, "arguments", ())
+    shown = {
+        name: name.upper() if name in arguments else _shown(name, field)
+        for name, (_, field) in flat_names(kind).items()
+    }
     # What is in a dict, --set alone reaches.
     options = {
         name: (path, field)
@@ -45,6 +49,7 @@ def command_for(
     def call(
         settings_file: Path | None, assignments: list[str], as_json: bool = False, **given: Any
     ) -> None:
+        check_order(command, given.get("inputs") or ())
         # Parts stand there empty, so that what is missing in one is named, not the part.
         values: dict[str, Any] = {path[0]: {} for path, _ in options.values() if len(path) > 1}
         values |= read_toml(settings_file) if settings_file else {}
@@ -90,12 +95,13 @@ def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.P
     """Typer's view of one setting. None, or False for a switch, means: not given."""
     text = " ".join((field.description or "").split())
     is_switch = field.annotation is bool
-    shape: Any = bool if is_switch else list[str] | None if name in _REPEATED else str | None
+    is_repeated = _marked(field).is_repeated
+    shape: Any = bool if is_switch else list[str] | None if is_repeated else str | None
     choices = _choices(field)
     option = typer.Option(
         shown,
         help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
-        metavar=None if is_switch else "TEXT" if name in _REPEATED else _metavar(field, choices),
+        metavar=None if is_switch else "TEXT" if is_repeated else _metavar(field, choices),
         show_default=False,
         rich_help_panel=panel,
         # No `Choice` of Click's: what does not fit is told by `build`, as of a file.
@@ -104,11 +110,13 @@ def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.P
     return _keyword(name, Annotated[shape, option], False if is_switch else None)
 
 
-def _shown(name: str, is_argument: bool) -> str:
-    """A setting as a user types it."""
-    if is_argument:
-        return name.upper()
-    return "--" + name.rstrip("_").replace("_", "-")  # from_ is --from: a word Python keeps
+def _shown(name: str, field: FieldInfo) -> str:
+    """An option as a user types it."""
+    return _marked(field).name or "--" + name.replace("_", "-")
+
+
+def _marked(field: FieldInfo) -> Option:
+    return next((each for each in field.metadata if isinstance(each, Option)), Option())
 
 
 def _general_parameters(*, has_json: bool) -> list[inspect.Parameter]:
@@ -146,10 +154,11 @@ def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _metavar(field: FieldInfo, choices: list[str]) -> str:
-    told = "|".join(choices)
+    if marked := _marked(field).metavar:
+        return marked
     if choices:
-        return told if len(told) <= _LONGEST_METAVAR else "NAME"
-    # A path first: what may be that or a list is a file on the command line.
+        joined = "|".join(choices)
+        return joined if len(joined) <= _LONGEST_METAVAR else "NAME"
     shown = {"Path": "PATH", "tuple": "A,B", "int": "N", "float": "X"}
     return next((value for word, value in shown.items() if word in str(field.annotation)), "TEXT")
 

@@ -28,14 +28,15 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.commands.senses import check_report, how_it_was_made, language_of
-from polyseme.config import Settings
+from polyseme.config import Option, Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import Conditions, FindConfig, out_help
@@ -56,8 +57,7 @@ class ChangeConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: ModelName = None
     index: Path | None = None
     """For one word: read the uses from this index (`polyseme index`) instead of embedding them."""
     before: Conditions
@@ -68,23 +68,30 @@ class ChangeConfig(Settings):
     """What the permutation test shuffles; by default documents, if each side has at least five."""
     seed: int = 1
     """Random seed of samples, groups and permutations."""
-    all_: bool = False
+    all_words: Annotated[bool, Option("--all")] = False
     """Instead of one word, compare every word that has enough uses on both sides."""
-    words: Path | tuple[str, ...] | None = None
-    """Compare the words in this file, one per line, instead of all."""
+    words: tuple[str, ...] = ()
+    """Instead of one word, compare these: train,plane,station."""
+    words_file: Path | None = None
+    """Instead of one word, compare those in this file, one per line."""
     min_uses: int = Field(50, ge=20)
-    """With --all or --words: uses that a word needs on each side."""
+    """With several words: uses that a word needs on each side."""
     max_uses: int = Field(200, ge=20, le=1_000)
-    """With --all or --words: at most this many uses per side; of more, a random sample."""
+    """With several words: at most this many uses per side; of more, a random sample."""
     permutations: int = Field(9_999, ge=199, le=1_000_000)
-    """With --all or --words: permutations for each word."""
+    """With several words: permutations for each word."""
     top: int = Field(20, ge=0)
-    """With --all or --words: how many words are shown."""
+    """With several words: how many words are shown."""
     out: Path | None = Field(
-        None, description=out_help("With --all or --words: write all of them to this file")
+        None, description=out_help("With several words: write all of them to this file")
     )
     report: Path | None = None
     """For one word: write a report to keep or share, one .html file that works offline."""
+
+    @property
+    def is_of_one_word(self) -> bool:
+        """Whether one word, in whatever forms, is asked about."""
+        return bool(self.find.word or self.find.forms or self.find.regex)
 
 
 @dataclass(frozen=True)
@@ -109,11 +116,11 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
 
     began = time.monotonic()
     _check(config)
-    corpus = Corpus.open(config.find.in_)
+    corpus = Corpus.open(config.find.corpus)
     columns = CorpusColumns(corpus)
     given = (config.before, config.after, config.find.where)
     sides = Sides(*(parse_where(texts, columns) for texts in given))
-    compare = _compare_many if config.all_ or config.words else _compare_one
+    compare = _compare_one if config.is_of_one_word else _compare_many
     found = compare(config, corpus, sides, progress or NullProgress())
     _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
@@ -142,25 +149,23 @@ def _sides(config: ChangeConfig) -> tuple[str, str]:
 def _check(config: ChangeConfig) -> None:
     """Refuse what does not go together, before any work is done."""
     from polyseme.meanings.concordance.export import check_format
-    from polyseme.meanings.index.use_index import named_model
 
-    is_one = bool(config.find.word or config.find.forms or config.find.regex)
-    if is_one and (config.all_ or config.words):
-        raise ConfigError("Name a word, or ask for --all or --words, not both.")
-    if not (is_one or config.all_ or config.words):
+    is_one = config.is_of_one_word
+    many = [config.all_words, bool(config.words), config.words_file is not None]
+    if is_one + sum(many) > 1:
+        raise ConfigError("Choose one: a word, --words, --words-file or --all.")
+    if not (is_one or any(many)):
         raise ConfigError(
-            "Name the word to compare: polyseme change WORD. To compare many, add --all, or "
-            "--words with a file of them."
+            "Name the word to compare: polyseme change WORD. To compare several, give --words, "
+            "--words-file or --all."
         )
     if not is_one and config.index is not None:
-        raise ConfigError("--index is for one word. Leave it out, and name --model.")
-    if not is_one:
-        named_model(config.model, instead="")
+        raise ConfigError("--index is for one word. Leave it out.")
     if config.out is not None:
         if is_one:
             is_page = config.out.suffix.lower() in (".html", ".htm")
             page = f" For a page of one word: --report {config.out}" if is_page else ""
-            raise ConfigError(f"--out is for --all and --words.{page}")
+            raise ConfigError(f"--out is for several words.{page}")
         check_format(config.out)
     if config.report is not None:
         if not is_one:
@@ -204,12 +209,12 @@ def _compare_many(
     from polyseme.meanings.index.use_index import load_encoder
     from polyseme.storage.files import disk_faults_explained, sha256_of
     from polyseme.storage.folders import MANIFEST
+    from polyseme.storage.installed import default_model
     from polyseme.storage.locks import hold_file
 
-    assert config.model is not None  # or it was refused
     question = _question(config, sides)
-    encoder = load_encoder(config.model, corpus)
-    words = _read_words(config.words) if isinstance(config.words, Path) else config.words
+    encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
+    words = _read_words(config.words_file) if config.words_file else config.words or None
     compare = partial(compare_vocabulary, corpus, encoder, question, words=words, progress=progress)
     if config.out is None:
         return compare()

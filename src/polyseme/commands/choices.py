@@ -7,12 +7,12 @@ Examples:
 
   polyseme choices corpus/en --out choices/en
 
-  polyseme choices corpus/zh --number 10000 --choices 8 --seed 7 --out choices/zh
+  polyseme choices corpus/zh --examples 10000 --choices 8 --seed 7 --out choices/zh
 """
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -25,11 +25,13 @@ from polyseme.tables import on_one_line
 class ChoiceSetConfig(Settings):
     """Of which corpus, how many, and where to."""
 
-    folder: Path
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
     """The corpus folder, of documents with several sentences each."""
     out: Path
     """Folder to write to."""
-    number: int = Field(default=2_000, ge=8, le=1_000_000)
+    examples: int = Field(default=2_000, ge=8, le=1_000_000)
     """Training examples; the other two files have an eighth as many each. All are kept in memory
     while sentences are sampled."""
     choices: int = Field(default=4, ge=2, le=256)
@@ -58,9 +60,9 @@ def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
     with disk_faults_explained(config.out):
         make_output(config.out)
         counts = write_choices(
-            config.folder,
+            config.corpus,
             config.out,
-            number=config.number,
+            number=config.examples,
             choices=config.choices,
             seed=config.seed,
             progress=progress,

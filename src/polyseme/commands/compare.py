@@ -16,12 +16,13 @@ Examples:
 
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.commands.train import TaskFileConfig
+from polyseme.config import Option
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class CompareConfig(TaskFileConfig):
     """Which task, in which variants."""
 
-    with_: tuple[Variant, ...] = ("static", "frozen")
+    variants: Annotated[tuple[Variant, ...], Option("--with", "A,B")] = ("static", "frozen")
     """Variants of its embeddings; the others are compared with the first."""
     on: Literal["dev", "test"] = "dev"
     """Data to evaluate on. Leave the test data alone until all is decided."""
@@ -59,14 +60,14 @@ def run(config: CompareConfig, progress: Progress | None = None) -> CompareResul
     from polyseme.tasks.comparison import compare_variants
     from polyseme.training.memory import keep_freed_memory
 
-    if len(set(config.with_)) != len(config.with_) or not config.with_:
-        raise ConfigError(f"--with {','.join(config.with_)}: name each variant once.")
+    if len(set(config.variants)) != len(config.variants) or not config.variants:
+        raise ConfigError(f"--with {','.join(config.variants)}: name each variant once.")
     task = config.read_task()
     keep_freed_memory()
     with disk_faults_explained(config.out):
         results = compare_variants(
             task,
-            config.with_,
+            config.variants,
             config.out,
             seeds=config.seeds,
             on_test=config.on == "test",

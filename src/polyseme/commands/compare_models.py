@@ -14,7 +14,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -34,7 +34,9 @@ REPORT = "report.html"
 class CompareModelsConfig(Settings):
     """What to train, on what, for how long."""
 
-    folder: Path
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
     """The corpus folder."""
     out: Path
     """Folder for the models, one below it for each preset, and the report."""
@@ -67,7 +69,7 @@ def run(config: CompareModelsConfig, progress: Progress | None = None) -> Compar
     from polyseme.text.corpus import Corpus
 
     found = compare_models(
-        Corpus.open(config.folder),
+        Corpus.open(config.corpus),
         config.presets,
         config.out,
         minutes=config.minutes,

@@ -99,7 +99,7 @@ def show(result: DoctorResult) -> RenderableType:
     names = {_what(data.name) for data in list_data()}
     if any(finding.remedy for finding in result.findings if finding.what in names):
         remedies.append(PrintableText(NOT_ON_PYPI))
-    last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "Nothing is wrong."
+    last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "No problems found."
     return Group(table, *(["If you need what is missing:"] if remedies else []), *remedies, last)
 
 

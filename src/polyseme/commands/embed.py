@@ -5,16 +5,16 @@ Parquet, one row per word. If interrupted, the same command resumes from there.
 
 Examples:
 
-  polyseme embed models/en corpus/en --out vectors/en
+  polyseme embed corpus/en --model models/en --out vectors/en
 
-  polyseme embed models/en corpus/en --layers top --words bank,play \
+  polyseme embed corpus/en --model models/en --layers top --words bank,play \
       --out vectors/bank
 
-  polyseme embed hf:models/bert corpus/en --layers top --out vectors/en-bert
+  polyseme embed corpus/en --model hf:models/bert --layers top --out vectors/en-bert
 
-  grep -h bank letters/*.txt | polyseme embed models/en - --out vectors/bank
+  grep -h bank letters/*.txt | polyseme embed - --model models/en --out vectors/bank
 
-  polyseme embed models/en letters.txt --layers average --pca 64 \
+  polyseme embed letters.txt --model models/en --layers average --pca 64 \
       --out vectors/letters
 """
 
@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -33,7 +33,7 @@ from polyseme.config import Settings, build, to_toml
 from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
-from polyseme.embedding.settings import VectorsConfig
+from polyseme.embedding.settings import ModelName, VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.executors import ModelExecutorConfig, Receipt, run_job
 from polyseme.limits import TOML_BYTES, read_text
@@ -53,6 +53,7 @@ from polyseme.storage.folders import (
     holds,
     write_manifest,
 )
+from polyseme.storage.installed import default_model
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
@@ -70,11 +71,12 @@ GIVEN = "standard-input.txt"
 class EmbedConfig(Settings):
     """Which texts, by which model, and where to."""
 
-    model: Path
-    """The model folder; hf:FOLDER for a Hugging Face encoder."""
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
+
     inputs: tuple[str, ...]
     """A corpus folder; or files, folders or globs of texts. - reads texts from standard input, one
     per line, and keeps them in the output."""
+    model: ModelName = None
     out: Path
     """Folder to write the vectors to."""
     vectors: VectorsConfig = VectorsConfig()
@@ -113,19 +115,17 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
 
     progress = progress or NullProgress()
     began = time.monotonic()
-    _check_order(config)
+    model = _model(config)
     device = choose_device(config.executor.device)
     chosen = _with_words_file(config, device)
     with disk_faults_explained(config.out), num_threads(chosen.threads):
         make_output(config.out)
         with hold_folder(config.out):
             _check_folder(config, chosen)
-            work = ModelWork.start(
-                config.model, chosen, device, same_bits=config.executor.same_bits
-            )
+            work = ModelWork.start(model, chosen, device, same_bits=config.executor.same_bits)
             # To be asked about itself; GPUs are for the workers.
             embedder = replace(work, device="cpu").embedder()
-            corpus = _corpus(config, embedder, progress)
+            corpus = _corpus(config, model, embedder, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
             if chosen.pca is not None:
@@ -160,15 +160,14 @@ def show(result: EmbedResult) -> RenderableType:
     return Group(summary(result.vectors), *lines)
 
 
-def _check_order(config: EmbedConfig) -> None:
-    """Refuse a corpus and a model in each other's place."""
-    corpus, model = config.model, Path(config.inputs[0] if config.inputs else "")
-    if holds(corpus, "corpus") and holds(model, "model"):
-        right = f"polyseme embed {quote(str(model))} {quote(str(corpus))}"
-        raise ModelError(
-            f"{corpus} holds a corpus and {model} a model: they are in the wrong order. "
-            f"The model comes first: {right} --out {quote(str(config.out))}"
-        )
+def _model(config: EmbedConfig) -> str:
+    """The model that is named, or the default for the language of the corpus."""
+    if config.model is not None:
+        return config.model
+    folder = Path(config.inputs[0]) if config.inputs else None
+    if folder is None or not holds(folder, "corpus"):
+        raise ConfigError("Name the model with --model: only a corpus has a default, by language.")
+    return default_model(Corpus.open(folder).config.language)
 
 
 def _with_words_file(config: EmbedConfig, device: str) -> VectorsConfig:
@@ -204,27 +203,31 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
     )
 
 
-def _corpus(config: EmbedConfig, embedder: "WordEmbedder", progress: Progress) -> Corpus:
+def _corpus(
+    config: EmbedConfig, model: str, embedder: "WordEmbedder", progress: Progress
+) -> Corpus:
     """The corpus that is meant, made from texts if need be, its words found as the model's were."""
     from polyseme.embedding.loading import preparation_for
 
     if not config.inputs:
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
-    preparation = preparation_for(config.model, embedder.preparation, config.tokenizer_from)
+    preparation = preparation_for(model, embedder.preparation, config.tokenizer_from)
     folder = Path(config.inputs[0])
     if len(config.inputs) == 1 and (folder / MANIFEST).is_file():
         corpus = Corpus.open(folder)
     else:
-        corpus = _prepared(config, preparation, progress)
+        corpus = _prepared(config, model, preparation, progress)
     corpus.check_same_words(preparation)
     return corpus
 
 
-def _prepared(config: EmbedConfig, preparation: Preparation | None, progress: Progress) -> Corpus:
+def _prepared(
+    config: EmbedConfig, model: str, preparation: Preparation | None, progress: Progress
+) -> Corpus:
     """Texts as a corpus, by the settings the model carries, nothing held out."""
     if preparation is None:
         raise ModelError(
-            f"{config.model} does not say how text is split into words. Say it with "
+            f"{model} does not say how text is split into words. Say it with "
             "--tokenizer-from: a language, or the folder of a model or a corpus. Or prepare a "
             "corpus (polyseme prepare) and embed that."
         )

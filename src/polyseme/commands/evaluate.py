@@ -6,15 +6,15 @@ its scores on its test data, or on another file of the same format.
 
 Examples:
 
-  polyseme evaluate models/en corpus/en
+  polyseme evaluate models/en --in corpus/en
 
-  polyseme evaluate models/en corpus/en --order 5
+  polyseme evaluate models/en --in corpus/en --order 5
 
-  polyseme evaluate models/en corpus/other --order 0
+  polyseme evaluate models/en --in corpus/other --order 0
 
   polyseme evaluate tasks/ner
 
-  polyseme evaluate tasks/ner data/other-newspaper.conll
+  polyseme evaluate tasks/ner --data data/other-newspaper.conll
 """
 
 import os
@@ -22,13 +22,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import Option, Settings
 from polyseme.data.ngrams import NgramConfig, NgramResult, held_out_perplexity
 from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
@@ -45,12 +45,16 @@ if TYPE_CHECKING:
 class EvaluateConfig(Settings):
     """What to evaluate, on what, compared with what."""
 
-    model: Path
+    arguments: ClassVar[tuple[str, ...]] = ("model_or_task",)
+
+    model_or_task: Path
     """The model folder, or that of a trained task."""
-    folder: Path | None = None
-    """The corpus folder; for a task, a file of examples, by default the task's test data."""
-    model_: Path | None = None
-    """Where the model that a task was trained with is now, if it is not found automatically."""
+    corpus: Annotated[Path | None, Option("--in", "CORPUS")] = None
+    """For a model: the corpus whose held-out text it is evaluated on."""
+    data: Path | None = None
+    """For a task: a file of examples; by default the task's test data."""
+    model: Path | None = None
+    """For a task: where its model is now, if it is not found automatically."""
     order: int = Field(default=3, ge=0, le=5)
     """Order of the n-gram model; 0 for none."""
     memory: str = "2GB"
@@ -84,15 +88,18 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateRes
     from polyseme.tasks.folder import is_task
 
     progress = progress or NullProgress()
-    if is_task(config.model):
-        task = evaluate_task(config.model, config.folder, model=config.model_, progress=progress)
+    folder = config.model_or_task
+    if is_task(folder):
+        if config.corpus is not None:
+            raise ConfigError(f"{folder} is a trained task: name a file of examples with --data.")
+        task = evaluate_task(folder, config.data, model=config.model, progress=progress)
         return EvaluateResult(task)
-    if config.folder is None:
+    if config.corpus is None:
         raise ConfigError(
-            f"{config.model} is a language model: name the corpus whose held-out text to "
-            "evaluate it on. Only a trained task needs none."
+            f"{folder} is a language model: name the corpus whose held-out text to evaluate it on "
+            "with --in. Only a trained task needs none."
         )
-    return EvaluateResult(_measure(config, config.folder, progress))
+    return EvaluateResult(_measure(config, config.corpus, progress))
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
@@ -101,7 +108,7 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     from polyseme.model import Model
     from polyseme.pretraining.evaluation import evaluate
 
-    model, corpus = Model.load(config.model), Corpus.open(folder)
+    model, corpus = Model.load(config.model_or_task), Corpus.open(folder)
     corpus.check_same_words(model.preparation)
     if not corpus.read_stats["held_out_sentences"]:
         raise ModelError(f"{folder} has no held-out sentences. Prepare it with --held-out.")
@@ -135,7 +142,7 @@ def show(result: EvaluateResult) -> RenderableType:
 
 def _model_json(result: Evaluated) -> dict[str, Any]:
     """Each part with its measure, and the n-gram models beside it."""
-    told: dict[str, Any] = {"model": str(result.config.model), "parts": {}}
+    told: dict[str, Any] = {"model": str(result.config.model_or_task), "parts": {}}
     for name, part in result.evaluation.parts.items():
         told["parts"][name] = {"predictions": part.count, part.measure: part.value}
         if beside := result.ngrams.get(name):
@@ -206,5 +213,5 @@ def _show_model(result: Evaluated) -> RenderableType:
             cells += ["", "", told] if result.ngrams else [told]
         table.add_row(*cells)
     accuracies = result.evaluation.values("accuracy").items()
-    shown = titled(f"Held-out perplexity of {result.config.model}", table)
+    shown = titled(f"Held-out perplexity of {result.config.model_or_task}", table)
     return Group(shown, *(f"Accuracy, {part}: {value:.2%}." for part, value in accuracies))

@@ -23,10 +23,11 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from polyseme.config import Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.explorer.settings import PagesConfig
 from polyseme.ports import open_port
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.installed import only_model
+from polyseme.storage.installed import default_model
 
 
 class ExploreConfig(Settings):
@@ -36,9 +37,7 @@ class ExploreConfig(Settings):
 
     corpus: Path
     """The corpus folder."""
-    model: str | None = None
-    """The model that describes the uses: a folder, a name that `polyseme models` shows, or
-    hf:FOLDER for a Hugging Face model; by default the only one installed for the language."""
+    model: ModelName = None
     index: Path | None = None
     """Read uses from this index (`polyseme index`), made with the model, where it has the word."""
     notes: Path | None = None
@@ -65,7 +64,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
     progress = progress or NullProgress()
     with open_port(config.serve.port) as listening:
         corpus = Corpus.open(config.corpus)
-        model = config.model or only_model(corpus.config.language)
+        model = config.model or default_model(corpus.config.language)
 
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View

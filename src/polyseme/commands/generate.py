@@ -4,25 +4,27 @@ Words are sampled one by one, from left to right. The same seed gives the same t
 
 Examples:
 
-  polyseme generate models/en-mini "The bank" --samples 3 --temperature 0.8
+  polyseme generate "The bank" --model models/en-mini --samples 3 --temperature 0.8
 
-  polyseme generate models/zh-mini 今天 --top-k 50 --top-p 0.9 --seed 7
+  polyseme generate 今天 --model models/zh-mini --top-k 50 --top-p 0.9 --seed 7
 
-  cat beginnings.txt | polyseme generate models/en-mini - --json
+  cat beginnings.txt | polyseme generate - --model models/en-mini --json
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
+from polyseme.storage.installed import chosen_model
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
@@ -32,11 +34,12 @@ if TYPE_CHECKING:
 class GenerateConfig(Settings):
     """Which prompts, by which model."""
 
-    model: Path
-    """The model folder."""
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
+
     inputs: tuple[str, ...] = ("",)
     """Prompts, each quoted; - reads them from standard input, one per line. Without any, the model
     starts a sentence of its own."""
+    model: ModelName = None
     generation: GenerationConfig = Field(default_factory=GenerationConfig)
     """How words are sampled."""
 
@@ -56,9 +59,9 @@ def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateRes
     """Continue every beginning."""
     from polyseme.pretraining.generation import generate_from
 
-    del progress
     prompts = texts_of(config.inputs)
-    return GenerateResult(generate_from(config.model, prompts, config.generation))
+    model = Path(chosen_model(config.model, prompts, progress))
+    return GenerateResult(generate_from(model, prompts, config.generation))
 
 
 def show(result: GenerateResult) -> RenderableType:

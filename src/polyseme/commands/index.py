@@ -6,12 +6,12 @@ command resumes it. An index belongs to one model and one corpus as they are now
 
 Examples:
 
-  polyseme index models/en-mini corpus/en --out index/en
+  polyseme index corpus/en --model models/en-mini --out index/en
 
-  polyseme index models/en-mini corpus/en --words bank,plant,play \
+  polyseme index corpus/en --model models/en-mini --words bank,plant,play \
       --out index/three
 
-  polyseme index models/zh-mini corpus/zh --min-uses 200 --max-uses 1000 \
+  polyseme index corpus/zh --model models/zh-mini --min-uses 200 --max-uses 1000 \
       --out index/zh
 """
 
@@ -19,13 +19,14 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings, to_toml
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 class IndexConfig(Settings):
     """Which corpus, by which model, and where to."""
 
-    model: Path
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
-    folder: Path
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
     """The corpus folder."""
+    model: ModelName = None
     out: Path
     """Folder to write the index to."""
     index: UseIndexConfig = UseIndexConfig()
@@ -97,14 +99,16 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.model_work import ModelWork
     from polyseme.executors import run_job
-    from polyseme.meanings.index.build import choose_words, finished, settle, write_words
+    from polyseme.meanings.index.build import choose_words, finished, write_index, write_words
     from polyseme.meanings.index.folder import PARTS, WORDS, IndexFolder
     from polyseme.meanings.index.row_group import held_encoder, index_part
     from polyseme.storage.files import write_text
     from polyseme.storage.folders import CONFIG
+    from polyseme.storage.installed import default_model
     from polyseme.text.corpus import Corpus
 
-    corpus, model = Corpus.open(config.folder), str(config.model)
+    corpus = Corpus.open(config.corpus)
+    model = config.model or default_model(corpus.config.language)
     if finished(config.out, model, corpus, config.index, may_differ=config.replace):
         found = IndexFolder.open(config.out)
         return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
@@ -127,7 +131,7 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
         on_progress=progress.update,
     )
     progress.log("Sorting uses by word.")
-    found = settle(config.out, function, encoder, corpus, words, receipts)
+    found = write_index(config.out, function, encoder, corpus, words, receipts)
     now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
     return IndexResult(
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),

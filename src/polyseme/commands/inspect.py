@@ -11,7 +11,7 @@ Examples:
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.columns import Columns
@@ -29,7 +29,9 @@ from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, cover
 class InspectConfig(Settings):
     """Which corpus to look at, and how."""
 
-    folder: Path
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
     """The corpus folder."""
     top: int = Field(default=20, ge=1, le=1000)
     """How many of the most frequent words to show."""
@@ -57,7 +59,7 @@ class InspectResult:
 def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
     """Gather the figures; with `verify`, refuse a damaged corpus."""
     progress = progress or NullProgress()
-    corpus = Corpus.open(config.folder)
+    corpus = Corpus.open(config.corpus)
     notes = []
     if config.verify:
         progress.start("Verifying", len(corpus.manifest["files"]))

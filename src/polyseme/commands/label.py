@@ -24,6 +24,7 @@ from rich.table import Table
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.display import counted
+from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
@@ -40,8 +41,7 @@ class LabelConfig(Settings):
 
     find: FindConfig
     """What to look for."""
-    model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: ModelName = None
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     labels: Path
@@ -83,7 +83,7 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     if config.out is not None:
         check_format(config.out)
     source = find_source(
-        Corpus.open(config.find.in_),
+        Corpus.open(config.find.corpus),
         config.find.query,
         where=config.find.where,
         model=config.model,

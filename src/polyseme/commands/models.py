@@ -1,6 +1,7 @@
 """List the models and demo texts that can be named without a path, and how to get the others.
 
 Such a name stands wherever a model folder can: `--model en-mini`, `polyseme.load("en-mini")`.
+Commands without --model use the one that is marked as the default for the language.
 
 Examples:
 
@@ -8,7 +9,7 @@ Examples:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,6 +17,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.errors import ModelError
 from polyseme.limits import read_json
 from polyseme.progress import Progress
 from polyseme.storage.folders import MANIFEST
@@ -23,6 +25,7 @@ from polyseme.storage.installed import (
     MODELS,
     NOT_ON_PYPI,
     InstalledData,
+    default_model,
     list_data,
     pip_command,
 )
@@ -40,6 +43,7 @@ class InstalledModel:
     data: InstalledData
     language: str = ""
     perplexity: str = ""  # in each direction, on held-out text
+    is_default: bool = False  # for its language
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -51,6 +55,7 @@ class InstalledModel:
             "num_bytes": data.num_bytes,
             "language": self.language,
             "perplexity": self.perplexity,
+            "is_default": self.is_default,
             "install": pip_command(data.name),
         }
 
@@ -69,7 +74,16 @@ class ModelsResult:
 def run(config: ModelsConfig, progress: Progress | None = None) -> ModelsResult:
     """Look for what is published; weights are not read."""
     del config, progress
-    return ModelsResult([_look_at(data) for data in list_data()])
+    defaults = {_default(language) for language in ("en", "zh")}
+    rows = [_look_at(data) for data in list_data()]
+    return ModelsResult([replace(row, is_default=row.data.name in defaults) for row in rows])
+
+
+def _default(language: str) -> str | None:
+    try:
+        return default_model(language)
+    except ModelError:
+        return None
 
 
 def show(result: ModelsResult) -> RenderableType:
@@ -80,7 +94,8 @@ def show(result: ModelsResult) -> RenderableType:
         table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))
     for row in rows:
         size = decimal(row.data.num_bytes) if row.data.folder else "not installed"
-        table.add_row(row.data.name, row.data.about, row.language, size, row.perplexity)
+        language = f"{row.language} (default)" if row.is_default else row.language
+        table.add_row(row.data.name, row.data.about, language, size, row.perplexity)
     missing = [row.data.name for row in rows if row.data.folder is None]
     lines: list[RenderableType] = [
         on_one_line(f"Get {name}: {pip_command(name)}") for name in missing
@@ -88,7 +103,7 @@ def show(result: ModelsResult) -> RenderableType:
     lines += [NOT_ON_PYPI] if missing else []
     here = [row.data.name for row in rows if row.data.folder and row.data.name in MODELS]
     if here:
-        lines.append(on_one_line(f'Next: polyseme score {here[0]} "She plays the piano."'))
+        lines.append(on_one_line(f'Next: polyseme score "She plays the piano." --model {here[0]}'))
     return Group(table, *lines)
 
 

@@ -10,7 +10,7 @@ Examples:
       --in corpus/en --model models/en-mini
 
   polyseme nearest "They sat on the *bank*." --in corpus/en \
-      --model models/en-mini --index index/en --number 20
+      --model models/en-mini --index index/en --top 20
 
   cat sentences.txt | polyseme nearest - --word bank --in corpus/en \
       --model models/en-mini --json
@@ -28,6 +28,7 @@ from rich.console import Group, RenderableType
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
 from polyseme.display import counted
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.printable import PrintableText
@@ -54,11 +55,10 @@ class NearestConfig(Settings):
     one per line."""
     find: FindConfig
     """What to look for; without --word, the word that is marked."""
-    model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: ModelName = None
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
-    number: int = Field(10, ge=1, le=10_000)
+    top: int = Field(10, ge=1, le=10_000)
     """How many uses, and how many static neighbours."""
     seed: int = 1
     """Random seed of the sample if there are very many uses."""
@@ -85,6 +85,7 @@ def run(config: NearestConfig, progress: Progress | None = None) -> NearestResul
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.marked_use import read_marked
     from polyseme.meanings.index.use_index import load_encoder
+    from polyseme.storage.installed import default_model
     from polyseme.text.corpus import Corpus
 
     began = time.monotonic()
@@ -93,8 +94,8 @@ def run(config: NearestConfig, progress: Progress | None = None) -> NearestResul
         check_format(config.out)
         if len(texts) != 1:
             raise ConfigError(f"--out is for one sentence, not for {len(texts)}: use --json.")
-    corpus = Corpus.open(config.find.in_)
-    encoder = load_encoder(config.model, corpus)
+    corpus = Corpus.open(config.find.corpus)
+    encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
     marked = [read_marked(encoder.embedder, text, config.find.word or "") for text in texts]
     found = _search(marked, encoder, corpus, config, progress or NullProgress())
     if config.out is not None:
@@ -125,7 +126,7 @@ def _search(
             [marked[number] for number in own],
             encoder,
             _source(query, encoder, corpus, config),
-            number=config.number,
+            number=config.top,
             seed=config.seed,
             progress=progress,
         )

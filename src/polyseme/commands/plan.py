@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 class PlanConfig(Settings):
     """The run to estimate."""
 
-    folder: Path | None = None
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path | None = None
     """The corpus folder; without it, the presets are listed."""
     preset: str = "elmo-mini"
     """Which preset."""
@@ -78,7 +80,7 @@ class PlanResult:
         throughput = self.throughput
         return {
             "preset": self.config.preset,
-            "corpus": str(self.config.folder),
+            "corpus": str(self.config.corpus),
             "num_parameters": count_parameters(self.model.network),
             "num_encoder_parameters": count_parameters(self.model.network.encoder),
             "memory_bytes": throughput.memory,
@@ -107,7 +109,7 @@ class PresetList:
 def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | PresetList:
     """Time a few steps; nothing is written."""
     progress = progress or NullProgress()
-    if config.folder is None:
+    if config.corpus is None:
         return PresetList()
     from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
@@ -120,7 +122,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
     )
     from polyseme.pretraining.throughput import measure_throughput, without_denormals
 
-    corpus, preset = Corpus.open(config.folder), preset_named(config.preset)
+    corpus, preset = Corpus.open(config.corpus), preset_named(config.preset)
     progress.start("Timing a few steps", 1)
     wanted = resolve_model(preset, config.model)
     model = Model.new(wanted, Vocabulary.of(corpus, wanted.vocabulary), corpus.preparation)
@@ -182,6 +184,6 @@ def _table(result: PlanResult) -> RenderableType:
     for row in rows:
         table.add_row(*row)
     options = f"--preset {config.preset} --hours {config.hours:g}"
-    shown = titled(f"{config.preset} on {config.folder}", table)
-    corpus = quote(str(config.folder))
+    shown = titled(f"{config.preset} on {config.corpus}", table)
+    corpus = quote(str(config.corpus))
     return Group(shown, f"Next: polyseme pretrain {corpus} {options} --out MODEL")

@@ -6,19 +6,19 @@ a task on pairs, two separated by a tab. If a task is about one word (semantic r
 
 Examples:
 
-  polyseme predict tasks/ner "Ada Lovelace lived in London."
+  polyseme predict "Ada Lovelace lived in London." --task tasks/ner
 
-  polyseme predict tasks/nli "A man sleeps." "Nobody is awake."
+  polyseme predict "A man sleeps." "Nobody is awake." --task tasks/nli
 
-  cat letters.txt | polyseme predict tasks/ner - --json
+  cat letters.txt | polyseme predict - --task tasks/ner --json
 
-  polyseme predict tasks/ner --file letters.txt --out letters.jsonl --probabilities
+  polyseme predict --task tasks/ner --input-file letters.txt --out letters.jsonl --probabilities
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 
@@ -37,19 +37,21 @@ if TYPE_CHECKING:
 class PredictConfig(Settings):
     """Which task, on what."""
 
-    task: Path
-    """The folder of the trained task; of several seeds, the best on the development data."""
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
+
     inputs: tuple[str, ...] = ()
     """Texts, each quoted; two for a task on pairs. - reads standard input, one example per line, as
     in a file."""
-    file: Path | None = None
+    task: Path
+    """The folder of the trained task; of several seeds, the best on the development data."""
+    input_file: Path | None = None
     """A file of texts instead, one per line."""
     out: Path | None = None
-    """JSON lines to write to, one for each sentence; required with a file."""
+    """JSON lines to write to, one for each sentence; required with --input-file."""
     probabilities: bool = False
     """Also give probabilities: of each word's label, or of all labels of a text. Not available for
     coreference and sequence to sequence; choice and question answering always give them."""
-    model_: Path | None = None
+    model: Path | None = None
     """Where the model that the task was trained with is now, if it is not found automatically."""
 
 
@@ -71,15 +73,15 @@ class PredictResult:
 def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
     """Label all texts."""
     progress = progress or NullProgress()
-    if bool(config.inputs) == bool(config.file):
-        raise ConfigError("Give texts, or --file with texts: one of the two.")
-    if config.file is not None and config.out is None:
-        raise ConfigError("With --file, name where the labels go: --out labels.jsonl")
+    if bool(config.inputs) == bool(config.input_file):
+        raise ConfigError("Give texts, or --input-file with texts: one of the two.")
+    if config.input_file is not None and config.out is None:
+        raise ConfigError("With --input-file, name where the labels go: --out labels.jsonl")
     from polyseme.tasks.prediction import label_file, write
     from polyseme.tasks.task import Task
 
-    task = Task.load(config.task, model=config.model_)
-    if config.file is None:
+    task = Task.load(config.task, model=config.model)
+    if config.input_file is None:
         found = _predict(task, config)
         if config.out is not None:
             with disk_faults_explained(config.out.parent):
@@ -88,7 +90,11 @@ def run(config: PredictConfig, progress: Progress | None = None) -> PredictResul
     assert config.out is not None
     with disk_faults_explained(config.out.parent):
         stats = label_file(
-            task, config.file, config.out, progress=progress, probabilities=config.probabilities
+            task,
+            config.input_file,
+            config.out,
+            progress=progress,
+            probabilities=config.probabilities,
         )
     return PredictResult([], stats, config.out)
 

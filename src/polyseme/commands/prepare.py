@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
@@ -52,7 +52,7 @@ from polyseme.text.plan import ShardPieces, plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import WHOLE_FILES, ReadStats, list_reasons
-from polyseme.text.sampling import count_letters, look_into, wrong_script
+from polyseme.text.sampling import count_letters, sniff, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
@@ -69,6 +69,8 @@ _JUDGED = 1_000  # words, the most frequent ones
 
 class PrepareConfig(Settings):
     """What to read, where to write, and where the work is done."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
     """Files, folders or globs to read."""
@@ -122,7 +124,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
     outside = _outside(config)
     config = _resolved(config, outside)
     found = find_sources(config.inputs, config.corpus)
-    found, notices = look_into(_without_own_files(found, config), config.corpus)
+    found, notices = sniff(_without_own_files(found, config), config.corpus)
     check_attributes(found.sources, config.corpus)
     sources, missing = outside.add_to(found.sources)
     found = replace(found, sources=sources)

@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.installed import chosen_model
 from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
@@ -41,8 +43,7 @@ class SameConfig(Settings):
     inputs: tuple[str, ...]
     """Two sentences, each quoted, one word of each between asterisks; - reads pairs from standard
     input, one per line, with a tab between the sentences."""
-    model: str
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: ModelName = None
     word: str = ""
     """The word, if none is marked."""
     pairs: Path | None = None
@@ -75,7 +76,9 @@ def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
     progress = progress or NullProgress()
     texts = _texts(config)
     judged, unread = ([], 0) if config.pairs is None else read_pairs(config.pairs)
-    encoder = ModelUseEncoder(load_embedder(config.model, tokenizer_from=config.tokenizer_from))
+    both = [text for pair in texts.values() for text in pair]
+    model = chosen_model(config.model, both, progress)
+    encoder = ModelUseEncoder(load_embedder(model, tokenizer_from=config.tokenizer_from))
     pairs = [_read(encoder.embedder, pair, line, config.word) for line, pair in texts.items()]
     classifier = None
     if judged:

@@ -5,24 +5,26 @@ sentences are ranked. Text is split into words as the model's corpus was.
 
 Examples:
 
-  polyseme score models/en "She plays the piano." "She plays piano the."
+  polyseme score "She plays the piano." "She plays piano the." --model models/en
 
-  polyseme score models/zh 今天是周日 今天周日是
+  polyseme score 今天是周日 今天周日是 --model models/zh
 
-  cat sentences.txt | polyseme score models/en - --json
+  cat sentences.txt | polyseme score - --model models/en --json
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
+from polyseme.storage.installed import chosen_model
 from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
@@ -33,11 +35,12 @@ if TYPE_CHECKING:
 class ScoreConfig(Settings):
     """Which sentences, by which model."""
 
-    model: Path
-    """The model folder."""
+    arguments: ClassVar[tuple[str, ...]] = ("inputs",)
+
     inputs: tuple[str, ...]
     """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
     standard input, one per line."""
+    model: ModelName = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     """Score every sentence of every text."""
     from polyseme.pretraining.scores import score_texts
 
-    del progress
-    return ScoreResult(score_texts(config.model, texts_of(config.inputs)))
+    texts = texts_of(config.inputs)
+    return ScoreResult(score_texts(Path(chosen_model(config.model, texts, progress)), texts))
 
 
 def show(result: ScoreResult) -> RenderableType:

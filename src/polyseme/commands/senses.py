@@ -127,7 +127,7 @@ def language_of(find: FindConfig) -> str:
     """The code of the corpus's language, by which a browser chooses its fonts."""
     from polyseme.text.corpus import Corpus
 
-    return Corpus.open(find.in_).config.language
+    return Corpus.open(find.corpus).config.language
 
 
 def how_it_was_made(
@@ -137,14 +137,14 @@ def how_it_was_made(
     from polyseme import __version__
     from polyseme.text.corpus import Corpus
 
-    stats = Corpus.open(find.in_).read_stats
+    stats = Corpus.open(find.corpus).read_stats
     size = f"{counted(stats['words'], 'word')} in {counted(stats['documents'], 'document')}"
     where = [("only where", ", ".join(find.where))] if find.where else []
     return [
         ("command", f"polyseme {command}, version {__version__}"),
         ("looked for", find.query),
         *where,
-        ("corpus", f"{find.in_.name}: {size}"),
+        ("corpus", f"{find.corpus.name}: {size}"),
         *([("model", model)] if model else []),
     ]
 
@@ -157,7 +157,7 @@ def group_by_meaning(
     from polyseme.meanings.index.use_index import find_source
     from polyseme.text.corpus import Corpus
 
-    corpus = Corpus.open(find.in_)
+    corpus = Corpus.open(find.corpus)
     source = find_source(
         corpus,
         find.query,
@@ -189,12 +189,16 @@ def editable_groups(
     from polyseme.embedding.loading import fingerprint_of
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.meanings.groups.senses import EditableGroups, draw_uses
-    from polyseme.meanings.index.use_index import named_model, open_for
+    from polyseme.meanings.index.use_index import open_for
+    from polyseme.storage.installed import default_model
     from polyseme.text.corpus import Corpus
 
-    corpus = Corpus.open(find.in_)
+    corpus = Corpus.open(find.corpus)
     index = open_for(grouping.index, corpus, grouping.model) if grouping.index else None
-    model = index.files.manifest["model"] if index else fingerprint_of(named_model(grouping.model))
+    if index is not None:
+        model = index.files.manifest["model"]
+    else:
+        model = fingerprint_of(grouping.model or default_model(corpus.config.language))
     kept = _kept_groups(find, grouping, corpus, model).read(
         lambda found: (list(map(str, found["groups"])), dict(found["names"]))
     )
@@ -213,7 +217,7 @@ def _kept_groups(
     from polyseme.meanings.groups.calibration import VERSION
     from polyseme.meanings.groups.kept import Kept
 
-    asked = find.model_dump(mode="json", exclude={"in_"})
+    asked = find.model_dump(mode="json", exclude={"corpus"})
     how = grouping.model_dump(mode="json", exclude={"model", "index"})
     is_indexed = grouping.index is not None
     return Kept.of(corpus, "groups", VERSION, fingerprint, is_indexed, asked, how)

@@ -19,12 +19,12 @@ Examples:
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 from rich.console import RenderableType
 
-from polyseme.config import Settings
+from polyseme.config import Option, Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.ports import open_port
@@ -41,7 +41,7 @@ class ServeConfig(Settings):
     """The model: a folder, a name that `polyseme models` shows, or hf:FOLDER."""
     task: Path | None = None
     """Also serve this trained task, at /predict."""
-    in_: Path | None = None
+    corpus: Annotated[Path | None, Option("--in", "CORPUS")] = None
     """Also serve senses of words in this corpus, at /senses."""
     index: Path | None = None
     """Read the uses of words from this index (`polyseme index`)."""
@@ -74,7 +74,7 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     """Listen until a signal."""
     progress = progress or NullProgress()
     keys = _read_keys(config)
-    if config.index is not None and config.in_ is None:
+    if config.index is not None and config.corpus is None:
         raise ConfigError("--index is of a corpus: name it with --in CORPUS.")
     with extra_needed_for("Serving"):
         from polyseme.serving.server import serve
@@ -106,7 +106,7 @@ def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
     shared: dict[str, Any] = {
         "model": config.model,
         "task": None if config.task is None else str(config.task),
-        "corpus": None if config.in_ is None else str(config.in_),
+        "corpus": None if config.corpus is None else str(config.corpus),
         "index": None if config.index is None else str(config.index),
         "threads": config.threads,
         "device": config.device,
@@ -117,7 +117,7 @@ def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
     }
     kinds = ["embeddings", "words", "embed_all"] + ["predict"] * (config.task is not None)
     engines = {tuple(kinds): {**shared, "role": "vectors"}}
-    if config.in_ is not None:  # a word's senses take seconds, which vectors must not wait for
+    if config.corpus is not None:  # a word's senses take seconds, which vectors must not wait for
         engines["senses",] = {**shared, "role": "senses"}
     return engines
 

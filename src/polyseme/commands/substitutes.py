@@ -7,7 +7,7 @@ Examples:
 
   polyseme substitutes "He sat on the *bank* of the river." --model models/en-mini
 
-  polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --number 20
+  polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --top 20
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.embedding.settings import ModelName
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
+from polyseme.storage.installed import chosen_model
 from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
@@ -36,11 +38,10 @@ class SubstitutesConfig(Settings):
     inputs: tuple[str, ...]
     """Sentences, each quoted, one word of each between asterisks; - reads them from standard input,
     one per line."""
-    model: str
-    """The model folder."""
+    model: ModelName = None
     word: str = ""
     """The word, if none is marked."""
-    number: int = Field(10, ge=1, le=100_000)
+    top: int = Field(10, ge=1, le=100_000)
     """How many words are shown."""
 
 
@@ -61,10 +62,10 @@ def run(config: SubstitutesConfig, progress: Progress | None = None) -> Substitu
     from polyseme.meanings.concordance.marked_use import read_marked
     from polyseme.meanings.substitutes import find_substitutes
 
-    del progress
-    embedder = load_embedder(config.model)
-    uses = [read_marked(embedder, text, config.word) for text in texts_of(config.inputs)]
-    found = [find_substitutes(embedder, use, config.number) for use in uses]
+    texts = texts_of(config.inputs)
+    embedder = load_embedder(chosen_model(config.model, texts, progress))
+    uses = [read_marked(embedder, text, config.word) for text in texts]
+    found = [find_substitutes(embedder, use, config.top) for use in uses]
     return SubstitutesResult(found)
 
 

@@ -16,7 +16,7 @@ Examples:
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, NonNegativeInt
 from rich.console import Group, RenderableType
@@ -41,6 +41,8 @@ _READS_NO_TEXT = (
 
 class TaskFileConfig(Settings):
     """Which task is trained, where to, and how often."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("task",)
 
     task: Path
     """The TOML file that describes the task."""
@@ -112,7 +114,9 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
 
     progress = progress or NullProgress()
     if num_processes() > 1:
-        raise ConfigError("A task is trained in one process. Give other machines other seeds.")
+        raise ConfigError(
+            "A task is trained in one process, without torchrun. For several runs, use --seeds."
+        )
     task_config = config.read_task()
     check_holds_no_other(config.out, ARTIFACT.name, ModelError)
     keep_freed_memory()
@@ -164,7 +168,7 @@ def show(result: TrainResult) -> RenderableType:
         table,
         *result.notes,
         f"Plots and scores: {out / f'{SEED_PREFIX}{result.config.seeds[0]}'}",
-        f"Next: polyseme predict {quoted} TEXT, or polyseme evaluate {quoted}",
+        f"Next: polyseme predict TEXT --task {quoted}, or polyseme evaluate {quoted}",
     )
 
 

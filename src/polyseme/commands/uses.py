@@ -100,7 +100,7 @@ def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     query = config.find.query
     if config.out is not None:
         check_format(config.out)
-    corpus = Corpus.open(config.find.in_)
+    corpus = Corpus.open(config.find.corpus)
     where = parse_where(config.find.where, CorpusColumns(corpus))
     found = find_uses(corpus, query, where=where)
     if config.by not in (None, *found.columns):

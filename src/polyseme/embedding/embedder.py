@@ -159,12 +159,12 @@ class Embedder(WordEmbedder):
 
     @property
     def reads_around(self) -> bool:
-        """Whether `stream_around` can be asked: of two stacks of an LSTM, on a processor."""
+        """Whether `stream_context` can be asked: of two stacks of an LSTM, on a processor."""
         encoder = self.model.config.encoder
         is_lstm = isinstance(encoder.contextualizer, LstmConfig)
         return is_lstm and encoder.is_separate and self.device == "cpu"
 
-    def stream_around(
+    def stream_context(
         self, sentences: Iterable[Sequence[str]], spans: Iterable[tuple[int, int]]
     ) -> Iterator[tuple[Vectors, Vectors]]:
         """For a span of words in each sentence, what each direction knows just before and after it.

@@ -63,7 +63,7 @@ ARTIFACT = ArtifactType(
         "explained_variance_ratio",
         "counts",
     ),
-    made_by="polyseme embed MODEL CORPUS",
+    made_by="polyseme embed CORPUS --model MODEL",
     shape=_VectorsManifest,
     folders=frozenset({VECTORS}),
     remedy="Run the same embed command again: it repairs them.",

@@ -116,7 +116,7 @@ class SentenceEncoder:
         distinct = table[part.distinct.to(self.device)]
         batch = part.batch.to(self.device)
         encoded = self._encoder.contextualize(distinct, batch, special_tokens=False)
-        layers = [layer.float().cpu().numpy() for layer in choice(encoded.each)]
+        layers = [layer.float().cpu().numpy() for layer in choice(encoded.hidden_states)]
         for row, chunk in enumerate(part.chunks):
             into = found[chunk.sentence][:, chunk.begin : chunk.end]
             for number, layer in enumerate(layers):

@@ -2,14 +2,34 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from os import PathLike, fspath
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from polyseme.config import Settings
+from polyseme.config import Option, Settings, check_path
 from polyseme.devices import resolve_precision
 
 Precision = Literal["float32", "bfloat16"]
+
+
+def _model_name(value: Any) -> Any:
+    if isinstance(value, str | PathLike):
+        check_path(fspath(value))
+        return fspath(value)
+    return value
+
+
+ModelName = Annotated[
+    str | None,
+    BeforeValidator(_model_name),
+    Option(metavar="MODEL"),
+    Field(
+        description="The model: a folder, a name that `polyseme models` shows, or hf:FOLDER for a "
+        "Hugging Face model. Default: the one that `polyseme models` shows for the language."
+    ),
+]
+"""The setting `model` of a command that uses a model, and is about something else."""
 Pooling = Literal["mean", "first"]
 """How a word's subword tokens become one vector."""
 Layers = str | int | Sequence[float]

@@ -10,7 +10,7 @@ from torch import Tensor
 class Encoded:
     """Every layer's vector of every word. Layer 0 is the word without its sentence."""
 
-    each: tuple[Tensor, ...]  # L times (B, T, D)
+    hidden_states: tuple[Tensor, ...]  # L times (B, T, D)
     mask: Tensor  # (B, T), True at words, False at padding
     is_separate: bool
     """Whether the first half of D read only what came before, the second only what came after."""
@@ -18,12 +18,12 @@ class Encoded:
     @property
     def layers(self) -> Tensor:
         """(L, B, T, D), zero where there is no word."""
-        return torch.stack(self.each) * self.mask[..., None]
+        return torch.stack(self.hidden_states) * self.mask[..., None]
 
     @property
     def top(self) -> Tensor:
         """(B, T, D)"""
-        return self.each[-1]
+        return self.hidden_states[-1]
 
     @property
     def halves(self) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from polyseme.encoders.encoded import Encoded
 from polyseme.encoders.inputs import (
     CharacterInputConfig,
     InputConfig,
-    Inputs,
+    TokenEmbedder,
     WordCharacterInputConfig,
     WordInputConfig,
 )
@@ -92,7 +92,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.config = config
         dim = config.contextualizer.dim
-        self.inputs = Inputs(config.input, vocab_size=vocab_size, num_chars=num_chars, dim=dim)
+        self.inputs = TokenEmbedder(
+            config.input, vocab_size=vocab_size, num_chars=num_chars, dim=dim
+        )
         self.segment_embedding = nn.Embedding(2, dim) if config.segments else None
         self.dropout = nn.Dropout(config.dropout)
         self.contextualizer = build_contextualizer(config.contextualizer, config.direction)

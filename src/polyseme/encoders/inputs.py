@@ -46,7 +46,7 @@ InputConfig = Annotated[
 ]
 
 
-class Inputs(nn.Module):
+class TokenEmbedder(nn.Module):
     """Distinct words in, layer 0 out, projected to `dim` where it has another size."""
 
     def __init__(self, config: InputConfig, *, vocab_size: int, num_chars: int, dim: int) -> None:

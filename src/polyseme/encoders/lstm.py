@@ -140,7 +140,7 @@ class Lstm(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One layer of one or two stacks that share nothing but the clock."""
+    """One layer of one or two stacks, which share no weights and are computed in the same steps."""
 
     def __init__(self, config: LstmConfig, *, stacks: int, input_size: int, proj_size: int) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ class OneRow:
         outputs[:, 0] = state.hidden[:, 0]
         cell = state.cell[:, 0].clone(memory_format=torch.contiguous_format)
         gate_inputs, bias = gate_inputs.contiguous(), weights.bias.contiguous()
-        room = gate_inputs.new_empty(stacks, gates // 4)
+        scratch = gate_inputs.new_empty(stacks, gates // 4)
         shape = RowShape(
             stacks=stacks,
             steps=steps,
@@ -58,7 +58,7 @@ class OneRow:
             cell_clip=bound_of(weights.clips.cell),
             output_clip=bound_of(weights.clips.output),
         )
-        arrays = arrays_of(gate_inputs, *packed, bias, cell, outputs, room)
+        arrays = arrays_of(gate_inputs, *packed, bias, cell, outputs, scratch)
         kernel.one_row_float16(ctypes.byref(shape), arrays)
         return outputs[:, 1:, None], State(outputs[:, -1:], cell[:, None])
 

@@ -37,8 +37,8 @@ Report = Callable[[int], None]
 
 
 RECEIPTS = "receipts"
-# A shard whose worker has died this often is taken to be the cause. Generous, because a busy
-# machine kills workers for the sins of others.
+# A shard whose worker has died this often is taken to be the cause. Generous, because a machine
+# that is short of memory may kill any worker.
 MAX_RETRIES = 12
 # Stands in each scratch folder from its beginning. A folder without it was not made here: the
 # scratch folder was taken away and the work, making its own folders, has made it again.

@@ -140,7 +140,7 @@ def compare_models(
     unigram: Mapping[str, float] = {}
     for preset in presets:
         progress.log(f"{preset}: {PRESETS[preset].about}")
-        given = {"folder": corpus.folder, "out": out / preset, "preset": preset}
+        given = {"corpus": corpus.folder, "out": out / preset, "preset": preset}
         done = pretrain(PretrainConfig(**given, hours=minutes / 60), progress)
         assert done is not None  # one process
         unigram = unigram or done.model.metadata.get("unigram_perplexity", {})

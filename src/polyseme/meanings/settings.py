@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from polyseme.config import Settings
-from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
+from polyseme.config import Option, Settings
+from polyseme.embedding.settings import ModelName, Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.search import Query
@@ -43,7 +43,7 @@ def _listed(given: Any) -> Any:
     return (given,) if isinstance(given, str) else given
 
 
-Conditions = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Conditions = Annotated[tuple[str, ...], BeforeValidator(_listed), Option(is_repeated=True)]
 """Conditions on metadata, all of which must be met; a single one needs no list."""
 
 
@@ -76,8 +76,7 @@ class UseIndexConfig(Settings):
 class GroupingConfig(Settings):
     """By which model uses are described, and how finely they are grouped."""
 
-    model: str | None = None
-    """The model that describes the uses: a folder, or hf:FOLDER for a Hugging Face model."""
+    model: ModelName = None
     index: Path | None = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     layer: int | None = Field(None, ge=0, le=100)
@@ -104,7 +103,7 @@ class FindConfig(Settings):
 
     word: str | None = None
     """The word, or a term of several words."""
-    in_: Path
+    corpus: Annotated[Path, Option("--in", "CORPUS")]
     """The corpus folder."""
     forms: tuple[str, ...] = ()
     """Other forms of the word to find as well: plays,played,playing."""

@@ -32,10 +32,10 @@ def to_probabilities(
     if kernel is None:
         return _by_torch(logits, bias, target_logits, struck, grad_bias)
     maxima, totals = torch.empty(2, len(logits))
-    room = torch.empty(_GROUPS, logits.shape[1])
-    sums = torch.zeros_like(room)
+    scratch = torch.empty(_GROUPS, logits.shape[1])
+    sums = torch.zeros_like(scratch)
     arrays = (logits, bias[None].expand(len(logits), -1), target_logits, struck)
-    _call(kernel, "softmax", *arrays, maxima, totals, room, sums)
+    _call(kernel, "softmax", *arrays, maxima, totals, scratch, sums)
     grad_bias += sums.sum(dim=0)
     return target_logits - maxima - totals.log(), logits
 
@@ -46,9 +46,9 @@ def log_sum_exp(logits: Tensor, bias: Tensor) -> Tensor:
     if kernel is None:
         return torch.logsumexp(logits.float() + bias, dim=-1)
     maxima, totals = torch.empty(2, len(logits))
-    room = torch.empty(_GROUPS, logits.shape[1])
+    scratch = torch.empty(_GROUPS, logits.shape[1])
     every = bias[None].expand(len(logits), -1)
-    _call(kernel, "sum_softmax", logits, every, totals, totals, maxima, totals, room, room)
+    _call(kernel, "sum_softmax", logits, every, totals, totals, maxima, totals, scratch, scratch)
     return torch.add(maxima, totals.log())
 
 

@@ -108,7 +108,7 @@ def pretrain(config: PretrainConfig, progress: Progress | None = None) -> Pretra
 
 
 def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | None:
-    corpus = Corpus.open(config.folder)
+    corpus = Corpus.open(config.corpus)
     keep_freed_memory()
     preset = preset_named(config.preset)
     model = _begin_model(config, preset, corpus)
@@ -165,13 +165,13 @@ def _finished_before(config: PretrainConfig, wanted: Model, progress: Progress) 
         skipped=0,
         refused=0,
     )
-    return PretrainResult(config.out, model, outcome, [], config.from_ is not None)
+    return PretrainResult(config.out, model, outcome, [], config.from_model is not None)
 
 
 def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Model:
     """An untrained model of the preset, or a trained one to go on with."""
     torch.manual_seed(config.training.seed)
-    if config.from_ is None:
+    if config.from_model is None:
         if config.only is not None:
             raise ConfigError(f"Name the model that gets the {config.only} head: --from MODEL.")
         if config.interpolate < 1:
@@ -186,7 +186,7 @@ def _begin_model(config: PretrainConfig, preset: Preset, corpus: Corpus) -> Mode
         raise ConfigError(f"With --only {config.only} there is nothing to interpolate with.")
     if config.vocabulary == "corpus" and (config.only is not None or config.interpolate < 1):
         raise ConfigError("--only and --interpolate keep the model's words: --vocabulary model.")
-    model = Model.load(config.from_)
+    model = Model.load(config.from_model)
     if config.vocabulary == "corpus":
         return model.with_words_of(corpus)
     other_way = ". Or give the model the corpus's words: --vocabulary corpus"
@@ -283,13 +283,13 @@ def _is_of_other_length(path: Path, plan: Plan) -> bool:
     return before.training.steps != plan.training.steps and is_same_model and is_same_training
 
 
-def _interpolate(network: LanguageModel, from_: Path, share: float) -> None:
+def _interpolate(network: LanguageModel, began_with: Path, share: float) -> None:
     """Give a network this share of its own weights, and for the rest those it began with.
 
     As in M. Wortsman et al. (2022), Robust fine-tuning of zero-shot models, CVPR: weights trained
     from the same start lie in one basin, and between them is what both know.
     """
-    before = Model.load(from_).network.state_dict()
+    before = Model.load(began_with).network.state_dict()
     after = network.state_dict()
     network.load_state_dict(
         {name: torch.lerp(before[name].to(weight), weight, share) for name, weight in after.items()}
@@ -305,16 +305,18 @@ def _finish(
 ) -> PretrainResult:
     """Measure once more, on more words than on the way, and write the model's folder."""
     limit = _MORE_AT_THE_END * config.held_out_words
-    if config.from_ is not None and config.interpolate < 1:
-        _interpolate(train_module.model.network, config.from_, config.interpolate)
+    if config.from_model is not None and config.interpolate < 1:
+        _interpolate(train_module.model.network, config.from_model, config.interpolate)
     found = evaluate(train_module.model, train_module.corpus, limit_words=limit, progress=progress)
     told: dict[str, Any] = {
         "about": preset_named(config.preset).about,
         "licence": config.licence,
         "settings": plan.model_dump(mode="json", include={"batches", "training"}),
     }
-    if config.from_ is not None:
-        began = began_with(config.from_, train_module.model.metadata, share=1 - config.interpolate)
+    if config.from_model is not None:
+        began = began_with(
+            config.from_model, train_module.model.metadata, share=1 - config.interpolate
+        )
         told |= {"about": f"`{began['name']}`, trained further.", "began_with": began}
     unigram = unigram_perplexities(found, train_module.model.vocabulary, train_module.corpus)
     metadata = (
@@ -332,7 +334,7 @@ def _finish(
         notes.append(f"No learning curve: {error}")
     if not config.keep_training_state:
         Checkpoints(config.out, keep=1).remove_all()
-    return PretrainResult(config.out, model, outcome, notes, config.from_ is not None)
+    return PretrainResult(config.out, model, outcome, notes, config.from_model is not None)
 
 
 # What a run is made of: a preset, and what differs from it

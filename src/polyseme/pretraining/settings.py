@@ -1,11 +1,11 @@
 """How a pretraining run is asked for. Imports no torch: the command line shows these as options."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from polyseme.config import Settings
+from polyseme.config import Option, Settings
 from polyseme.training.settings import TrainingConfig
 
 
@@ -24,13 +24,15 @@ class RunConfig(TrainingConfig):
 class PretrainConfig(Settings):
     """What to train, on what, for how long."""
 
-    folder: Path
+    arguments: ClassVar[tuple[str, ...]] = ("corpus",)
+
+    corpus: Path
     """The corpus folder."""
     out: Path
     """Folder to write the model to; an interrupted run is resumed there."""
     preset: str = "elmo-mini"
     """Which preset to train; `polyseme plan` lists them."""
-    from_: Path | None = None
+    from_model: Annotated[Path | None, Option("--from", "MODEL")] = None
     """Continue pretraining from this model's weights and vocabulary, instead of a preset."""
     vocabulary: Literal["model", "corpus"] = "model"
     """With --from: which words can be predicted. `corpus` takes those of the corpus, which may then

@@ -10,7 +10,7 @@ folders there, so that nothing need be installed to work on the program.
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from os import PathLike, fspath
@@ -18,6 +18,7 @@ from pathlib import Path
 from shlex import quote
 
 from polyseme.errors import InputError, ModelError, installed_from
+from polyseme.progress import Progress
 from polyseme.storage.folders import HF_PREFIX
 
 TEXTS = "texts.jsonl.xz"
@@ -97,21 +98,33 @@ def model_folder(name: str | PathLike[str]) -> Path:
     return found or folder
 
 
-def only_model(language: str) -> str:
-    """The name of the only installed model for a language; of none or several, an error."""
+def default_model(language: str) -> str:
+    """The model that is used for a language if none is named; if none is installed, an error.
+
+    That on general texts which was trained longest, then any other.
+    """
     names = [name for name in MODELS if name.startswith(f"{language}-")]
-    there = [name for name in names if locate(name)]
-    if len(there) == 1:
-        return there[0]
-    if there:
-        raise ModelError(
-            f"Several models for {language!r} are installed: {', '.join(there)}. Choose one with "
-            "--model."
-        )
+    best = sorted(names, key=lambda name: (not name.endswith("-base"), not name.endswith("-mini")))
+    if (there := next(filter(locate, best), None)) is not None:
+        return there
     raise ModelError(
         f"No model for {language!r} is installed. Name the folder of a model with --model"
         + (f", or install one: {pip_command(names[0])}. {NOT_ON_PYPI}" if names else ".")
     )
+
+
+def chosen_model(name: str | None, texts: Iterable[str], progress: Progress | None = None) -> str:
+    """The model that is named, or the default for these texts, which is then logged.
+
+    Texts with Chinese characters are taken for Chinese, all others for English.
+    """
+    if name is not None:
+        return name
+    is_chinese = any("\u4e00" <= letter <= "\u9fff" for text in texts for letter in text)
+    default = default_model("zh" if is_chinese else "en")
+    if progress is not None:
+        progress.log(f"Model: {default}, the default. Choose another with --model.")
+    return default
 
 
 def list_data() -> list[InstalledData]:

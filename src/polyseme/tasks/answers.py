@@ -115,7 +115,7 @@ class AnswerScores(ExampleScores):
         found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
         return found
 
-    def followed_by(self, others: "Sequence[AnswerScores]") -> "AnswerScores":
+    def concat(self, others: "Sequence[AnswerScores]") -> "AnswerScores":
         """The answers of all."""
         several = [self, *others]
         parts = ([getattr(each, name) for each in several] for name in ("em", "f1", "is_in_text"))

@@ -47,7 +47,7 @@ class TextScores(ExampleScores):
         """(R, 10) or (R, 6, 3) -> (R,)"""
         return _bleu(sums) if measure == "bleu" else _chrf(sums)
 
-    def followed_by(self, others: "Sequence[TextScores]") -> "TextScores":
+    def concat(self, others: "Sequence[TextScores]") -> "TextScores":
         """The texts of all."""
         several = [self, *others]
         characters = np.concatenate([each.characters for each in several])

@@ -57,7 +57,7 @@ class ClusterScores(ExampleScores):
         found: Values = f1[:, number - 1] if number else f1[:, :_AVERAGED].mean(axis=1)
         return found
 
-    def followed_by(self, others: "Sequence[ClusterScores]") -> "ClusterScores":
+    def concat(self, others: "Sequence[ClusterScores]") -> "ClusterScores":
         """The documents of all."""
         return ClusterScores(np.concatenate([each.sums for each in (self, *others)]))
 

@@ -134,7 +134,7 @@ def compare_runs(
             metadata.append(
                 {name: told for name, told in task.metadata.items() if name != "made_from"}
             )
-        whole, against = scores[0].followed_by(scores[1:]), None
+        whole, against = scores[0].concat(scores[1:]), None
         if first is None:
             first = whole
         else:

@@ -45,7 +45,7 @@ class ExampleScores(ABC):
         """(R, ...) -> (R,): a measure from each of R sums. What divides by nothing is 0."""
 
     @abstractmethod
-    def followed_by(self, others: Sequence[Self]) -> Self:
+    def concat(self, others: Sequence[Self]) -> Self:
         """These examples, and those of others after them."""
 
     def has_examples_of(self, other: Self) -> bool:
@@ -82,7 +82,7 @@ class Counts(ExampleScores):
         """(R, 3, K) -> (R,)"""
         return value_of(sums, measure)
 
-    def followed_by(self, others: "Sequence[Counts]") -> "Counts":
+    def concat(self, others: "Sequence[Counts]") -> "Counts":
         """Labels of any of them are labels of the whole."""
         several = [self, *others]
         labels = sorted({label for each in several for label in each.labels})

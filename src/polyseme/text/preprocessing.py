@@ -3,8 +3,8 @@
     in   a text
     out  `PreprocessedText`: the text normalized, its words, where each begins, its sentences
 
-`prepare` goes it for every record. What uses a model goes it by the `Preparation` that the model
-carries, and is refused where the tools installed here would find other words.
+`prepare` applies it to every record. What uses a model applies the `Preparation` stored with the
+model, and is refused if the installed tokenizers would find other words.
 """
 
 from collections.abc import Iterator, Mapping

@@ -81,8 +81,8 @@ class ReadStats:
         wrong = [f"{name}: {one:,} and {other:,}" for name, one, other in sums if one != other]
         if wrong:  # not an `assert`, which python -O would take away
             raise InternalError(
-                f"Counted twice, in two ways, with two results: {'; '.join(wrong)}. Something was "
-                "lost or counted twice, so this is not called finished. Please report it."
+                f"Two independent counts disagree: {'; '.join(wrong)}. Some input was lost or "
+                "counted twice, so the corpus is not marked as finished. Please report this."
             )
 
 

@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Something that could not be used. It goes to the quarantine, never into thin air."""
+    """Input that could not be used. It is written to the quarantine."""
 
     place: int
     reason: str

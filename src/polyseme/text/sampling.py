@@ -52,7 +52,7 @@ class _Seen:
     """Share of Han characters among the letters; a negative number if there are no letters."""
 
 
-def look_into(found: FoundSources, config: CorpusConfig) -> tuple[FoundSources, list[str]]:
+def sniff(found: FoundSources, config: CorpusConfig) -> tuple[FoundSources, list[str]]:
     """The same files, known better, and what to say of them."""
     passed_over = list(found.passed_over)
     seen: list[_Seen] = []

@@ -105,7 +105,7 @@ def test_a_model_of_our_own_gives_its_layer_0(name: str, models: dict[str, Path]
     encoder = model.network.encoder
     batch: Batch = model.vocabulary.batch([[WORDS[3], "unseen", WORDS[0]]])
     with torch.no_grad():
-        layer_0 = encoder(batch).each[0][0, 1:-1, : module.dim]
+        layer_0 = encoder(batch).hidden_states[0][0, 1:-1, : module.dim]
     found = look_up(module, WORDS[3], "unseen", WORDS[0])
     assert torch.allclose(found[[0, 2]], layer_0[[0, 2]], atol=1e-6)
     # Without characters, a model has nothing to tell of a word it never saw.

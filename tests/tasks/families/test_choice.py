@@ -27,7 +27,7 @@ def test_accuracy_and_mean_reciprocal_rank_are_those_worked_out_by_hand() -> Non
     assert ranks.value("accuracy") == 0.5
     assert ranks.value("mrr") == pytest.approx((1 / 2 + 1) / 2)
     assert ranks.tables()["choices"][0]["by chance"] == pytest.approx((1 / 3 + 2 / 3) / 2)
-    assert np.array_equal(ranks.followed_by([ranks]).ranks, [2, 1, 2, 1])
+    assert np.array_equal(ranks.concat([ranks]).ranks, [2, 1, 2, 1])
     assert found[1].as_json()["best"] == 2
     assert found[0].ranking == [0, 1, 2]
 

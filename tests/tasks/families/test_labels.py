@@ -21,7 +21,7 @@ def test_names_and_numbers_are_each_other_s_reverse() -> None:
 
 
 def test_a_single_label_is_nothing_to_learn() -> None:
-    with pytest.raises(InputError, match=r"nothing to tell apart.*good"):
+    with pytest.raises(InputError, match=r"fewer than two labels.*good"):
         FAMILY.fit([Classified(("a",), "good")])
 
 

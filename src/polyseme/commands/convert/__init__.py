@@ -4,9 +4,9 @@ AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs wrote and read such weights.
 
 Examples:
 
-  polyseme convert import elmo_weights.hdf5 models/elmo --language en
+  polyseme convert import elmo_weights.hdf5 --out models/elmo --language en
 
-  polyseme convert export models/elmo exported
+  polyseme convert export models/elmo --out exported
 """
 
 from dataclasses import dataclass

@@ -5,11 +5,12 @@ has such a form.
 
 Examples:
 
-  polyseme convert export models/elmo exported
+  polyseme convert export models/elmo --out exported
 """
 
 import json
 from pathlib import Path
+from typing import ClassVar
 
 from polyseme.commands.convert import ConvertResult, check_output, show
 from polyseme.config import Settings
@@ -22,16 +23,18 @@ __all__ = ["ConvertResult", "ExportConfig", "run", "show"]
 class ExportConfig(Settings):
     """Which model to write, and where to."""
 
+    arguments: ClassVar[tuple[str, ...]] = ("model",)
+
     model: Path
     """The model folder."""
-    folder: Path
+    out: Path
     """The folder to write; new or empty."""
 
 
 def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:
     """Write options, weights and words."""
-    check_output(config.folder)
-    with disk_faults_explained(config.folder):
+    check_output(config.out)
+    with disk_faults_explained(config.out):
         return _export(config, progress or NullProgress())
 
 
@@ -45,10 +48,10 @@ def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
     model = Model.load(config.model)
     exported = export_bilm(model)
     progress.update(1, "read")
-    config.folder.mkdir(parents=True, exist_ok=True)
-    write_hdf5(config.folder / WEIGHTS, exported.arrays)
-    write_text(config.folder / WORDS, "\n".join(exported.words) + "\n")
-    write_text(config.folder / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
+    config.out.mkdir(parents=True, exist_ok=True)
+    write_hdf5(config.out / WEIGHTS, exported.arrays)
+    write_text(config.out / WORDS, "\n".join(exported.words) + "\n")
+    write_text(config.out / OPTIONS, json.dumps(exported.options, indent=1) + "\n")
     progress.update(2, "written")
-    next_step = f"give {config.folder / OPTIONS} and {config.folder / WEIGHTS} to that program."
-    return ConvertResult(config.folder, "bilm-hdf5", model, exported.notes, next_step)
+    next_step = f"give {config.out / OPTIONS} and {config.out / WEIGHTS} to that program."
+    return ConvertResult(config.out, "bilm-hdf5", model, exported.notes, next_step)

@@ -5,12 +5,13 @@ ELMoForManyLangs. Nothing in such files is run: they are parsed in a process of 
 
 Examples:
 
-  polyseme convert import elmo_weights.hdf5 models/elmo --language en
+  polyseme convert import elmo_weights.hdf5 --out models/elmo --language en
 
-  polyseme convert import 179.zip models/elmo-xx
+  polyseme convert import 179.zip --out models/elmo-xx
 """
 
 from pathlib import Path
+from typing import ClassVar
 
 from polyseme.commands.convert import ConvertResult, check_output, show
 from polyseme.config import Settings, build
@@ -26,9 +27,11 @@ __all__ = ["ConvertResult", "ImportConfig", "run", "show"]
 class ImportConfig(Settings):
     """Which weights to make a model of, and how it shall read text."""
 
-    model: Path
+    arguments: ClassVar[tuple[str, ...]] = ("weights",)
+
+    weights: Path
     """The old model: a folder, a zip archive or an HDF5 file."""
-    folder: Path
+    out: Path
     """The folder to write; new or empty."""
     options: Path | None = None
     """The old model's options file; by default the one beside the weights."""
@@ -43,8 +46,8 @@ class ImportConfig(Settings):
 
 def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:
     """Read the old files, and write a model folder."""
-    check_output(config.folder)
-    with disk_faults_explained(config.folder):
+    check_output(config.out)
+    with disk_faults_explained(config.out):
         return _import(config, progress or NullProgress())
 
 
@@ -53,17 +56,17 @@ def _import(config: ImportConfig, progress: Progress) -> ConvertResult:
 
     preparation = _preparation(config)
     progress.start("Converting", 2)
-    old, files = read_old(config.model, options=config.options, scratch=config.folder)
+    old, files = read_old(config.weights, options=config.options, scratch=config.out)
     progress.update(1, "read")
     about = f"A model for {old.kind.replace(' / ', ' and ')}."
     metadata = {"about": about, "kind": old.kind, "licence": config.licence, "files": files}
     model = old.model(preparation, metadata)
     notes = old.notes if preparation else (*old.notes, _WORDS_ONLY)
-    card = write_card(model, config.folder.name, files=files, notes=notes)
-    model.save(config.folder, card=card)
+    card = write_card(model, config.out.name, files=files, notes=notes)
+    model.save(config.out, card=card)
     progress.update(2, "written")
-    next_step = f"polyseme embed {config.folder} CORPUS --out VECTORS"
-    return ConvertResult(config.folder, old.kind, model, notes, next_step)
+    next_step = f"polyseme embed CORPUS --model {config.out} --out VECTORS"
+    return ConvertResult(config.out, old.kind, model, notes, next_step)
 
 
 _WORDS_ONLY = (

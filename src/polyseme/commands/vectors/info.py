@@ -9,7 +9,7 @@ Examples:
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
@@ -24,6 +24,8 @@ from polyseme.tables import titled
 
 class VectorsInfoConfig(Settings):
     """Which vectors to look at, and how."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("folder",)
 
     folder: Path
     """The folder of vectors."""

@@ -60,7 +60,7 @@ typedef struct {
     }                                                                                             \
     PUBLIC void NAME(const shape *of, const array *arrays) {                                      \
         const count lines = of->stacks * of->rows;                                                \
-        share_out((job){NAME##_rows, of, arrays, lines}, of->threads,                             \
+        parallel_for((job){NAME##_rows, of, arrays, lines}, of->threads,                             \
                   lines * of->hidden_size);                                                       \
     }
 
@@ -98,11 +98,11 @@ typedef struct {
     }                                                                                             \
     PUBLIC void NAME(const shape *of, const array *arrays) {                                      \
         const count lines = of->stacks * of->rows;                                                \
-        share_out((job){NAME##_rows, of, arrays, lines}, of->threads,                             \
+        parallel_for((job){NAME##_rows, of, arrays, lines}, of->threads,                             \
                   lines * of->hidden_size);                                                       \
     }
 
 FORWARD(forward_float32, float, float, load_float, store_float, store_float)
-FORWARD(forward_bfloat16, uint16_t, int16_t, load_brain, store_brain, store_fixed)
+FORWARD(forward_bfloat16, uint16_t, int16_t, bf16_to_f32, f32_to_bf16, store_fixed)
 BACKWARD(backward_float32, float, float, load_float, store_float, load_float)
-BACKWARD(backward_bfloat16, uint16_t, int16_t, load_brain, store_brain, load_fixed)
+BACKWARD(backward_bfloat16, uint16_t, int16_t, bf16_to_f32, f32_to_bf16, load_fixed)

@@ -79,9 +79,9 @@ static inline float fast_tanh(float x, float most) {
 static inline float load_float(float value) { return value; }
 static inline float store_float(float value) { return value; }
 
-static inline float load_brain(uint16_t value) { return from_bits((uint32_t)value << 16); }
+static inline float bf16_to_f32(uint16_t value) { return from_bits((uint32_t)value << 16); }
 
-static inline uint16_t store_brain(float value) { /* to the nearest, ties to even */
+static inline uint16_t f32_to_bf16(float value) { /* to the nearest, ties to even */
     uint32_t bits = to_bits(value);
     uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (uint16_t)(value != value ? 0x7fc0u : rounded);
@@ -126,7 +126,7 @@ static void do_part(void *data) {
 #endif
 
 /* `cells`: how many numbers there are to work on in all. */
-static inline void share_out(job all, count threads, count cells) {
+static inline void parallel_for(job all, count threads, count cells) {
 #ifdef __linux__
     const int is_worth_it = threads > 1 && cells >= SMALL;
     if (is_worth_it && GOMP_parallel && omp_get_thread_num && omp_get_num_threads) {

@@ -76,7 +76,7 @@ static void one_row_stacks(const void *what, const array *arrays, count first, c
                     sums[gate] = ON(add)(ON(loadu)(inputs + gate * hidden_size + at),
                                          ON(loadu)(bias + gate * hidden_size + at));
                 multiply(before, proj_size, weights + at * proj_size * GATES, sums);
-                ON(storeu)(cell_output + at, settle(sums, cells + at, of->cell_clip, 0));
+                ON(storeu)(cell_output + at, lstm_cell(sums, cells + at, of->cell_clip, 0));
             }
             for (count at = 0; projection && at < proj_size; at += PANEL) {
                 for (int part = 0; part < GATES; part++)
@@ -93,7 +93,7 @@ static void one_row_stacks(const void *what, const array *arrays, count first, c
 }
 
 PUBLIC void one_row_float16(const row *of, const array *arrays) {
-    share_out((job){one_row_stacks, of, arrays, of->stacks}, of->threads,
+    parallel_for((job){one_row_stacks, of, arrays, of->stacks}, of->threads,
               of->steps * of->hidden_size * of->proj_size);
 }
 

@@ -51,7 +51,7 @@ INLINE void some_rows(const step *of, const panel *at, const part *some, count f
     for (int row = 0; row < rows; row++)
         if (some->is_last)
             ON(storeu)(at->cell_output + (first + row) * of->hidden_size,
-                       settle(sums[row], at->cells + (first + row) * LANES, of->clip, 0));
+                       lstm_cell(sums[row], at->cells + (first + row) * LANES, of->clip, 0));
         else
 #pragma GCC unroll 4
             for (int gate = 0; gate < GATES; gate++)
@@ -107,7 +107,7 @@ static void step_float32_panels(const void *what, const array *arrays, count fir
 
 PUBLIC void step_float32(const step *of, const array *arrays) {
     const count lines = of->stacks * (of->hidden_size / LANES);
-    share_out((job){step_float32_panels, of, arrays, lines}, of->threads,
+    parallel_for((job){step_float32_panels, of, arrays, lines}, of->threads,
               of->stacks * of->rows * of->hidden_size);
 }
 

@@ -97,7 +97,7 @@ INLINE lanes one_and_power_of_two(lanes x, const int is_short) {
 }
 
 /* From the gates before their activations to the cells' output; cells are changed in place. */
-INLINE lanes settle(const lanes gates[GATES], float *cells, float clip, const int is_short) {
+INLINE lanes lstm_cell(const lanes gates[GATES], float *cells, float clip, const int is_short) {
     const lanes a = one_and_power_of_two(gates[0] * SIGMOID, is_short);
     const lanes b = one_and_power_of_two(gates[1] * SIGMOID, is_short);
     const lanes d = one_and_power_of_two(gates[2] * SIGMOID, is_short);

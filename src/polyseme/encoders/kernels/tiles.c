@@ -50,7 +50,7 @@ static inline void settle_rows(const step *of, float sums[GATES][TALL][LANES], c
         for (int gate = 0; gate < GATES; gate++)
             gates[gate] = _mm512_load_ps(sums[gate][row]) +
                           _mm512_loadu_ps(bias + gate * of->hidden_size);
-        const lanes out = settle(gates, cells + row * LANES, of->clip, 1);
+        const lanes out = lstm_cell(gates, cells + row * LANES, of->clip, 1);
         _mm256_storeu_si256((__m256i *)(cell_output + row * of->hidden_size),
                             (__m256i)_mm512_cvtneps_pbh(out));
     }
@@ -97,7 +97,7 @@ static void step_bfloat16_panels(const void *what, const array *arrays, count fi
 
 PUBLIC void step_bfloat16(const step *of, const array *arrays) {
     const count lines = of->stacks * (of->hidden_size / LANES);
-    share_out((job){step_bfloat16_panels, of, arrays, lines}, of->threads,
+    parallel_for((job){step_bfloat16_panels, of, arrays, lines}, of->threads,
               of->stacks * of->rows * of->hidden_size);
 }
 

@@ -171,7 +171,7 @@ class ModelUseEncoder:
         ):
             yield from self.stream(sentences, ([span] for span in spans))
             return
-        around = self.embedder.stream_around(sentences, spans)
+        around = self.embedder.stream_context(sentences, spans)
         for (states, static), words, span in zip(around, sentences, spans, strict=True):
             yield states[None], self._bag(static, words, [span])
 

@@ -171,7 +171,7 @@ class Senses(Tabular):
         )
 
     def in_groups(self, grouping: Grouping) -> "Senses":
-        """The same uses in these groups, which are named anew."""
+        """The same uses in these groups, with new names."""
         return replace(self, grouping=grouping, groups=name_groups(self.name_source, grouping))
 
     @cached_property

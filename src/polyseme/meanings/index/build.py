@@ -267,7 +267,7 @@ def _is_ours(folder: Path) -> bool:
     return (folder / DATA).is_dir()
 
 
-def settle(
+def write_index(
     folder: Path,
     work: IndexPart,
     encoder: ModelUseEncoder,

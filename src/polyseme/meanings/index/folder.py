@@ -78,7 +78,7 @@ ARTIFACT = ArtifactType(
         *("model", "corpus", "key", "settings", "environments", "shape", "columns"),
         "counts",
     ),
-    made_by="polyseme index MODEL CORPUS",
+    made_by="polyseme index CORPUS --model MODEL",
     shape=_IndexManifest,
     folders=frozenset({DATA}),
     remedy="Run the same index command again: it repairs it.",

@@ -30,6 +30,7 @@ from polyseme.meanings.concordance.sentence_table import Integers, SentenceTable
 from polyseme.meanings.concordance.uses import Uses, find_terms, find_uses
 from polyseme.meanings.features.use_features import Syntax, UseEncoder, UseFeatures
 from polyseme.meanings.index.folder import IndexFolder, row_type
+from polyseme.storage.installed import default_model
 from polyseme.storage.parquet import read_table
 from polyseme.storage.records import Records, map_array
 from polyseme.text.corpus import Corpus
@@ -324,25 +325,20 @@ def find_source(
 ) -> UseSource:
     """The uses of a word: by an index, if one is named, or by a model.
 
-    A model that is named besides an index must be the one that the index was made with.
+    Without either, by the default model for the corpus's language. A model that is named besides
+    an index must be the one that the index was made with.
     """
     if index is not None:
         if layer is not None:
             raise ConfigError("An index has no single layers. Leave out --layer, or --index.")
         return find_in_index(index, corpus, query, where=where, model=model)
-    model = named_model(model)
+    name = model or default_model(corpus.config.language)
     terms = find_terms(query, corpus)  # before a model is loaded for a word that is not there
     with ThreadPoolExecutor(1) as pool:  # a model loads while Arrow reads the corpus
-        encoder = pool.submit(load_encoder, model, corpus, layer)
+        encoder = pool.submit(load_encoder, name, corpus, layer)
         uses = find_uses(corpus, query, where=where, terms=terms)
-    return UseSource(uses, encoder.result(), _notes(corpus, query))
-
-
-def named_model(model: str | None, instead: str = ", or an index (--index)") -> str:
-    """The model, or an error that says what to name; `instead`: what would do besides."""
-    if model is None:
-        raise ConfigError(f"Name the model that describes the uses (--model){instead}.")
-    return model
+    chosen = () if model else (f"Model: {name}, the default for {corpus.config.language!r}.",)
+    return UseSource(uses, encoder.result(), (*chosen, *_notes(corpus, query)))
 
 
 def find_in_index(

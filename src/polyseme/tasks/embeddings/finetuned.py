@@ -114,7 +114,7 @@ class FineTuned(nn.Module):
         frozen = {} if step is None else self._frozen_weights(step)
         # Detached for this one call, without requires_grad: which layers are frozen is an argument
         # and no state, so that a run that is continued cannot have it wrong.
-        each = functional_call(self.encoder, frozen, (encoder_input.batch,)).each
+        each = functional_call(self.encoder, frozen, (encoder_input.batch,)).hidden_states
         places = encoder_input.places.flatten()
         shape = (*encoder_input.places.shape, self.dim)
         return torch.stack([layer.flatten(0, 1)[places].view(shape) for layer in each])

@@ -157,7 +157,7 @@ class Frozen:
     ) -> "LayerSource":
         """A data set's layers. `use_cache`: kept in the cache, if the settings have one."""
         if not (use_cache and self.config.cached):
-            return WorkedOut(self, sentences)
+            return UncachedLayers(self, sentences)
         return Cached(self, sentences, progress or NullProgress())
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Iterator[Vectors]:
@@ -173,7 +173,7 @@ class Frozen:
         return LayerCache(path, lengths, (self.num_layers, self.dim), config.cache.dtype)
 
 
-class WorkedOut:
+class UncachedLayers:
     """Layers that are worked out whenever they are asked for, as for sentences met once."""
 
     def __init__(self, frozen: Frozen, sentences: Sentences) -> None:
@@ -210,7 +210,7 @@ class Cached:
         return self.cache.gather(self._which[chosen])
 
 
-LayerSource = WorkedOut | Cached
+LayerSource = UncachedLayers | Cached
 
 
 def _counted(vectors: Iterator[Vectors], progress: Progress) -> Iterator[Vectors]:

@@ -63,7 +63,7 @@ class Choices:
         return texts  # type: ignore[return-value]
 
 
-class PathScorer(Network):
+class ChoiceScorer(Network):
     """One score for a text with each of its choices."""
 
     def __init__(self, config: ChoiceConfig, dims: InputDims) -> None:
@@ -153,7 +153,7 @@ class Ranks(ExampleScores):
         found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
         return found
 
-    def followed_by(self, others: "Sequence[Ranks]") -> "Ranks":
+    def concat(self, others: "Sequence[Ranks]") -> "Ranks":
         """The ranks of all."""
         several = [self, *others]
         names = ("ranks", "num_choices", "num_right")
@@ -201,9 +201,9 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
         pairs = zip(places, examples, strict=True)
         return {"is_right": [np.isin(place, example.right) for place, example in pairs]}
 
-    def network(self, dims: InputDims) -> PathScorer:
+    def network(self, dims: InputDims) -> ChoiceScorer:
         """Each choice compared with the text."""
-        return PathScorer(self.config, dims)
+        return ChoiceScorer(self.config, dims)
 
     def predicted(self, example: Choices, found: Sequence[float]) -> PredictedChoice:
         """The texts, and how probable each choice is."""

@@ -6,7 +6,7 @@
     predicted   an example and what was found -> something to read, write and show
     score       examples and what was predicted -> numbers that add up to measures
 
-The rest of the room reads files, makes vectors, gathers batches, trains, saves and compares, and
+The rest of the package reads files, makes vectors, gathers batches, trains, saves and compares, and
 asks a family for the above. A family is one file; `families/__init__.py` has the one list of them.
 """
 

@@ -55,9 +55,7 @@ class Labels:
         """Those of the training data."""
         found = set(labels)
         if len(found) < 2:
-            raise InputError(
-                f"There is nothing to tell apart: all training examples have {sorted(found)}."
-            )
+            raise InputError(f"The training examples have fewer than two labels: {sorted(found)}.")
         _check_number(found, most)
         return cls(tuple(sorted(found)))
 

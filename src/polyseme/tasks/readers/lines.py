@@ -1,6 +1,6 @@
 """What all readers of examples begin with: the numbered lines of a file, and blocks of them.
 
-Compressed files, encodings, overlong lines and broken files are the business of the text room;
+Compressed files, encodings, overlong lines and broken files are handled in `text`;
 here they only get line numbers.
 """
 

@@ -16,14 +16,14 @@ def test_names_are_those_of_the_style_guide() -> None:
     assert not [path for path in FILES if path.stem in FORBIDDEN]
 
 
-def test_contributing_lists_every_room_in_its_order() -> None:
+def test_contributing_lists_every_package_in_its_order() -> None:
     root = PACKAGE.parents[1]
     contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     contract = contracts["tool"]["importlinter"]["contracts"][0]
     page = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rooms = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
+    packages = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
     layers = [layer.split(" | ") for layer in reversed(contract["layers"])]
-    assert rooms == [room for layer in layers for room in reversed(layer)]
+    assert packages == [each for layer in layers for each in reversed(layer)]
 
 
 def test_every_module_says_what_it_is() -> None:

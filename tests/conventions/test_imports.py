@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-ROOMS = ["polyseme", "polyseme.text.prepare", "polyseme.text.corpus", "polyseme.executors"]
+PACKAGES = ["polyseme", "polyseme.text.prepare", "polyseme.text.corpus", "polyseme.executors"]
 
 
 def modules_after(statement: str) -> set[str]:
@@ -17,10 +17,10 @@ def modules_after(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_without_models_does_not_import_torch(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_without_models_does_not_import_torch(package: str) -> None:
     assert importlib.util.find_spec("torch"), "without torch installed this shows nothing"
-    assert "torch" not in modules_after(f"import {room}")
+    assert "torch" not in modules_after(f"import {package}")
 
 
 def test_importing_a_segmenter_does_not_load_its_library() -> None:

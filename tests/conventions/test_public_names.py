@@ -23,24 +23,25 @@ from polyseme.tasks.families.tagging import PredictedTags
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "generate": (
-        "(model, prompts='', *, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
+        "(prompts='', *, model=None, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
     "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
-    "index": "(model, corpus, out, *, progress=False, **settings)",
+    "index": "(corpus, out, *, model=None, progress=False, **settings)",
     "load": (
         "(model, *, device=None, precision='float32', threads=None, tokenizer_from=None, "
         "pooling='mean', download=False)"
     ),
-    "nearest": "(corpus, text, *, model, progress=False, **settings)",
+    "nearest": "(corpus, text, *, model=None, progress=False, **settings)",
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
-    "same": "(first, second, *, model, progress=False, **settings)",
-    "score": "(model, texts)",
+    "same": "(first, second, *, model=None, progress=False, **settings)",
+    "score": "(texts, *, model=None)",
     "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
-    "substitutes": "(text, *, model, word='', number=10)",
+    "substitutes": "(text, *, model=None, word='', top=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
-        "(corpus, *, model, before, after, words=None, progress=False, **settings)"
+        "(corpus, *, model=None, before, after, words=(), words_file=None, progress=False, "
+        "**settings)"
     ),
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
@@ -120,7 +121,7 @@ CLASSES: dict[type, set[str]] = {
         *("dim", "embed", "encode", "environment", "fingerprint", "load", "max_length"),
         *("normalize", "similarity", "wv"),
         *("num_layers", "preparation", "preprocessor", "reads_around", "segmenter", "stream"),
-        *("stream_around", "to", "truncation"),
+        *("stream_context", "to", "truncation"),
     },
 }
 
