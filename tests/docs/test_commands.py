@@ -26,7 +26,6 @@ PAGES = [  # those that take longest first
     "docs/zh/a-tagger-in-ten-minutes.md",
     "docs/tutorials/pretrain-your-own.md",
     "docs/zh/pretrain-your-own.md",
-    "README.md",
     "docs/tutorials/first-corpus.md",
     "docs/zh/first-corpus.md",
     "docs/how-to/answer-questions.md",
