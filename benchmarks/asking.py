@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import polyseme
 from benchmarks.side_by_side import print_facts, sentences_of
 from polyseme.embedding.embedder import Embedder
-from polyseme.encoders.one_row import OneRow
+from polyseme.encoders.steps import OneRow
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.grouping import group_uses

@@ -30,11 +30,11 @@ from torch.nn import functional
 from benchmarks.side_by_side import print_facts, print_table, sentences_of, take_turns, verdict
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
-from polyseme.encoders.characters import CharacterEncoder
+from polyseme.encoders.cell import LayerWeights
 from polyseme.encoders.encoder import Encoder
+from polyseme.encoders.inputs import CharacterEncoder
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.lstm import Lstm
-from polyseme.encoders.recurrence import LayerWeights
 from polyseme.model import Model
 from polyseme.objectives.encoder_only import EncoderOnlyConfig
 from polyseme.presets import PRESETS

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from polyseme.config import build, to_toml
-from polyseme.encoders.contextualizer import NoContextualizerConfig
+from polyseme.encoders.encoder import NoContextualizerConfig
 from polyseme.model import LanguageModel, ModelConfig, count_parameters
 from polyseme.presets import PRESETS
 

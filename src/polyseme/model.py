@@ -21,11 +21,10 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, read_toml, to_toml
-from polyseme.data.special_tokens import FIRST_WORD, UNK
+from polyseme.data.batch import FIRST_WORD, UNK
 from polyseme.data.vocabulary import CHARACTERS, Vocabulary, VocabularyConfig
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.encoders.contextualizer import NoContextualizerConfig
-from polyseme.encoders.encoder import Encoder, EncoderConfig
+from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextualizerConfig
 from polyseme.errors import ConfigError, ModelError
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.objective import ObjectiveConfig, build_objective

@@ -8,10 +8,14 @@ see docs/experiments.md.
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
 from polyseme.data.vocabulary import VocabularyConfig
-from polyseme.encoders.characters import CharactersConfig, FilterConfig
-from polyseme.encoders.contextualizer import NoContextualizerConfig
-from polyseme.encoders.encoder import EncoderConfig
-from polyseme.encoders.inputs import CharacterInputConfig, WordCharacterInputConfig, WordInputConfig
+from polyseme.encoders.encoder import EncoderConfig, NoContextualizerConfig
+from polyseme.encoders.inputs import (
+    CharacterInputConfig,
+    CharactersConfig,
+    FilterConfig,
+    WordCharacterInputConfig,
+    WordInputConfig,
+)
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.model import ModelConfig

@@ -36,9 +36,9 @@ MAY = {
     "storage/records.py": {"np.memmap"},  # mapped, not read
     "encoders/kernels/build.py": {"source.read_bytes"},  # our own
     "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
-    "training/checkpoint.py": {"load_file"},  # after its size was looked at, and its hash
+    # Weights after their size was looked at, and their hash; what was dumped in the same line.
+    "training/checkpoint.py": {"load_file", "json.loads"},
     "training/processes.py": {"json.loads"},  # from another process of the same run
-    "training/resume.py": {"json.loads"},  # what was dumped in the same line
     "meanings/index/build.py": {"np.memmap"},  # to write
     "meanings/report/pages.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
     "meanings/use_map/places.py": {"files(__package__).joinpath(name).read_text"},  # our own

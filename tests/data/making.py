@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from text.making import finish_corpus, stats_of
 
-from polyseme.data.batch import Batch
-from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.batch import BOS, EOS, Batch
 from polyseme.data.stream import BatchConfig
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.text import shards

@@ -1,8 +1,14 @@
-"""The stream of training batches: complete, repeatable, resumable."""
+"""The stream of training batches: complete, repeatable, resumable.
 
+Pairs of sentences: does the second follow the first, and is it said so?
+
+A thread that works ahead: same items, same errors, and it ends.
+"""
+
+import threading
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +25,15 @@ from data.making import (
 from polyseme.commands.prepare import PrepareConfig
 from polyseme.commands.prepare import run as prepare
 from polyseme.data.batch import Batch
-from polyseme.data.stream import BatchConfig, SentenceStream, held_out
+from polyseme.data.stream import (
+    BatchConfig,
+    CorpusWindow,
+    SentenceStream,
+    held_out,
+    prefetch,
+    read_window,
+)
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
-from polyseme.data.window import CorpusWindow, read_window
 from polyseme.errors import CorpusError
 from polyseme.executors import ExecutorConfig
 from polyseme.text.corpus import Corpus
@@ -280,3 +292,211 @@ def test_a_prepared_corpus_streams_as_accounted(tmp_path: Path) -> None:
     assert stream.words_per_epoch == sum(len(row) for row in training)
     assert Counter(" ".join(row[1:-1]) for row in training + rest) == Counter(lines)
     assert 150 < len(rest) < 450
+
+
+VOCABULARY_PAIRS = VocabularyConfig(min_character_count=1, min_count=1)
+Row = tuple[str, str, int]
+
+
+def document(name: str, sentences: int, *, is_held_out: bool = False) -> Document:
+    """Each sentence begins with a word that names its document and position: d3.0, d3.1, ..."""
+    written = [[f"{name}.{position}", *["w"] * (position % 3)] for position in range(sentences)]
+    return Document(name, written, is_held_out)
+
+
+def pairs_of(batch: Batch, vocabulary: Vocabulary) -> list[Row]:
+    """The names of both sentences and the label, after a look at special tokens and segments."""
+    assert batch.segments is not None
+    assert batch.follows is not None
+    rows = []
+    segments = batch.segments.tolist()
+    for number, words in enumerate(read_back(batch, vocabulary)):
+        middle = words.index("</S>")
+        assert words[0] == "<S>"
+        assert words[-1] == "</S>"
+        assert words.count("</S>") == 2
+        second = len(words) - middle - 1
+        padding = batch.words.shape[1] - len(words)
+        assert segments[number] == [0] * (middle + 1) + [1] * second + [0] * padding
+        rows.append((words[1], words[middle + 1], int(batch.follows[number])))
+    return rows
+
+
+def one_epoch(corpus_pairs: Corpus, seed: int = 1, window: int = 4) -> list[Row]:
+    vocabulary = Vocabulary.of(corpus_pairs, VOCABULARY_PAIRS)
+    config = BatchConfig(words=200, window=window)
+    rows: list[Row] = []
+    for batch, position in SentenceStream(corpus_pairs, vocabulary, config, seed=seed, pairs=True)(
+        {}
+    ):
+        assert batch.num_words <= 200
+        rows += pairs_of(batch, vocabulary)
+        if position["epoch"]:
+            break
+    return rows
+
+
+def successor(name: str) -> str:
+    head, _, position = name.rpartition(".")
+    return f"{head}.{int(position) + 1}"
+
+
+@pytest.fixture
+def corpus_pairs(tmp_path: Path) -> Corpus:
+    parts = [
+        [document(f"{part}d{n}", n, is_held_out=n % 5 == 0) for n in range(1, 40)]
+        for part in "pqrs"
+    ]
+    return make_corpus(tmp_path / "c", parts, row_group=150)
+
+
+def test_the_label_says_whether_the_second_sentence_follows(corpus_pairs: Corpus) -> None:
+    rows = one_epoch(corpus_pairs)
+    assert {label for _, _, label in rows} == {0, 1}
+    for first, second, label in rows:
+        assert label == (second == successor(first))
+
+
+def test_a_sentence_that_does_not_follow_is_of_another_document(corpus_pairs: Corpus) -> None:
+    for first, second, label in one_epoch(corpus_pairs):
+        if not label:
+            assert first.rpartition(".")[0] != second.rpartition(".")[0]
+
+
+def test_each_training_sentence_is_first_once(corpus_pairs: Corpus) -> None:
+    firsts = [first for first, _, _ in one_epoch(corpus_pairs)]
+    expected = [f"{p}d{n}.{s}" for p in "pqrs" for n in range(1, 40) if n % 5 for s in range(n)]
+    assert sorted(firsts) == sorted(expected)
+
+
+def test_no_held_out_sentence_is_second(corpus_pairs: Corpus) -> None:
+    for _, second, _ in one_epoch(corpus_pairs):
+        assert int(second.partition("d")[2].partition(".")[0]) % 5
+
+
+def test_about_half_of_those_with_a_successor_keep_it(corpus_pairs: Corpus) -> None:
+    rows = one_epoch(corpus_pairs, window=100)
+    names = {first for first, _, _ in rows}
+    kept = [label for first, _, label in rows if successor(first) in names]
+    assert 0.45 < sum(kept) / len(kept) < 0.52  # some successors lie in the next row group
+
+
+def test_random_partners_are_drawn_evenly_from_all_other_documents(tmp_path: Path) -> None:
+    # One sentence each, so nothing has a successor and every pair is random.
+    corpus_pairs = make_corpus(tmp_path / "c", [[document(f"d{n}", 1) for n in range(4)]])
+    drawn: dict[tuple[str, str], int] = {}
+    for seed in range(150):
+        for first, second, _ in one_epoch(corpus_pairs, seed):
+            drawn[first, second] = drawn.get((first, second), 0) + 1
+    assert len(drawn) == 12
+    assert all(27 < number < 73 for number in drawn.values())  # 50 expected, 6 the deviation
+
+
+def test_with_one_document_the_label_still_tells_the_truth(tmp_path: Path) -> None:
+    corpus_pairs = make_corpus(tmp_path / "c", [[document("d0", 60)]])
+    rows = one_epoch(corpus_pairs)
+    assert len(rows) == 60
+    for first, second, label in rows:
+        assert label == (second == successor(first))
+
+
+def test_documents_of_one_name_in_two_row_groups_are_not_neighbours(tmp_path: Path) -> None:
+    parts = [[document("d0", 1), document("e0", 1)], [document("d0", 2), document("f0", 1)]]
+    corpus_pairs = make_corpus(tmp_path / "c", parts, row_group=1)
+    assert all(label == 0 for seed in range(20) for _, _, label in one_epoch(corpus_pairs, seed))
+
+
+def test_held_out_pairs_are_always_the_same(corpus_pairs: Corpus) -> None:
+    vocabulary = Vocabulary.of(corpus_pairs, VocabularyConfig(min_character_count=1))
+    config = BatchConfig(words=200)
+    runs = [
+        [
+            row
+            for batch in held_out(corpus_pairs, vocabulary, config, limit_words=limit, pairs=True)
+            for row in pairs_of(batch, vocabulary)
+        ]
+        for limit in (None, None, 600)
+    ]
+    assert runs[0] == runs[1]
+    assert 0 < len(runs[2]) < len(runs[0])
+    for first, second, label in runs[0]:
+        assert label == (second == successor(first))
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "batches-ahead"]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    assert not threads()
+    yield
+    assert not threads()
+
+
+def test_items_come_complete_and_in_order() -> None:
+    assert list(prefetch(iter(range(100)), depth=3)) == list(range(100))
+    assert list(prefetch(iter([]))) == []
+
+
+def test_an_error_comes_after_the_items_before_it() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("the third")
+
+    items = prefetch(failing())
+    assert [next(items), next(items)] == [1, 2]
+    with pytest.raises(ValueError, match="the third"):
+        next(items)
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_closing_ends_the_thread_and_closes_the_stream(depth: int) -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[int]:
+        try:
+            yield from count()
+        finally:
+            closed.set()
+
+    for taken in range(6):
+        closed.clear()
+        items = prefetch(endless(), depth)
+        assert list(islice(items, taken)) == list(range(taken))
+        items.close()  # type: ignore[attr-defined]
+        assert closed.is_set() == (taken > 0)  # never begun, nothing to close
+
+
+def test_no_more_than_depth_items_are_made_beforehand() -> None:
+    made = []
+    waits = threading.Event()
+
+    def watched() -> Iterator[int]:
+        for number in range(10):
+            made.append(number)
+            if number == 4:
+                waits.set()
+            yield number
+
+    items = prefetch(watched(), depth=3)
+    assert next(items) == 0
+    assert waits.wait(10)  # one taken, three ready, one in hand
+    threading.Event().wait(0.05)
+    assert made == [0, 1, 2, 3, 4]
+    items.close()  # type: ignore[attr-defined]
+
+
+def test_work_goes_on_while_the_consumer_is_busy() -> None:
+    second = threading.Event()
+
+    def stream() -> Iterator[int]:
+        yield 1
+        second.set()
+        yield 2
+
+    items = prefetch(stream())
+    assert next(items) == 1
+    assert second.wait(10)  # without asking for it
+    assert list(items) == [2]

@@ -8,7 +8,7 @@ import pytest
 
 from data.making import Document, make_corpus, make_vocabulary
 from polyseme.config import build
-from polyseme.data.special_tokens import BOS, EOS, FIRST_WORD, PAD, UNK
+from polyseme.data.batch import BOS, EOS, FIRST_WORD, PAD, UNK
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.text.corpus import Corpus
@@ -50,7 +50,7 @@ def test_characters_fall_with_their_count_outside_held_out_text(corpus: Corpus) 
 def test_counting_in_pieces_gives_the_same(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     config = VocabularyConfig(size=8, min_count=1, min_character_count=1)
     whole = Vocabulary.of(corpus, config)
-    monkeypatch.setattr("polyseme.data.counting._PIECE", 2)
+    monkeypatch.setattr("polyseme.data.vocabulary._PIECE", 2)
     pieces = Vocabulary.of(corpus, config)
     assert pieces.words.equals(whole.words)
     assert pieces.chars.characters == whole.chars.characters

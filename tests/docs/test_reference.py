@@ -13,7 +13,7 @@ from polyseme import errors
 from polyseme.cli.verbs import all_verbs
 from polyseme.encoders.inputs import WordInputConfig
 from polyseme.encoders.lstm import LstmConfig
-from polyseme.tasks.families.decoder import DecoderConfig
+from polyseme.tasks.families.seq2seq import DecoderConfig
 from polyseme.tasks.readers.table import TableConfig
 from polyseme.text.settings import CorpusConfig
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedding.making import layers_of, tiny
-from polyseme.data.table import FIRST_ROW
+from polyseme.data.batch import FIRST_ROW
 from polyseme.embedding import bucketing
 from polyseme.embedding.bucketing import ChunkBatch, LengthSortedBatches, group_sentences
 

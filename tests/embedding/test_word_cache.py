@@ -10,7 +10,7 @@ from laws.cases import WORDS as KNOWN
 from torch import Tensor
 
 from embedding.making import POINTS, tiny
-from polyseme.data.table import FIRST_ROW
+from polyseme.data.batch import FIRST_ROW
 from polyseme.embedding import word_cache
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_cache import WordEmbeddingCache

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
-from polyseme.encoders.characters import CharacterEncoder, CharactersConfig, FilterConfig
+from polyseme.encoders.inputs import CharacterEncoder, CharactersConfig, FilterConfig
 
 CONFIG = CharactersConfig(
     char_dim=4,

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from encoders.kernel import Kernels
-from polyseme.encoders.directions import Direction
+from polyseme.encoders.cell import State
+from polyseme.encoders.encoded import Direction
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.encoders.lstm import Lstm, LstmConfig
-from polyseme.encoders.one_row import OneRow
-from polyseme.encoders.recurrence import State
+from polyseme.encoders.steps import OneRow
 
 CONFIGS = {
     "projected": LstmConfig(proj_size=128, hidden_size=208, cell_clip=0.4, output_clip=0.15),

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn import functional
 
-from polyseme.encoders.directions import Direction
+from polyseme.encoders.encoded import Direction
 from polyseme.encoders.transformer import Transformer, TransformerConfig
 from polyseme.errors import ModelError
 

@@ -16,8 +16,8 @@ from torch.nn import functional
 
 from polyseme.data.batch import Batch
 from polyseme.embedding.output import Vectors
+from polyseme.encoders.cell import State
 from polyseme.encoders.lstm import Lstm
-from polyseme.encoders.recurrence import State
 from polyseme.errors import ModelError
 from polyseme.model import Model
 

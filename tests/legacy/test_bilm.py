@@ -18,7 +18,7 @@ from legacy.published import (
     furthest,
     read_arrays,
 )
-from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.batch import BOS, EOS
 from polyseme.errors import ModelError
 from polyseme.legacy.bilm import BilmOptions, read_bilm
 from polyseme.legacy.old_model import parse

@@ -19,7 +19,7 @@ from legacy.published import (
     read_manylangs_fixture,
 )
 from legacy.stateful import embed_stateful
-from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.data.batch import FIRST_WORD
 from polyseme.errors import ModelError
 from polyseme.legacy.manylangs import (
     CHARACTER_TOKENS,

@@ -7,7 +7,7 @@ from embedding.making import reading, tiny
 from laws.cases import WORDS, make
 from pretraining.making import rule_text
 
-from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.data.batch import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
 from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from objectives.making import VOCABULARY, random_sentences
-from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.batch import BOS, EOS
 from polyseme.encoders.encoded import Encoded
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig

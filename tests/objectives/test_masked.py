@@ -6,8 +6,7 @@ import torch
 
 from objectives.making import VOCABULARY, WORDS, paired, random_sentences
 from polyseme.config import build
-from polyseme.data.batch import Batch
-from polyseme.data.special_tokens import BOS, EOS, FIRST_WORD, MASK
+from polyseme.data.batch import BOS, EOS, FIRST_WORD, MASK, Batch
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.encoded import Encoded
 from polyseme.errors import ConfigError

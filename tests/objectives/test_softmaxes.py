@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from polyseme.config import build
-from polyseme.data.special_tokens import PAD
+from polyseme.data.batch import PAD
 from polyseme.model import LanguageModel, ModelConfig
 from polyseme.objectives import crossentropy
 from polyseme.objectives.causal import Causal

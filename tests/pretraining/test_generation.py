@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from polyseme.config import build
-from polyseme.data.special_tokens import EOS, FIRST_WORD
+from polyseme.data.batch import EOS, FIRST_WORD
 from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.objectives.bidirectional import Bidirectional

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from polyseme.data.stream import read_window, row_groups
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
-from polyseme.data.window import read_window, row_groups
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import PolysemeError

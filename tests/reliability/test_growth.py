@@ -16,8 +16,8 @@ from slack import allowed
 from tasks.readers.making import reader
 from text.making import make_config, make_piece, make_source
 
-from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.readers import read_examples
+from polyseme.tasks.texts import ExampleStats
 from polyseme.text.formats import marked, read_piece
 from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards

@@ -22,8 +22,7 @@ from polyseme.model import Model
 from polyseme.progress import NullProgress
 from polyseme.tasks.embeddings.frozen import LayerCache
 from polyseme.tasks.task import Task
-from polyseme.tasks.train_module import TaskTraining
-from polyseme.tasks.training import Splits, train_task
+from polyseme.tasks.training import Splits, TaskTraining, train_task
 
 __all__ = ["one_thread"]
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from polyseme.executors.commit import read_receipt
 from polyseme.model import ARTIFACT, Model
 from polyseme.storage.files import canonical_json, describe_file
 from polyseme.storage.folders import _DIGEST, _digest
-from polyseme.tasks.folder import ARTIFACT as TASK
-from polyseme.tasks.folder import best_in
+from polyseme.tasks.task import ARTIFACT as TASK
+from polyseme.tasks.task import best_in
 from polyseme.text.corpus import ARTIFACT as CORPUS
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation

@@ -11,10 +11,9 @@ from laws.cases import WORDS
 from polyseme.config import build
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.families.choice import Choices
-from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.family import Example
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.question_answering import Answer, Question
 from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged

@@ -1,4 +1,7 @@
-"""Examples as words, batches, and shares of a data set."""
+"""Examples as words, batches, and shares of a data set.
+
+What is told of rows that gave no example.
+"""
 
 from itertools import pairwise
 from pathlib import Path
@@ -11,11 +14,11 @@ from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
 from polyseme.tasks.data import DataConfig, Split, read_split, subsample, without_dev
 from polyseme.tasks.families import NetworkConfig
-from polyseme.tasks.families.classification import ClassificationConfig, Classified
+from polyseme.tasks.families.classification import ClassificationConfig, Classified, Paired
 from polyseme.tasks.families.family import Example
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import TaggingConfig
-from polyseme.tasks.texts import TextReader
+from polyseme.tasks.texts import ExampleStats, TextReader
+from polyseme.text.records import Rejected
 from tasks.making import config_of, examples_for, task_of
 
 COLUMNS = "Ada B-PER\nsleeps O\n\nShe O\nsees O\nBob B-PER\n"
@@ -126,3 +129,29 @@ def test_a_pair_s_sentences_stand_half_a_batch_apart(
     expected = [len(pair.sentences[part]) for part in (0, 1) for pair in chosen]
     assert batch.features.lengths.tolist() == expected
     assert len(batch) == 2
+
+
+def test_counts_add_up_and_the_summary_says_why() -> None:
+    stats = ExampleStats()
+    stats.keep(1)
+    stats.keep(3)
+    stats.reject(Rejected(7, "no-label", "some text", "in column 'label'"), "train.tsv")
+    stats.reject(Rejected(9, "no-label", ""), "train.tsv")
+    stats.reject(Rejected(9, "no-text", ""), "train.tsv")
+    assert stats.read == stats.kept + stats.rejected == 5
+    assert stats.summary() == "4 examples; 3 of 5 rows rejected: 2 no-label, 1 no-text"
+    assert stats.faults[0] == "train.tsv, line 7: no-label (in column 'label'): 'some text'"
+
+
+def test_nothing_is_said_of_faults_where_there_are_none() -> None:
+    stats = ExampleStats()
+    stats.keep(1)
+    assert stats.summary() == "1 examples"
+
+
+def test_a_file_full_of_faults_fills_neither_memory_nor_screen() -> None:
+    stats = ExampleStats()
+    for line in range(1000):
+        stats.reject(Rejected(line, "no-text", "x" * 1000), "train.tsv")
+    assert stats.rejected == 1000
+    assert sum(map(len, stats.faults)) < 4000

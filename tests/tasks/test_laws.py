@@ -14,13 +14,12 @@ from torch import Tensor
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, TrainingError
 from polyseme.progress import NullProgress
-from polyseme.tasks import train_module as train_module_file
+from polyseme.tasks import training as train_module_file
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.task import Task
 from polyseme.tasks.texts import TextReader
-from polyseme.tasks.train_module import TaskTraining
-from polyseme.tasks.training import Splits, train_task
+from polyseme.tasks.training import Splits, TaskTraining, train_task
 from polyseme.training.optimizer import build_optimizer
 from polyseme.training.settings import TrainingConfig
 from tasks.making import TASKS, config_of, examples_for, task_of

@@ -15,10 +15,9 @@ from slack import allowed
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.progress import NullProgress
-from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.labels import LabelNetwork
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.prediction import label_file

@@ -8,8 +8,8 @@ import pytest
 
 from polyseme.errors import ModelError
 from polyseme.tasks import seeds
-from polyseme.tasks.folder import best_in, is_task, trained_in
 from polyseme.tasks.seeds import MeanStd, SeedComparison, seed_folder
+from polyseme.tasks.task import best_in, is_task, trained_in
 from tasks.making import config_of, examples_for, task_of
 
 

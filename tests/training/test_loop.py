@@ -1,9 +1,15 @@
-"""The loop as a whole: what it learns, keeps, measures, and how it goes on."""
+"""The loop as a whole: what it learns, keeps, measures, and how it goes on.
+
+A run asked to stop: nothing is lost, and it says so by its exit code.
+"""
 
 import json
 import math
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +19,15 @@ import pytest
 import torch
 from listening import Heard
 
-from polyseme.errors import ConfigError, TrainingError
+from polyseme.errors import ConfigError, TrainingError, TrainingStoppedError
 from polyseme.training import step
-from polyseme.training.checkpoint import Checkpoint, Checkpoints
-from polyseme.training.loop import train
+from polyseme.training.checkpoint import Checkpoint, Checkpoints, Outcome
+from polyseme.training.loop import stop_signals, train
 from polyseme.training.optimizer import learning_rate_at
 from polyseme.training.processes import DistributedContext
-from polyseme.training.state import Outcome
 from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
+from training.toy_run import TESTS, SlowToy, command
 
 STEPS = 20
 
@@ -114,7 +120,7 @@ def test_the_comparison_sees_chance_that_does_not_grow_from_the_step(
 def test_the_comparison_sees_an_optimizer_that_has_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyseme.training.resume.restore_optimizer_state", lambda *_: None)
+    monkeypatch.setattr("polyseme.training.checkpoint.restore_optimizer_state", lambda *_: None)
     toy = Toy()
     train(toy, settings(STEPS), tmp_path / "whole")
     cut = run_with_cuts(tmp_path / "cut", [7])
@@ -424,3 +430,63 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path: Path) -> None:
             return {"code": float(done.returncode)}
 
     assert train(Meddler(), settings(3), tmp_path).measures == {"code": 75.0}
+
+
+def steps_logged(folder: Path) -> int:
+    path = folder / "run.jsonl"
+    return path.read_bytes().count(b'"loss"') if path.exists() else 0
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1"])
+def test_a_signal_stops_a_run_that_then_goes_on_as_if_nothing_had_been(
+    tmp_path: Path, name: str
+) -> None:
+    line = command(tmp_path / "run", steps=60, sleep=0.02, save_minutes=1000)
+    process = subprocess.Popen(line, cwd=TESTS, stderr=subprocess.PIPE, text=True)
+    while steps_logged(tmp_path / "run") < 5:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, name))
+    complaint = process.communicate(timeout=20)[1]
+    assert process.returncode == 143, complaint
+    assert f"{name} stopped training after step" in complaint
+    [saved] = (tmp_path / "run" / "checkpoints").iterdir()
+    lines = [json.loads(x) for x in (tmp_path / "run/run.jsonl").read_text().splitlines()]
+    # No step that was done is lost.
+    assert [x["step"] for x in lines if "loss" in x][-1] == int(saved.name.removeprefix("step-"))
+    train(Toy(), settings(60), tmp_path / "run")
+    train(Toy(), settings(60), tmp_path / "whole")
+    assert saved_digests(tmp_path / "run", 60) == saved_digests(tmp_path / "whole", 60)
+
+
+def test_who_listened_before_listens_again_afterwards() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_signals() as request:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert request.by == "SIGTERM"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_thread_can_train_too(tmp_path: Path) -> None:
+    outcomes = []
+    thread = threading.Thread(target=lambda: outcomes.append(train(Toy(), settings(3), tmp_path)))
+    thread.start()
+    thread.join()
+    assert [outcome.steps for outcome in outcomes] == [3]
+
+
+def test_measuring_left_undone_by_a_stop_is_made_up_for_once(tmp_path: Path) -> None:
+    toy = SlowToy()
+    toy.signal_at = 10
+    with pytest.raises(TrainingStoppedError) as stopped:
+        train(toy, settings(20, evaluate_every=5), tmp_path)
+    assert stopped.value.exit_code == 143
+
+    def measured() -> list[int]:
+        lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+        return [line["step"] for line in lines if "measures" in line]
+
+    assert measured() == [5]
+    train(Toy(), settings(20, evaluate_every=5), tmp_path)
+    assert measured() == [5, 10, 15, 20]

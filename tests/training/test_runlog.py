@@ -9,9 +9,9 @@ from reliability.victims import harm, make_victims, snapshot
 from required import need_package
 
 from polyseme.errors import MissingExtraError, StorageError
+from polyseme.training.checkpoint import RunState
 from polyseme.training.loop import train
 from polyseme.training.runlog import RunLog
-from polyseme.training.state import RunState
 from training.toy import Toy, settings
 
 

@@ -1,13 +1,20 @@
-"""Chance in a step: another at every step, in every share of the batch and with every seed."""
+"""Chance in a step: another at every step, in every share of the batch and with every seed.
+
+The guard: what it stops, and what it must let pass.
+"""
 
 import itertools
+import math
 from dataclasses import dataclass, field
 
+import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
+from polyseme.errors import TrainingError
 from polyseme.training.processes import DistributedContext
-from polyseme.training.step import Stepper, shard_seed
+from polyseme.training.step import LossSpikeGuard, Stepper, shard_seed
 from polyseme.training.train_module import Losses
 from training.toy import Toy, ToyBatch, make_batch, settings
 
@@ -72,3 +79,79 @@ def test_dropout_leaves_out_others_at_every_step_and_with_every_seed() -> None:
             for step in (0, 1, 2)
         ]
     assert len(set(losses)) == 6
+
+
+def alarms(losses: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> int:
+    guard = LossSpikeGuard("skip")
+    return sum(not guard.check(float(one), 1.0, step=i) for i, one in enumerate(losses))
+
+
+def steady(number: int) -> LossSpikeGuard:
+    guard = LossSpikeGuard("skip")
+    for i in range(number):
+        assert guard.check(5.0 + 0.1 * math.sin(i), 1.0, step=i)
+    return guard
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_is_stopped_from_the_first_step(loss: float) -> None:
+    assert not LossSpikeGuard("skip").check(loss, 1.0, step=1)
+    with pytest.raises(TrainingError, match="before step 1: the loss is"):
+        LossSpikeGuard("raise").check(loss, 1.0, step=1)
+
+
+@pytest.mark.parametrize("norm", [math.nan, math.inf])
+def test_a_gradient_that_is_not_finite_is_stopped(norm: float) -> None:
+    with pytest.raises(TrainingError, match="norm of the gradient"):
+        LossSpikeGuard("raise").check(1.0, norm, step=1)
+
+
+def test_a_spike_is_stopped_once_the_window_is_full() -> None:
+    assert steady(127).check(10.0, 1.0, step=128)
+    assert not steady(128).check(10.0, 1.0, step=129)
+
+
+def test_a_loss_stopped_does_not_widen_the_window() -> None:
+    guard = steady(128)
+    before = guard.losses
+    assert not guard.check(50.0, 1.0, step=129)
+    assert guard.losses == before
+    assert guard.check(5.0, 1.0, step=130)
+
+
+def test_a_slow_rise_over_a_flat_window_is_no_spike() -> None:
+    assert alarms(np.concatenate([np.full(200, 5.0), np.linspace(5.0, 6.0, 100)])) == 0
+    assert alarms(np.array([*np.full(200, 5.0), 5.9, 6.0, 6.2])) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", ["normal", "falling", "long tail", "overfit"])
+def test_there_is_at_most_one_false_alarm_in_ten_thousand_steps(shape: str, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    steps = np.arange(10_000)
+    losses = {
+        "normal": 5 + 0.3 * chance.normal(size=10_000),
+        "falling": 3 + 7 * np.exp(-steps / 1000) + 0.2 * chance.normal(size=10_000),
+        # Mean of a few squares, as tiny batches give it.
+        "long tail": chance.chisquare(4, size=10_000),
+        "overfit": 1e-5 * np.exp(chance.normal(size=10_000)),
+    }[shape]
+    assert alarms(losses) <= 1
+
+
+@pytest.mark.parametrize("shape", ["normal", "long tail"])
+def test_a_true_spike_is_seen_in_each_of_a_hundred_windows(shape: str) -> None:
+    for seed in range(100):
+        chance = np.random.default_rng(seed)
+        usual = {
+            "normal": 5 + 0.3 * chance.normal(size=128),
+            "long tail": chance.chisquare(24, 128),
+        }
+        assert alarms(np.array([*usual[shape], 10 * usual[shape].mean()])) == 1
+
+
+def test_the_window_goes_on_where_it_was_saved() -> None:
+    guard = steady(200)
+    again = LossSpikeGuard("skip", guard.losses, guard.consecutive_skips)
+    assert not again.check(10.0, 1.0, step=201)
+    assert again.losses == guard.losses

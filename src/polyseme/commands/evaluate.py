@@ -39,7 +39,7 @@ from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
     from polyseme.pretraining.evaluation import Evaluation
-    from polyseme.tasks.evaluation import EvaluatedTask
+    from polyseme.tasks.prediction import EvaluatedTask
 
 
 class EvaluateConfig(Settings):
@@ -84,8 +84,8 @@ class Evaluated:
 
 def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateResult:
     """Measure; nothing is left on disk."""
-    from polyseme.tasks.evaluation import evaluate_task
-    from polyseme.tasks.folder import is_task
+    from polyseme.tasks.prediction import evaluate_task
+    from polyseme.tasks.task import is_task
 
     progress = progress or NullProgress()
     folder = config.model_or_task

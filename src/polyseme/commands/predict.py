@@ -26,7 +26,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.texts import ExampleStats
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:

@@ -104,11 +104,9 @@ class TrainResult:
 
 def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     """Train for each seed."""
-    from polyseme.tasks.folder import ARTIFACT
-    from polyseme.tasks.report import write_report
     from polyseme.tasks.seeds import MeanStd, seed_folder
-    from polyseme.tasks.task import include_model
-    from polyseme.tasks.training import Splits, train_task
+    from polyseme.tasks.task import ARTIFACT, include_model
+    from polyseme.tasks.training import Splits, train_task, write_report
     from polyseme.training.memory import keep_freed_memory
     from polyseme.training.processes import num_processes
 

@@ -6,23 +6,232 @@
 Row groups are shuffled over the corpus, sentences within a window of some row groups, so memory
 is bounded by the window. Sentences of like length come together, which leaves little padding.
 Everything random is keyed by seed, epoch and window: a run that is resumed reads one window
-again and sees the identical rest.
+again and sees the identical rest. Only the columns asked for are read, and words come as a
+dictionary, so ids and characters are looked up once for each distinct word of a window.
 """
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from pydantic import Field
 
 from polyseme.config import Settings
-from polyseme.data.batch import Batch
-from polyseme.data.char_vocabulary import Integers
-from polyseme.data.pairs import choose_partners
+from polyseme.data.batch import (
+    FIRST_ROW,
+    Batch,
+    Integers,
+    Pairs,
+    WordTable,
+    pad,
+    with_special_tokens,
+)
 from polyseme.data.vocabulary import Vocabulary
-from polyseme.data.window import CorpusWindow, RowGroup, read_window, row_groups
 from polyseme.errors import CorpusError
-from polyseme.text.corpus import Corpus
+from polyseme.storage.parquet import ParquetReader
+from polyseme.text.corpus import Corpus, damage_explained
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class _Ended:
+    error: BaseException | None
+
+
+def prefetch(stream: Iterator[T], depth: int = 4) -> Iterator[T]:
+    """The same items, up to `depth` of them made beforehand. An error comes where it arose.
+
+    Close the iterator, or let go of it, and the thread ends and closes the stream.
+    """
+    ready: Queue[T | _Ended] = Queue(depth)
+    is_over = threading.Event()
+    worker = threading.Thread(
+        target=_fill, args=(stream, ready, is_over), name="prefetch", daemon=True
+    )
+    worker.start()
+    try:
+        while not isinstance(item := ready.get(), _Ended):
+            yield item
+        if item.error is not None:
+            raise item.error
+    finally:
+        is_over.set()
+        # The worker may be waiting for room. Once there is, it puts one item at most and ends.
+        _empty(ready)
+        worker.join()
+
+
+def _fill(stream: Iterator[T], ready: "Queue[T | _Ended]", is_over: threading.Event) -> None:
+    error: BaseException | None = None
+    try:
+        for item in stream:
+            ready.put(item)
+            if is_over.is_set():
+                break
+    except BaseException as caught:  # noqa: BLE001  # raised again where the items are taken
+        error = caught
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+    if not is_over.is_set():
+        ready.put(_Ended(error))
+
+
+def _empty(ready: "Queue[T]") -> None:
+    try:
+        while True:
+            ready.get_nowait()
+    except Empty:
+        pass
+
+
+RowGroup = tuple[Path, int]
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class CorpusWindow:
+    """Sentences of one part, training or held out, in the order of their row groups."""
+
+    table: WordTable
+    flat: Codes
+    """All sentences one after another, special tokens included, as rows of the table."""
+    starts: Integers
+    lengths: Integers
+    """Where each sentence begins in `flat`, and how long it is, special tokens counted."""
+    documents: Codes
+    """A number for each sentence's document; empty unless asked for."""
+    rows: Integers
+    """Where each sentence stood. Only sentences of one document with rows r and r + 1 are
+    neighbours; between two row groups a number is left out."""
+
+    def single(self, sentences: Integers) -> Batch:
+        """A batch of these sentences."""
+        lengths = self.lengths[sentences]
+        return self.table.batch(pad(self.flat, self.starts[sentences], lengths), lengths)
+
+    def paired(self, first: Integers, second: Integers, follows: Integers) -> Batch:
+        """A batch of pairs: <S> first </S> second </S>."""
+        split = self.lengths[first]
+        lengths = split + self.lengths[second] - 1  # the second has no <S>
+        columns = np.arange(lengths.max(initial=0))
+        is_real = columns < lengths[:, None]
+        is_second = is_real & (columns >= split[:, None])
+        begins = np.where(
+            is_second, (self.starts[second] + 1 - split)[:, None], self.starts[first][:, None]
+        )
+        sources = np.where(is_real, begins + columns, 0)
+        matrix = np.where(is_real, self.flat[sources], 0)
+        return self.table.batch(matrix, lengths, Pairs(is_second.astype(np.int64), follows))
+
+
+def row_groups(shards: Sequence[Path]) -> list[RowGroup]:
+    """Every row group of these shards, in order."""
+    groups: list[RowGroup] = []
+    for path in shards:
+        with damage_explained(path), ParquetReader(path) as reader:
+            groups += [(path, number) for number in range(reader.num_row_groups)]
+    return groups
+
+
+def read_window(
+    groups: Sequence[RowGroup], vocabulary: Vocabulary, *, is_held_out: bool, with_documents: bool
+) -> CorpusWindow:
+    """The training or the held-out sentences of these row groups."""
+    columns = ["words", "held_out", *(["document"] if with_documents else [])]
+    tables = [_read(path, number, columns) for path, number in groups]
+    lists = [chunk for table in tables for chunk in table["words"].chunks]
+    sizes = np.concatenate([np.diff(chunk.offsets.to_numpy()) for chunk in lists])
+    words = pa.chunked_array([chunk.flatten() for chunk in lists]).unify_dictionaries()
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in words.chunks])
+    parts = [table["held_out"].to_numpy() for table in tables]
+    chosen = np.flatnonzero(np.concatenate(parts) == is_held_out)
+    is_chosen_word = np.repeat(np.concatenate(parts) == is_held_out, sizes)
+    table, codes = _look_up(codes[is_chosen_word], words.chunk(0).dictionary, vocabulary)
+    lengths = sizes[chosen].astype(np.int64)
+    documents = _documents(tables)[chosen] if with_documents else np.empty(0, np.int32)
+    gaps = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    with_tokens = lengths + 2
+    return CorpusWindow(
+        table=table,
+        flat=with_special_tokens(codes, lengths),
+        starts=np.cumsum(with_tokens) - with_tokens,
+        lengths=with_tokens,
+        documents=documents,
+        rows=(chosen + gaps[chosen]).astype(np.int64),
+    )
+
+
+def _look_up(codes: Codes, dictionary: Any, vocabulary: Vocabulary) -> tuple[WordTable, Codes]:
+    """A table of the words that occur, and the codes as rows of it."""
+    occurs = np.zeros(len(dictionary), np.bool_)
+    occurs[codes] = True
+    distinct = np.flatnonzero(occurs)
+    rows = np.empty(len(dictionary), np.int32)
+    rows[distinct] = np.arange(len(distinct)) + FIRST_ROW
+    return vocabulary.table_of(dictionary.take(distinct)), rows[codes]
+
+
+def _documents(tables: Sequence[Any]) -> Codes:
+    """A number for the document of each sentence, the same in all tables."""
+    chunks = [chunk for table in tables for chunk in table["document"].chunks]
+    unified = pa.chunked_array(chunks).unify_dictionaries()
+    return np.concatenate([chunk.indices.to_numpy() for chunk in unified.chunks])
+
+
+def _read(path: Path, number: int, columns: list[str]) -> Any:
+    with damage_explained(path), ParquetReader(path, columns) as reader:
+        return reader.read_group(number)
+
+
+def choose_partners(
+    window: CorpusWindow, first: Integers, random: np.random.Generator
+) -> tuple[Integers, Integers]:
+    """A second sentence for each first one, and 1 where it truly follows.
+
+    Half of those with a successor in the window keep it; all others get a random sentence of
+    another document (of any document, if the window holds just one).
+    """
+    successors = _successors(window)[first]
+    keeps = (successors >= 0) & (random.random(len(first)) < 0.5)
+    second = np.where(keeps, successors, _from_other_documents(window, first, random))
+    return second, (second == successors).astype(np.int64)
+
+
+def _successors(window: CorpusWindow) -> Integers:
+    """For each sentence the one after it in its document, -1 if it is not in the window."""
+    successors = np.full(len(window.rows), -1, np.int64)
+    is_next = np.diff(window.rows) == 1
+    is_next &= np.diff(window.documents) == 0
+    successors[:-1][is_next] = np.flatnonzero(is_next) + 1
+    return successors
+
+
+def _from_other_documents(
+    window: CorpusWindow, first: Integers, random: np.random.Generator
+) -> Integers:
+    """For each sentence one drawn evenly from all sentences of other documents."""
+    by_document = np.argsort(window.documents, kind="stable")
+    grouped = window.documents[by_document]
+    mine = window.documents[first]
+    begins = np.searchsorted(grouped, mine, side="left")
+    sizes = np.searchsorted(grouped, mine, side="right") - begins
+    sizes[sizes == len(grouped)] = 0  # no other document: draw from this one
+    drawn = random.integers(0, len(grouped) - sizes)
+    # Documents stand together here, so one's own is passed over by stepping across it.
+    drawn += np.where(drawn >= begins, sizes, 0)
+    drawn_from: Integers = by_document[drawn]
+    return drawn_from
+
 
 __all__ = ["BatchConfig", "SentenceStream", "held_out"]
 

@@ -13,9 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.data.batch import Batch
-from polyseme.data.char_vocabulary import Integers, encode_words
-from polyseme.data.table import FIRST_ROW, pad, with_special_tokens
+from polyseme.data.batch import FIRST_ROW, Batch, Integers, encode_words, pad, with_special_tokens
 from polyseme.text.sentences import split_long
 
 SENTENCES = 1024

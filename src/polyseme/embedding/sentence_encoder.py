@@ -12,14 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from polyseme.data.char_vocabulary import Integers, encode_words
-from polyseme.data.special_tokens import BOS, EOS
-from polyseme.data.table import FIRST_ROW
+from polyseme.data.batch import BOS, EOS, FIRST_ROW, Integers, encode_words
 from polyseme.embedding.bucketing import FEW, ChunkBatch, LengthSortedBatches
 from polyseme.embedding.output import LayerChoice, Vectors, is_finite
 from polyseme.embedding.word_cache import WordEmbeddingCache
-from polyseme.encoders.lstm import Lstm
-from polyseme.encoders.packed_lstm import run_to_last
+from polyseme.encoders.lstm import Lstm, run_to_last
 from polyseme.errors import ModelError
 from polyseme.model import Model
 

@@ -16,9 +16,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from polyseme.data.batch import padded_length
-from polyseme.data.char_vocabulary import Integers
-from polyseme.data.table import FIRST_ROW, WordTable
+from polyseme.data.batch import FIRST_ROW, Integers, WordTable, padded_length
 from polyseme.data.vocabulary import Vocabulary
 
 _ROWS = 64  # fewer are slower for many words, more for one sentence

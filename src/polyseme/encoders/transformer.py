@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.encoders.directions import Direction, reverse_sequences
+from polyseme.encoders.encoded import Direction, reverse_sequences
 from polyseme.errors import ModelError
 
 _ROTARY_BASE = 10_000.0  # Su et al. (2021)

@@ -19,7 +19,7 @@ import torch
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from polyseme.config import AnySettings, Settings, build
-from polyseme.data.special_tokens import FIRST_WORD
+from polyseme.data.batch import FIRST_WORD
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.errors import ConfigError, ModelError
 from polyseme.legacy.weight_files import Floats

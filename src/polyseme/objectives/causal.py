@@ -8,7 +8,7 @@ from torch import nn
 from polyseme.config import Settings
 from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
-from polyseme.encoders.directions import Direction
+from polyseme.encoders.encoded import Direction
 from polyseme.objectives.prediction import Encode, Prediction
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
 from polyseme.objectives.targets import TrainingTargets, next_words

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.data.batch import Batch
-from polyseme.data.special_tokens import FIRST_WORD, MASK
+from polyseme.data.batch import FIRST_WORD, MASK, Batch
 from polyseme.data.vocabulary import Vocabulary
-from polyseme.encoders.directions import Direction
+from polyseme.encoders.encoded import Direction
 from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
 from polyseme.objectives.targets import Negatives, Targets, TrainingTargets, all_words

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from polyseme.config import Settings
-from polyseme.data.special_tokens import PAD
+from polyseme.data.batch import PAD
 from polyseme.objectives.crossentropy import (
     log_probabilities,
     summed_cross_entropies,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from polyseme.data.batch import Batch
-from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.batch import BOS, EOS, Batch
 
 
 @dataclass(frozen=True, eq=False)

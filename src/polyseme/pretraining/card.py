@@ -11,7 +11,7 @@ from polyseme.storage.files import canonical_json, sha256_of
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
-from polyseme.training.state import Outcome
+from polyseme.training.checkpoint import Outcome
 
 _LIMITS = """## Limitations
 

@@ -10,12 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from polyseme.data.batch import Batch
-from polyseme.data.char_vocabulary import Integers
-from polyseme.data.counting import training_counts
-from polyseme.data.special_tokens import BOS, EOS
+from polyseme.data.batch import BOS, EOS, Batch, Integers
 from polyseme.data.stream import BatchConfig, held_out
-from polyseme.data.vocabulary import Vocabulary
+from polyseme.data.vocabulary import Vocabulary, training_counts
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.prediction import HeldOutMeasure, Scores
 from polyseme.objectives.targets import TrainingTargets

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from polyseme.data.special_tokens import BOS, EOS, FIRST_WORD, MASK, PAD, UNK
+from polyseme.data.batch import BOS, EOS, FIRST_WORD, MASK, PAD, UNK
 from polyseme.display import html_table, summary
 from polyseme.errors import ModelError
 from polyseme.model import Model

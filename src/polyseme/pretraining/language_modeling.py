@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.data.prefetch import prefetch
-from polyseme.data.stream import BatchConfig, SentenceStream, held_out
+from polyseme.data.stream import BatchConfig, SentenceStream, held_out, prefetch
 from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.targets import TrainingTargets

@@ -36,14 +36,13 @@ from polyseme.storage.files import disk_faults_explained, make_output, write_tex
 from polyseme.storage.folders import CONFIG, MANIFEST
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
-from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints
+from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints, Outcome
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
 from polyseme.training.settings import TrainingConfig, fingerprint_of
-from polyseme.training.state import Outcome
 
 _CURVE = "curve.png"
 _MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all

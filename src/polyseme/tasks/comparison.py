@@ -18,10 +18,9 @@ from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
 from polyseme.tasks.embeddings.mix import MixConfig
 from polyseme.tasks.families.family import Example
-from polyseme.tasks.measures import ExampleScores
+from polyseme.tasks.measures import Comparison, ExampleScores, compare
 from polyseme.tasks.seeds import MeanStd, SeedComparison, seed_folder
 from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.significance import Comparison, compare
 from polyseme.tasks.training import Splits, train_task
 from polyseme.tasks.variants import Variant
 

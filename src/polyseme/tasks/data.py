@@ -13,16 +13,15 @@ import torch
 from pydantic import Field
 
 from polyseme.config import Settings
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 from polyseme.errors import ConfigError, InputError
 from polyseme.progress import Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings
-from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families import NetworkConfig, family_of
 from polyseme.tasks.families.family import Example, TaskBatch, TaskFamily, select
 from polyseme.tasks.readers import ReaderConfig, load_examples
-from polyseme.tasks.readers.trees import TreesConfig
-from polyseme.tasks.texts import TextReader
+from polyseme.tasks.readers.labelled import TreesConfig
+from polyseme.tasks.texts import ExampleStats, TextReader
 from polyseme.text.normalization import UnfitTextError
 
 _DEV_EVERY = 10  # without development data, so many training examples give one for it

@@ -1,25 +1,75 @@
-"""A file of texts in, a file of labels out: of any length, in bounded memory.
+"""A trained task at work: on labelled data that it has not learned from, or on a file of texts.
 
-in    one text a line; two with a tab between them for pairs; or one text, where a family reads
-      documents
-out   JSON lines, one for each sentence, text or pair; or a page, where the file is named .html
+    in    one text a line; two with a tab between them for pairs; or one text, where a family reads
+          documents
+    out   JSON lines, one for each sentence, text or pair; or a page, where the file is named .html
+
+Files may be of any length; memory is bounded.
 """
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from polyseme.errors import InputError
+from polyseme.errors import ConfigError, InputError
 from polyseme.progress import Progress
 from polyseme.storage.files import scratch_for
 from polyseme.storage.locks import hold_file
-from polyseme.tasks.example_stats import ExampleStats
+from polyseme.tasks.data import read_split
 from polyseme.tasks.families.family import Example, Predicted
+from polyseme.tasks.measures import ExampleScores
 from polyseme.tasks.readers.lines import numbered_lines
-from polyseme.tasks.task import Task
-from polyseme.tasks.texts import LONGEST_DOCUMENT_LABELLED
+from polyseme.tasks.seeds import MeanStd
+from polyseme.tasks.task import Task, trained_in
+from polyseme.tasks.texts import LONGEST_DOCUMENT_LABELLED, ExampleStats
 from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected
+
+
+@dataclass(frozen=True)
+class EvaluatedTask:
+    """How right a task is, once for each seed it was trained with."""
+
+    folder: Path
+    data: Path
+    measure: str
+    scores: list[ExampleScores]
+    stats: ExampleStats
+
+    @property
+    def score(self) -> MeanStd:
+        """The measure over seeds."""
+        return MeanStd.of([each.value(self.measure) for each in self.scores])
+
+
+def evaluate_task(
+    folder: Path, data: Path | None, *, model: Path | None, progress: Progress
+) -> EvaluatedTask:
+    """Measure on a file laid out like the task's own, by default on its test data.
+
+    `model`: where the model the task was trained with lies now, if it has moved.
+    """
+    folders = trained_in(folder)
+    tasks = (Task.load(each, model=model) for each in folders)
+    first = next(tasks)
+    config = first.config
+    file = data or config.data.test
+    if file is None:
+        raise ConfigError(
+            f"{folder} names no test data: name a file of examples, or data.test in the task."
+        )
+    examples, stats = read_split(
+        file, config.data.reader, config.network, text_reader=config.text_reader()
+    )
+    progress.start("Evaluating", len(folders))
+    scores = []
+    for number, task in enumerate(chain([first], tasks), start=1):
+        scores.append(task.evaluate(task.data(examples, use_cache=True)))
+        progress.update(number)
+    return EvaluatedTask(folder, file, config.measured_by, scores, stats)
+
 
 _PAGE = """<!DOCTYPE html>
 <meta charset="utf-8">

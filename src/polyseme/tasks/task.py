@@ -7,6 +7,8 @@
 
 A frozen model is not in the folder, unless it was put there (`include_model`): the manifest tells
 its hash, and no other is accepted. It is looked for inside the folder, where it was, and beside it.
+Of a task trained with several seeds, the folder has one folder each; the best on development data
+is the one loaded.
 """
 
 import contextlib
@@ -19,6 +21,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, read_toml, to_toml
 from polyseme.display import html_table, summary
@@ -30,7 +33,11 @@ from polyseme.storage.files import canonical_json, copy_file, describe_files, wr
 from polyseme.storage.folders import (
     HF_PREFIX,
     MANIFEST,
+    SEED_PREFIX,
+    ArtifactType,
+    check_holds,
     open_artifact,
+    read_manifest,
     write_manifest,
 )
 from polyseme.storage.weights import load_network, read_shapes, write_weights
@@ -40,10 +47,61 @@ from polyseme.tasks.embeddings.frozen import FrozenConfig
 from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
 from polyseme.tasks.families import family_of
 from polyseme.tasks.families.family import Example, Predicted, TaskBatch, TaskFamily
-from polyseme.tasks.folder import ARTIFACT, CONFIG, INCLUDED, WEIGHTS, WORDS, best_in
 from polyseme.tasks.measures import ExampleScores
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.texts import TextInput, TextReader, group_texts, split_line
+
+WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
+INCLUDED = "model"
+"""Folder of the model, inside that of the task, if it was included."""
+
+
+class _EmbeddingsInfo(TypedDict):
+    model: Any
+
+
+class _Metadata(TypedDict, total=False):
+    dev: float
+    is_on_pairs: bool
+
+
+class _Manifest(TypedDict):
+    """What is read of it."""
+
+    embeddings: _EmbeddingsInfo
+    metadata: _Metadata
+
+
+ARTIFACT = ArtifactType(
+    name="task",
+    version=2,
+    files=frozenset({WEIGHTS, CONFIG, WORDS}),
+    metadata_keys=("embeddings", "metadata"),
+    made_by="polyseme train TASK.toml",
+    shape=_Manifest,
+)
+
+
+def is_task(folder: Path) -> bool:
+    """Whether this is the folder of a trained task, not of a model."""
+    return (folder / WORDS).is_file() or any(folder.glob(f"{SEED_PREFIX}*/{WORDS}"))
+
+
+def trained_in(folder: Path) -> list[Path]:
+    """The trained tasks in a folder, one for each seed; or the folder itself."""
+    check_holds(folder, ARTIFACT.name, ARTIFACT.made_by, ModelError)
+    if (folder / MANIFEST).is_file():
+        return [folder]
+    found = [path for path in folder.glob(f"{SEED_PREFIX}*") if (path / MANIFEST).is_file()]
+    return sorted(found, key=lambda path: (len(path.name), path.name))
+
+
+def best_in(folder: Path) -> Path:
+    """The trained task that is best on the development data; of equals, the first."""
+    found = {path: read_manifest(path, ARTIFACT)["metadata"] for path in trained_in(folder)}
+    dev = {path: metadata.get("dev", 0.0) for path, metadata in found.items()}
+    return max(dev, key=lambda path: dev[path])
+
 
 _BATCH = 64  # examples labelled at once
 _WINDOW = 2048  # examples in memory at once

@@ -1,30 +1,103 @@
 """One task trained with one seed: from files of examples to a finished folder.
 
 in    settings, their examples, a seed
-out   a folder with the trained task, its run log and its pictures; what is finished is not redone
+out   a folder with the trained task and its run log; what is finished is not redone
+      curve.png      loss and error on the development data
+      layers.png     the weight of each layer of the model in every mix, and gamma
+      metrics.json   all figures; and the pictures of the task's family, such as confusion.png
 """
 
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 
+from polyseme.data.stream import prefetch
+from polyseme.drawing import load_matplotlib
+from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ModelError
 from polyseme.progress import Progress
-from polyseme.storage.files import own_folder
+from polyseme.storage.files import canonical_json, own_folder, scratch_for, write_text
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.locks import hold_folder
 from polyseme.tasks.data import DataSet, Split, read_split, subsample, without_dev
-from polyseme.tasks.example_stats import ExampleStats
-from polyseme.tasks.families.family import Example
+from polyseme.tasks.families.family import Example, TaskBatch
 from polyseme.tasks.settings import TaskConfig, training_config
 from polyseme.tasks.task import Task
-from polyseme.tasks.train_module import ERROR, TaskTraining
-from polyseme.training.checkpoint import Checkpoints
+from polyseme.tasks.texts import ExampleStats
+from polyseme.training.checkpoint import Checkpoints, Outcome
 from polyseme.training.loop import train
+from polyseme.training.optimizer import ParamGroup
+from polyseme.training.runlog import NAME as RUN_LOG
+from polyseme.training.runlog import draw_curve
 from polyseme.training.settings import fingerprint_of
-from polyseme.training.state import Outcome
+from polyseme.training.train_module import Position
+
+ERROR = "error"
+"""What is measured on the way and made small: 1 less the task's measure."""
+
+
+class TaskTraining:
+    """Learns from one data set, is measured on another."""
+
+    def __init__(self, task: Task, train: DataSet, dev: DataSet, *, seed: int) -> None:
+        self.task, self.module = task, task.module
+        self._train, self._dev, self._seed = train, dev, seed
+
+    def batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
+        """Epoch after epoch, each in an order of its own."""
+        return prefetch(self._batches(position))
+
+    def _batches(self, position: Position) -> Iterator[tuple[TaskBatch, Position]]:
+        epoch, number, step = (position.get(name, 0) for name in ("epoch", "batch", "step"))
+        size = self.task.config.training.batch
+        while True:
+            chosen = self._train.shuffled(size, np.random.default_rng([self._seed, epoch]))
+            for place in range(number, len(chosen)):
+                after = {"epoch": epoch, "batch": place + 1, "step": step + 1}
+                yield self._train.batch(chosen[place], step), after
+                step += 1
+            epoch, number = epoch + 1, 0
+
+    def param_groups(self) -> dict[str, ParamGroup]:
+        """The embeddings'; the network's own parameters are trained alike."""
+        return {
+            f"embeddings.{name}": group
+            for name, group in self.module.embeddings.param_groups().items()
+        }
+
+    def evaluate(self) -> dict[str, float]:
+        """How far from right on the development data."""
+        scores = self.task.evaluate(self._dev)
+        return {ERROR: 1 - scores.value(self.task.config.measured_by)}
+
+    def environment(self, *, device: str, precision: str) -> Environment:
+        """Versions, threads, processor, kernel."""
+        return describe(device=device, precision=precision)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Settings, words and labels; paths may change."""
+        config = self.task.config
+        return {
+            "embeddings": self.module.embeddings.fingerprint(),
+            "network": config.network.model_dump(mode="json"),
+            "training": config.training.model_dump(mode="json", include={"batch"}),
+            **self.task.family.to_json(),
+            "train": _hash(self._train.examples),
+            "dev": _hash(self._dev.examples),
+        }
+
+
+def _hash(examples: Sequence[Example]) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        told = {part.name: getattr(example, part.name) for part in fields(cast(Any, example))}
+        digest.update(canonical_json(told).encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -130,3 +203,42 @@ def _metadata(task: Task, outcome: Outcome, train: list[Example]) -> dict[str, A
         "trained_parameters": sum(p.numel() for p in task.module.parameters() if p.requires_grad),
         "mixes": task.module.embeddings.mix_weights(),
     }
+
+
+_COLOUR = "#2f6690"
+
+
+def write_report(task: Task, folder: Path, dev: Sequence[Example]) -> list[str]:
+    """Write all of it. Returns notes for the user; raises MissingExtraError without matplotlib."""
+    predicted = task.decode(task.data(dev, use_cache=True))
+    scores = task.family.score(dev, predicted)
+    told = {name: value for name, value in task.metadata.items() if name != "made_from"}
+    told |= {f"dev_{name}": rows for name, rows in scores.tables().items()}
+    write_text(folder / "metrics.json", canonical_json(told))
+    draw_curve(
+        folder / RUN_LOG,
+        folder / "curve.png",
+        str(folder),
+        measure=ERROR,
+        label=f"1 - {task.config.measured_by} on the development data",
+        scale="linear",
+    )
+    if task.metadata["mixes"]:
+        draw_mixes(folder / "layers.png", task.metadata["mixes"])
+    return task.family.draw(folder, dev, predicted)
+
+
+def draw_mixes(path: Path, mixes: Mapping[str, Any]) -> None:
+    """A bar for each layer, a group for each mix."""
+    figure_class, _, _ = load_matplotlib()
+    figure = figure_class(figsize=(1.5 + 2.5 * len(mixes), 3.2), layout="constrained")
+    for axes, (place, mix) in zip(
+        figure.subplots(1, len(mixes), squeeze=False)[0], mixes.items(), strict=True
+    ):
+        layers = range(len(mix["weights"]))
+        bars = axes.bar(layers, mix["weights"], color=_COLOUR)
+        axes.bar_label(bars, fmt="{:.2f}", fontsize=8)
+        axes.set(title=f"{place}, gamma {mix['gamma']:.2f}", xlabel="layer", xticks=layers)
+        axes.set_ylim(0, 1.05 * max(mix["weights"]) + 0.02)
+    with scratch_for(path) as scratch:
+        figure.savefig(scratch, dpi=120)

@@ -4,12 +4,17 @@
     out   its module, trained; `run.jsonl` and `checkpoints/` in the folder
 
 Called again with the same arguments it goes on from the newest sound checkpoint, and on one
-processor with the same versions and threads the result is the same to the last bit.
+processor with the same versions and threads the result is the same to the last bit. A signal to
+stop is noted at once, and obeyed when the step in hand is finished and saved.
 """
 
 import contextlib
+import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -23,19 +28,52 @@ from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,
     DamagedCheckpointError,
+    Outcome,
+    Restored,
+    describe_run,
+    restore,
     restore_weights,
 )
-from polyseme.training.guard import LossSpikeGuard
 from polyseme.training.optimizer import learning_rate_at, optimizer_state_of
-from polyseme.training.processes import DistributedContext, process_group
-from polyseme.training.resume import Restored, describe_run, restore
+from polyseme.training.processes import DistributedContext, ThreadChoice, process_group
 from polyseme.training.runlog import RunLog
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.signals import StopRequest, stop_signals
-from polyseme.training.state import Outcome
-from polyseme.training.step import Stepper, StepResult
-from polyseme.training.threads import ThreadChoice
+from polyseme.training.step import LossSpikeGuard, Stepper, StepResult
 from polyseme.training.train_module import Position, TrainBatch, TrainModule
+
+# The scheduler's, the keyboard's, and the one Slurm sends before the time is up.
+_NAMES = ("SIGTERM", "SIGINT", "SIGUSR1")
+
+
+class StopRequest:
+    """Which signal has asked the run to stop, if one has."""
+
+    def __init__(self) -> None:
+        self.by: str | None = None
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Remember the first signal. A later one, during the save, must change nothing."""
+        del frame
+        self.by = self.by or signal.Signals(number).name
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[StopRequest]:
+    """Listen for signals, and put back what listened before."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request  # Python lets only the main thread listen
+        return
+    before = {}
+    for name in _NAMES:
+        if hasattr(signal, name):  # Windows has no SIGUSR1
+            number = getattr(signal, name)
+            before[number] = signal.signal(number, request.note)
+    try:
+        yield request
+    finally:
+        for number, listener in before.items():
+            signal.signal(number, listener)
 
 
 def train(

@@ -15,7 +15,7 @@ from polyseme.drawing import load_matplotlib
 from polyseme.errors import MissingExtraError, TrainingError
 from polyseme.limits import LOG_LINES, parse_json, read_lines
 from polyseme.storage.files import own_folder, scratch_for
-from polyseme.training.state import RunState
+from polyseme.training.checkpoint import RunState
 
 NAME = "run.jsonl"
 # Lines wait in memory for so long, in seconds; who watches the file sees it grow by then.

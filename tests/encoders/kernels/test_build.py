@@ -124,7 +124,7 @@ def test_a_source_that_does_not_compile_leaves_nothing_behind(source: Path) -> N
 
 def test_importing_loads_and_builds_nothing() -> None:
     code = (
-        "import polyseme.encoders.recurrence\n"
+        "import polyseme.encoders.cell\n"
         "from polyseme.encoders.kernels import loader\n"
         "print(loader.load.cache_info().currsize)"
     )

@@ -14,22 +14,20 @@ from rich.console import Console
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
-from polyseme.tasks.families.antecedents import (
-    Links,
-    Spans,
-    _follow,
-    _gold_clusters,
-    _link_losses,
-    bucket,
-    not_crossing,
-)
 from polyseme.tasks.families.coreference import (
     Coreference,
     CoreferenceConfig,
     Document,
+    Links,
     PredictedClusters,
+    Spans,
     WindowsConfig,
+    _follow,
+    _gold_clusters,
+    _link_losses,
+    bucket,
     in_windows,
+    not_crossing,
 )
 from polyseme.tasks.task import Task
 from polyseme.tasks.texts import TextReader

@@ -12,9 +12,8 @@ from polyseme.config import build
 from polyseme.errors import ConfigError
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.families import family_of
-from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.family import Columns, ExampleFeatures, prepare_sentences, stack
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.texts import TextReader, WordTuple

@@ -9,13 +9,14 @@ import torch
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
-from polyseme.tasks.families.pointers import FoundSpan, _log_p
 from polyseme.tasks.families.question_answering import (
     Answer,
+    FoundSpan,
     PredictedAnswer,
     Question,
     QuestionAnswering,
     QuestionAnsweringConfig,
+    _log_p,
 )
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.task import Task

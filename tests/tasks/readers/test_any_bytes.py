@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import PolysemeError
-from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.coreference import Document
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import read_examples
+from polyseme.tasks.texts import ExampleStats
 from tasks.readers.making import reader
 
 READERS: list[dict[str, Any]] = [

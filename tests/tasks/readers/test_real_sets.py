@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 from required import need
 
-from polyseme.tasks.example_stats import ExampleStats
-from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.coreference import Document
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import Loaded, load_examples, read_examples
 from polyseme.tasks.spans import Scheme, convert, find_spans
+from polyseme.tasks.texts import ExampleStats
 from tasks.readers.making import reader
 from tasks.rules import is_allowed
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.errors import ConfigError, InputError
-from polyseme.tasks.families.classification import Classified
-from polyseme.tasks.families.pairs import Paired
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.seq2seq import Translated
 from tasks.readers.making import load, reader
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 import torch
 
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
 from polyseme.embedding.bucketing import ROWS, WORDS, group_sentences

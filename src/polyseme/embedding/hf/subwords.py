@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 
 # Scripts written without spaces: Thai, Lao, Myanmar, Khmer, CJK punctuation, kana, Han and their
 # wide forms. Other encoders were trained on such text as it is, so no space goes there.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from polyseme.data.special_tokens import EOS, FIRST_WORD
+from polyseme.data.batch import EOS, FIRST_WORD
 from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder

@@ -18,9 +18,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from polyseme.data.batch import Batch
-from polyseme.data.char_vocabulary import Integers, encode_words
-from polyseme.data.table import FIRST_ROW
+from polyseme.data.batch import FIRST_ROW, Batch, Integers, encode_words
 from polyseme.embedding.input_sentences import check_words
 from polyseme.errors import InputError
 

@@ -25,7 +25,7 @@ from rich.filesize import decimal
 from torch import Tensor
 
 from polyseme.config import Settings
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 from polyseme.embedding.loading import load_embedder
 from polyseme.embedding.model_work import FORMAT
 from polyseme.embedding.output import Vectors

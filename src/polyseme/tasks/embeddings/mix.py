@@ -1,10 +1,9 @@
-"""One vector per word from all of an encoder's layers, weighted by how useful each is.
+"""One vector per word from all of an encoder's layers, weighted by how useful each is; and dropout.
 
     in   layers   (L, B, T, D)   every layer, layer 0 being the word without context
     out  vectors     (B, T, D)   gamma * sum over k of weights[k] * layers[k]
 
 `weights` are the softmax of learned logits, `gamma` is a learned scale; both as ELMo has them.
-
 Lower layers know more about grammar and upper layers more about meaning, so each task
 learns its own L + 1 numbers and leaves the encoder as it was.
 """
@@ -16,7 +15,30 @@ from torch.nn import functional
 
 from polyseme.config import Settings
 from polyseme.errors import ModelError
-from polyseme.tasks.embeddings.dropout import ByteDropout
+
+_LEVELS = 256  # values of a byte
+_BYTES = 8  # in what is drawn at once
+
+
+class ByteDropout(nn.Module):
+    """Dropout that draws one random byte for each number, so that shares are multiples of 1/256.
+
+    On a processor torch draws a whole random word for each, one after the other, which takes longer
+    than all else between a cache and a task.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.out = round(share * _LEVELS)  # of so many values of a byte
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Any shape. Chance is torch's, so that a seed repeats it."""
+        if not (self.training and self.out):
+            return vectors
+        drawn = torch.empty(-(-vectors.numel() // _BYTES), dtype=torch.int64, device=vectors.device)
+        drawn.random_(-(2**63), None)  # all 64 bits; without bounds it would leave out the sign
+        is_kept = drawn.view(torch.uint8)[: vectors.numel()].view(vectors.shape) >= self.out
+        return vectors * (is_kept * (_LEVELS / (_LEVELS - self.out)))
 
 
 class MixConfig(Settings):

@@ -22,14 +22,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.data.batch import Batch
-from polyseme.data.char_vocabulary import CODE_POINTS, CharVocabulary, Integers
-from polyseme.data.table import FIRST_ROW, WordTable, pad
-from polyseme.encoders.characters import CharacterEncoder, CharactersConfig, FilterConfig
+from polyseme.data.batch import (
+    CODE_POINTS,
+    FIRST_ROW,
+    Batch,
+    CharVocabulary,
+    Integers,
+    WordTable,
+    pad,
+)
+from polyseme.encoders.inputs import CharacterEncoder, CharactersConfig, FilterConfig
 from polyseme.errors import InputError
 from polyseme.model import Model
-from polyseme.tasks.embeddings.dropout import ByteDropout
 from polyseme.tasks.embeddings.features import Sentences
+from polyseme.tasks.embeddings.mix import ByteDropout
 from polyseme.tasks.embeddings.vector_files import (
     WIDEST_VECTOR,
     FileFormat,

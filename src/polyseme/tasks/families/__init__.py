@@ -5,16 +5,21 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from polyseme.tasks.families.choice import Choice, ChoiceConfig
-from polyseme.tasks.families.classification import Classification, ClassificationConfig
+from polyseme.tasks.families.classification import (
+    Classification,
+    ClassificationConfig,
+    Pairs,
+    PairsConfig,
+    SequencePair,
+    SequencePairConfig,
+)
 from polyseme.tasks.families.coreference import Coreference, CoreferenceConfig
 from polyseme.tasks.families.family import TaskFamily
-from polyseme.tasks.families.pairs import Pairs, PairsConfig
 from polyseme.tasks.families.question_answering import (
     QuestionAnswering,
     QuestionAnsweringConfig,
 )
 from polyseme.tasks.families.seq2seq import Seq2Seq, Seq2SeqConfig
-from polyseme.tasks.families.sequence_pair import SequencePair, SequencePairConfig
 from polyseme.tasks.families.tagging import Tagging, TaggingConfig
 
 NetworkConfig: TypeAlias = Annotated[

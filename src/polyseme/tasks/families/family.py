@@ -22,7 +22,7 @@ import torch
 from rich.console import RenderableType
 from torch import Tensor, nn
 
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 from polyseme.progress import Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig, FeatureDataset
 from polyseme.tasks.embeddings.features import FeatureBatch, InputDims, TaskInputs

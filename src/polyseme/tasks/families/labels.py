@@ -16,11 +16,10 @@ from rich.console import RenderableType
 from torch import Tensor
 from torch.nn import functional
 
-from polyseme.data.char_vocabulary import Integers
+from polyseme.data.batch import Integers
 from polyseme.display import html_words, sentence, summary
 from polyseme.errors import InputError
 from polyseme.printable import PrintableText
-from polyseme.tasks.confusion import draw_confusion
 from polyseme.tasks.embeddings.features import TaskInputs
 from polyseme.tasks.families.family import (
     Columns,
@@ -31,7 +30,7 @@ from polyseme.tasks.families.family import (
     Text,
 )
 from polyseme.tasks.families.layers import check_finite
-from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels
+from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels, draw_confusion
 from polyseme.tasks.texts import TextReader, WordTuple
 from polyseme.text.normalization import UnfitTextError
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from polyseme.config import Settings
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.errors import ModelError
-from polyseme.tasks.embeddings.dropout import ByteDropout
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
+from polyseme.tasks.embeddings.mix import ByteDropout
 
 _TARGET_DIM = 16
 LARGEST_SCORE = 1e8

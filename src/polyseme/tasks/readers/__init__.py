@@ -7,33 +7,31 @@ from typing import Annotated, NamedTuple, TypeAlias
 from pydantic import Field
 
 from polyseme.errors import InputError
-from polyseme.tasks.example_stats import ExampleStats
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
     choices,
     columns,
-    conllu,
-    coreference,
     labelled,
-    propbank,
-    segmented,
-    senses,
     squad,
     table,
-    trees,
 )
 from polyseme.tasks.readers.choices import ChoicesConfig
-from polyseme.tasks.readers.columns import ColumnsConfig
-from polyseme.tasks.readers.conllu import ConlluConfig
-from polyseme.tasks.readers.coreference import CoreferenceColumnsConfig
-from polyseme.tasks.readers.labelled import LabelledConfig
+from polyseme.tasks.readers.columns import (
+    ColumnsConfig,
+    ConlluConfig,
+    CoreferenceColumnsConfig,
+    PropbankConfig,
+)
+from polyseme.tasks.readers.labelled import (
+    LabelledConfig,
+    SegmentedConfig,
+    SenseLabelsConfig,
+    TreesConfig,
+)
 from polyseme.tasks.readers.lines import Noted, ReaderItems
-from polyseme.tasks.readers.propbank import PropbankConfig
-from polyseme.tasks.readers.segmented import SegmentedConfig
-from polyseme.tasks.readers.senses import SenseLabelsConfig
 from polyseme.tasks.readers.squad import SquadConfig
 from polyseme.tasks.readers.table import TableConfig
-from polyseme.tasks.readers.trees import TreesConfig
+from polyseme.tasks.texts import ExampleStats
 from polyseme.text.records import Rejected
 
 ReaderConfig: TypeAlias = Annotated[
@@ -92,21 +90,21 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
         case ColumnsConfig():
             items = columns.read(path, config)
         case ConlluConfig():
-            items = conllu.read(path, config)
+            items = columns.read_conllu(path, config)
         case PropbankConfig():
-            items = propbank.read(path, config)
+            items = columns.read_propbank(path, config)
         case TableConfig():
             items = table.read(path, config)
         case LabelledConfig():
             items = labelled.read(path, config)
         case TreesConfig():
-            items = trees.read(path, config)
+            items = labelled.read_trees(path, config)
         case SegmentedConfig():
-            items = segmented.read(path, config)
+            items = labelled.read_segmented(path, config)
         case SenseLabelsConfig():
-            items = senses.read(path)
+            items = labelled.read_senses(path)
         case CoreferenceColumnsConfig():
-            items = coreference.read(path, config)
+            items = columns.read_coreference(path, config)
         case SquadConfig():
             items = squad.read(path)
         case ChoicesConfig():

@@ -8,8 +8,13 @@ from typing import Any, Literal
 
 from polyseme.config import Settings
 from polyseme.tasks.families.choice import MAX_CHOICES, Choices
-from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
-from polyseme.tasks.readers.rows import TableRow, json_lines
+from polyseme.tasks.readers.lines import (
+    ReaderItem,
+    ReaderItems,
+    TableRow,
+    json_lines,
+    numbered_lines,
+)
 from polyseme.tasks.readers.table import text_of
 from polyseme.text.records import Rejected, quote
 

@@ -9,12 +9,18 @@ from pydantic import model_validator
 
 from polyseme.config import Settings
 from polyseme.errors import InputError
-from polyseme.tasks.families.classification import Classified
+from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.family import Text
-from polyseme.tasks.families.pairs import Paired
 from polyseme.tasks.families.seq2seq import Translated
-from polyseme.tasks.readers.lines import ReaderItem, ReaderItems, numbered_lines
-from polyseme.tasks.readers.rows import TableRow, TableRows, delimited, json_lines
+from polyseme.tasks.readers.lines import (
+    ReaderItem,
+    ReaderItems,
+    TableRow,
+    TableRows,
+    delimited,
+    json_lines,
+    numbered_lines,
+)
 from polyseme.text.records import Rejected, quote
 
 TableFormat = Literal["csv", "tsv", "jsonl"]

@@ -2,7 +2,7 @@
 
 import torch
 
-from polyseme.tasks.families.pairs import attend
+from polyseme.tasks.families.classification import attend
 
 
 def test_a_word_finds_its_like_in_the_other_sentence() -> None:
