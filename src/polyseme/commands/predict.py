@@ -26,12 +26,12 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.tasks.texts import ExampleStats
 from polyseme.text.standard_input import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.tasks.families.family import Predicted
     from polyseme.tasks.task import Task
+    from polyseme.tasks.texts import ExampleStats
 
 
 class PredictConfig(Settings):
@@ -60,7 +60,7 @@ class PredictResult:
     """What was found; of a file only how much, the rest being on disk."""
 
     found: "list[Predicted]"
-    stats: ExampleStats | None = None
+    stats: "ExampleStats | None" = None
     out: Path | None = None
 
     def json_lines(self) -> Iterator[dict[str, Any]]:
