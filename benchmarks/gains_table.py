@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.tasks import TASKS, LabelledSet
-from polyseme.drawing import load_matplotlib
+from polyseme.display import load_matplotlib
 from polyseme.tasks.seeds import MeanStd
 
 MODELS = {"mini": "en-mini, zh-mini", "base": "en-base, zh-base"}

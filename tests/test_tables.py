@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from polyseme.cli.terminal import show_error
-from polyseme.tables import titled
+from polyseme.display import titled
 
 
 def test_a_long_title_stays_in_one_piece_and_is_no_markup() -> None:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.substitutes import Substitutes
+    from polyseme.pretraining.evaluation import Score
     from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
-    from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
@@ -138,7 +138,7 @@ def score(texts: "str | Sequence[str]", *, model: "Folder | None" = None) -> "li
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Scoring"):
-        from polyseme.pretraining.scores import score_texts
+        from polyseme.pretraining.evaluation import score_texts
     many = [texts] if isinstance(texts, str) else texts
     return score_texts(Path(_chosen(model, many)), many)
 

@@ -31,8 +31,7 @@ def call(
         wait_asleep()
         if not progress:
             return run(config)
-        from polyseme.cli.notebook import NotebookProgress, is_notebook
-        from polyseme.cli.terminal import RichProgress
+        from polyseme.cli.terminal import NotebookProgress, RichProgress, is_notebook
 
         with NotebookProgress() if is_notebook() else RichProgress() as bars:
             return run(config, bars)

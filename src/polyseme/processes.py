@@ -1,8 +1,14 @@
-"""Python processes of our own that do one thing and end, and what they imported with them."""
+"""Python processes of our own that do one thing and end; and a port to listen on.
+
+A port is taken before any other work: one that is not free is told at once.
+"""
 
 import json
+import socket
 import sys
 from pathlib import Path
+
+from polyseme.errors import ConfigError
 
 
 def python_process(module: str, function: str, *arguments: str) -> list[str]:
@@ -29,3 +35,26 @@ def limit_memory(num_bytes: int) -> None:
     most = pages * resource.getpagesize() + num_bytes
     most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+HOST = "127.0.0.1"
+"""This machine alone."""
+_WAITING = 2_048  # connections that may come before the server takes them
+
+
+def open_port(port: int, host: str = HOST) -> socket.socket:
+    """A socket that listens on this port; 0 is a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, or asyncio would not turn off Nagle's algorithm: 40 ms for each answer.
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind((host, port))
+        taken.listen(_WAITING)
+    except OSError as error:
+        taken.close()
+        raise ConfigError(
+            f"Cannot listen on port {port} of {host}: {error.strerror}. Choose another with "
+            "--port, or leave it out to use a free one."
+        ) from error
+    return taken

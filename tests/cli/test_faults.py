@@ -209,7 +209,7 @@ def test_counts_that_do_not_add_up_are_refused_with_asserts_off_too() -> None:
     code = (
         "import sys; assert not __debug__ or sys.exit('-O is not on')\n"
         "from polyseme.errors import InternalError\n"
-        "from polyseme.text.read_stats import ReadStats\n"
+        "from polyseme.text.records import ReadStats\n"
         "made = ReadStats()\n"
         "made.counts['read'] = 5\n"
         "try: made.check()\n"

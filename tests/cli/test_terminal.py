@@ -20,9 +20,8 @@ from screens import ALWAYS_SHOWN, HOSTILE, controls_in, is_shown, shown_as
 import polyseme
 from polyseme.cli import app as cli
 from polyseme.cli.terminal import PlainConsole, RichProgress, show_error
+from polyseme.display import PrintableText, printable, titled
 from polyseme.errors import ConfigError, InputError
-from polyseme.printable import PrintableText, printable
-from polyseme.tables import titled
 
 CHARACTERS = st.one_of(
     st.sampled_from([*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *ALWAYS_SHOWN]),
@@ -75,7 +74,7 @@ def predicted(text: str) -> RenderableType:
 
 def scored(text: str) -> RenderableType:
     from polyseme.commands.score import ScoreResult, show
-    from polyseme.pretraining.scores import DirectionScore, Score
+    from polyseme.pretraining.evaluation import DirectionScore, Score
 
     part = DirectionScore((math.log(0.5),), 0.0)
     return show(ScoreResult([Score((text,), {"forward": part})]))
@@ -226,5 +225,5 @@ def test_only_the_terminal_makes_consoles_and_only_printable_makes_texts() -> No
                 found["print"].add(path.name)
     # And a bar that `encode` draws if it is asked to, with no text of anyone's.
     assert found["Console"] == {"terminal.py", "word_embedder.py"}
-    assert found["Text"] == {"printable.py", "terminal.py"}  # the terminal names it as a type
+    assert found["Text"] == {"display.py", "terminal.py"}  # the terminal names it as a type
     assert not found["print"]

@@ -31,7 +31,7 @@ MAY = {
         "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
     },  # the bounded reader of Parquet
     "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
-    "embedding/pca.py": {"safe_open"},  # after its size was looked at
+    "embedding/bulk.py": {"safe_open"},  # after its size was looked at
     "storage/weights.py": {"load_file", "path.open", "safe_open"},  # after its header was looked at
     "storage/records.py": {"np.memmap"},  # mapped, not read
     "encoders/kernels/build.py": {"source.read_bytes"},  # our own
@@ -139,7 +139,7 @@ def test_a_limit_that_was_changed_would_be_noticed() -> None:
 
 def test_every_shared_limit_is_in_the_table() -> None:
     places = {place for _, place in rows(SECURITY.read_text(encoding="utf-8"))}
-    for module in ("limits", "storage.parquet", "storage.parquet_pages"):
+    for module in ("limits", "storage.parquet"):
         names = vars(importlib.import_module(f"polyseme.{module}"))
         for name, value in names.items():
             if name.isupper() and not name.startswith("_") and isinstance(value, int):

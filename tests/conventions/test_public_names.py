@@ -6,15 +6,15 @@ import polyseme
 from polyseme.commands.prepare import PrepareResult
 from polyseme.commands.train import TrainResult
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.output import EmbeddedSentence
+from polyseme.embedding.word_embedder import EmbeddedSentence
 from polyseme.meanings.change.vocabulary import VocabularyChange
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.labels import LabelledUses
 from polyseme.meanings.substitutes import Substitutes
+from polyseme.pretraining.evaluation import Score
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
-from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.choice import PredictedChoice
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.question_answering import PredictedAnswer

@@ -9,7 +9,7 @@ import pytest
 from corpora import prepared
 from required import need_package
 
-from polyseme.text.read_stats import ReadStats
+from polyseme.text.records import ReadStats
 from polyseme.text.shards import shard_schema
 from polyseme.text.word_counts import VOCABULARY_SCHEMA
 

@@ -15,7 +15,7 @@ from polyseme.config import build
 from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.output import Vectors
+from polyseme.embedding.word_embedder import Vectors
 from polyseme.encoders.encoded import Encoded
 from polyseme.model import Model, ModelConfig
 from polyseme.text.preprocessing import Preparation

@@ -13,10 +13,10 @@ from executors.jobs import hashes
 from embedding.bulk_cases import Case, make_case
 from polyseme.commands.embed import run
 from polyseme.devices import num_threads
+from polyseme.embedding.bulk import Pca
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.folder import VectorFolder
-from polyseme.embedding.pca import Pca
 from polyseme.errors import ConfigError, ModelError, VectorsError
 
 

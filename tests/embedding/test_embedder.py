@@ -1,9 +1,17 @@
-"""What people meet first: a folder, a text, vectors; and errors that say what to do."""
+"""What people meet first: a folder, a text, vectors; and errors that say what to do.
+
+Vectors without context: what gensim's users expect, worked out from layer 0.
+
+Layer 0 of a word depends on the word alone, and what is remembered only makes it faster.
+
+Sentences are gathered, cut, sorted and put in order again; memory stays bounded.
+"""
 
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +19,28 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws.cases import WORDS as KNOWN
+from pretraining.making import tiny_values
+from torch import Tensor
 
 import polyseme
-from embedding.making import POINTS, lowest_cosine, tiny
+from embedding.making import POINTS, layers_of, lowest_cosine, reading, tiny
+from polyseme.data.batch import FIRST_ROW
 from polyseme.devices import num_threads
-from polyseme.embedding import bucketing
+from polyseme.embedding import sentence_encoder
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.output import Truncation
+from polyseme.embedding.sentence_encoder import (
+    ChunkBatch,
+    LengthSortedBatches,
+    WordEmbeddingCache,
+    group_sentences,
+)
 from polyseme.embedding.settings import Layers
+from polyseme.embedding.word_embedder import Truncation, WordEmbedder
 from polyseme.errors import ConfigError, InputError, ModelError
+from polyseme.tasks.embeddings.vector_files import read_vectors
 
 TEXT = "The old cat purrs. One young dog barks and barks!"
 WORDS = [["The", "old", "cat", "purrs", "."], ["One", "young", "dog", "barks", "and", "barks", "!"]]
@@ -89,11 +110,11 @@ def test_an_iterator_gives_an_iterator_that_reads_only_so_far_ahead(english: Emb
     found = english.embed(endless())
     assert not read
     assert next(found).index == 0
-    assert len(read) <= bucketing.SENTENCES + 1
-    assert [next(found).index for _ in range(3 * bucketing.SENTENCES)][
+    assert len(read) <= sentence_encoder.SENTENCES + 1
+    assert [next(found).index for _ in range(3 * sentence_encoder.SENTENCES)][
         -1
-    ] == 3 * bucketing.SENTENCES
-    assert len(read) <= 4 * bucketing.SENTENCES + 1
+    ] == 3 * sentence_encoder.SENTENCES
+    assert len(read) <= 4 * sentence_encoder.SENTENCES + 1
 
 
 @pytest.mark.parametrize("kind", [tuple, deque, np.array])
@@ -255,3 +276,347 @@ def test_half_precision_is_near_the_whole() -> None:
         assert half.dtype == np.float32
         assert lowest_cosine(half, whole) > 0.999
         assert not np.array_equal(half, whole)
+
+
+ANIMALS = "the The A river bank flooded king queen man woman cat purrs It sleeps dog barks . !"
+
+
+@pytest.fixture(scope="module", params=["word", "characters"])
+def embedder(request: pytest.FixtureRequest) -> Embedder:
+    """Two directions, so layer 0 is there twice; words by their ids or by their characters."""
+    inputs = {"kind": request.param, "dim": 16}
+    return reading(ANIMALS, encoder={**tiny_values()["encoder"], "input": inputs}, language="en")
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def test_a_words_vector_is_layer_0_whatever_its_sentence(embedder: Embedder) -> None:
+    (sentence,) = embedder.embed([["The", "river", "bank", "flooded"]], layers=0)
+    vector = embedder.wv["bank"]
+    assert vector.shape == (embedder.wv.vector_size,)
+    assert np.allclose(sentence.vectors[2][: len(vector)], vector, atol=1e-6)
+
+
+def test_several_words_are_rows_in_their_order_also_twice(embedder: Embedder) -> None:
+    rows = embedder.wv[["bank", "river", "bank"]]
+    assert np.array_equal(rows[0], rows[2])
+    assert np.array_equal(rows[1], embedder.wv["river"])
+
+
+def test_the_most_similar_words_are_those_of_the_highest_cosine(embedder: Embedder) -> None:
+    wv = embedder.wv
+    found = wv.most_similar("river", topn=5)
+    everyone = {word: cosine(wv["river"], vector)
+                for word, vector in zip(wv.index_to_key, wv.vectors, strict=True)}  # fmt: skip
+    del everyone["river"]
+    best = sorted(everyone, key=lambda word: -everyone[word])[:5]
+    assert [word for word, _ in found] == best
+    assert found[0][1] == pytest.approx(everyone[best[0]], abs=1e-5)
+    assert wv.similarity("river", best[0]) == pytest.approx(everyone[best[0]], abs=1e-5)
+
+
+def test_words_are_added_and_taken_off(embedder: Embedder) -> None:
+    wv = embedder.wv
+    found = wv.most_similar(positive=["king", "woman"], negative=["man"], topn=3)
+    unit = [wv[word] / np.linalg.norm(wv[word]) for word in ("king", "woman", "man")]
+    target = unit[0] + unit[1] - unit[2]
+    rest = [word for word in wv if word not in ("king", "woman", "man")]
+    best = max(rest, key=lambda word: cosine(wv.vectors[wv.key_to_index[word]], target))
+    assert found[0][0] == best
+    with pytest.raises(InputError, match="Name a word"):
+        wv.most_similar()
+
+
+def test_a_word_has_a_vector_if_the_model_can_read_it(embedder: Embedder) -> None:
+    wv = embedder.wv
+    assert len(wv) == len(wv.index_to_key) == len(wv.vectors)
+    reads_characters = embedder.model.config.encoder.widest_filter > 0
+    assert ("neverseenword" in wv) == reads_characters
+    if reads_characters:
+        assert np.isfinite(wv["neverseenword"]).all()
+    assert "" not in wv
+    assert 5 not in wv
+    with pytest.raises(KeyError, match="not among"):
+        wv[""]
+
+
+def test_what_is_saved_is_what_is_read_again(embedder: Embedder, tmp_path: Path) -> None:
+    wv = embedder.wv
+    wv.save_word2vec_format(tmp_path / "en.vec")
+    wanted = wv.index_to_key[:10]
+    again = read_vectors(tmp_path / "en.vec", wanted)
+    assert again.stats.warnings() == []
+    assert again.stats.rows == len(wv)
+    assert again.words == wanted
+    assert np.array_equal(again.vectors, wv.vectors[:10])
+
+
+def test_a_text_has_one_vector_the_mean_over_its_words(embedder: WordEmbedder) -> None:
+    texts = ["The cat purrs. It sleeps!", ["The", "dog"], ""]
+    found = embedder.encode(texts)
+    words = np.concatenate([s.vectors for s in embedder.embed(texts[0], layers="average")])
+    assert np.allclose(found[0], words.mean(axis=0), atol=1e-5)
+    assert not found[2].any()
+    assert np.allclose(embedder.encode(str(texts[0])), found[0], atol=1e-6)
+    assert embedder.encode(texts, layers="all").shape == (3, embedder.num_layers * embedder.dim)
+    assert embedder.encode([]).shape == (0, embedder.dim)
+
+
+def test_encode_takes_what_sentence_transformers_does(embedder: WordEmbedder) -> None:
+    texts = ["The cat purrs. It sleeps!", ["The", "dog"], "", "A hen clucks."]
+    plain = embedder.encode(texts)
+    for size in (1, 3, 32):
+        assert np.allclose(embedder.encode(texts, batch_size=size, device="cpu"), plain, atol=1e-6)
+    tensor = embedder.encode(texts, convert_to_tensor=True)
+    assert isinstance(tensor, torch.Tensor)
+    assert np.allclose(tensor.numpy(), plain, atol=1e-6)
+    assert embedder.encode("A hen clucks.", convert_to_tensor=True).shape == (embedder.dim,)
+    rows = embedder.encode(texts, convert_to_numpy=False)
+    assert isinstance(rows, list)
+    assert torch.equal(torch.stack(rows), tensor)
+    lengths = np.linalg.norm(embedder.encode(texts, normalize_embeddings=True), axis=1)
+    assert np.allclose(lengths, [1, 1, 0, 1], atol=1e-5)
+
+
+def test_encode_shows_progress_on_standard_error_if_asked(
+    embedder: WordEmbedder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    embedder.encode(["The cat."], show_progress_bar=False)
+    assert capsys.readouterr().err == ""
+    embedder.encode(["The cat."] * 4, batch_size=2, show_progress_bar=True)
+    shown = capsys.readouterr()
+    assert "Encoding" in shown.err
+    assert "100%" in shown.err
+    assert shown.out == ""
+
+
+def test_encode_refuses_a_device_or_a_size_that_cannot_be(embedder: WordEmbedder) -> None:
+    with pytest.raises(ConfigError, match="device = 'tpu' is not available here"):
+        embedder.encode("The cat.", device="tpu")
+    with pytest.raises(ConfigError, match="batch_size=0"):
+        embedder.encode("The cat.", batch_size=0)
+
+
+def test_a_text_that_cannot_be_encoded_is_named_by_its_own_number(embedder: WordEmbedder) -> None:
+    with pytest.raises(InputError, match="Text 3 is None"):
+        embedder.encode(["a", "b", "c", None], batch_size=2)
+
+
+def test_similarity_is_the_cosine_of_two_texts_or_of_each_with_each(embedder: WordEmbedder) -> None:
+    one, others = "The cat purrs.", ["The cat purrs.", "A dog barks.", ""]
+    table = embedder.similarity(one, others)
+    assert table.shape == (1, 3)
+    assert table[0, 0] == pytest.approx(1, abs=1e-5)
+    assert table[0, 2] == 0
+    expected = cosine(embedder.encode(one), embedder.encode(others[1]))
+    single = embedder.similarity(one, others[1])
+    assert isinstance(single, float)
+    assert single == pytest.approx(expected, abs=1e-5)
+    made = embedder.encode(others)
+    assert np.allclose(embedder.similarity(made, made), embedder.similarity(others, others))
+    with pytest.raises(InputError, match="dimensions"):
+        embedder.similarity(made, made[:, :5])
+
+
+CACHED = [f"{'abcdefghij'[n % 10] * (n % 23)}n{n}" for n in range(90)]
+
+
+def vectors_of(embedder: Embedder) -> tuple[WordEmbeddingCache, list[int]]:
+    """Its layer 0, and how many words each call of the network was for."""
+    model = embedder.model
+    asked: list[int] = []
+
+    def inputs(ids: Tensor, characters: Tensor) -> Tensor:
+        asked.append(len(ids))
+        found: Tensor = model.network.encoder.inputs(ids, characters)
+        return found
+
+    dim = model.config.encoder.contextualizer.dim
+    return WordEmbeddingCache(inputs, model.vocabulary, dim=dim, device="cpu"), asked
+
+
+@torch.no_grad()
+def by_hand(embedder: Embedder, word: str) -> Tensor:
+    """Layer 0 of one word, straight through the network."""
+    batch = embedder.model.vocabulary.batch([[word]])
+    found: Tensor = embedder.model.network.encoder.inputs(batch.ids, batch.char_ids)[-1]
+    return found
+
+
+@pytest.mark.parametrize("point", POINTS)
+@torch.no_grad()
+def test_they_are_the_networks_own(point: str) -> None:
+    embedder = tiny(point)
+    found = vectors_of(embedder)[0](CACHED)
+    for place, word in enumerate(CACHED):
+        assert torch.allclose(found[FIRST_ROW + place], by_hand(embedder, word), atol=1e-6)
+
+
+@torch.no_grad()
+def check_company(embedder: Embedder, number: int) -> None:
+    """Alone or beside others, before or after others: the same bits."""
+    alone = {word: vectors_of(embedder)[0]([word])[FIRST_ROW] for word in CACHED}
+    random = np.random.default_rng(5)
+    for _ in range(number):
+        words = vectors_of(embedder)[0]
+        for size in random.integers(1, len(CACHED), 3):
+            chosen = [str(word) for word in random.choice(CACHED, size, replace=False)]
+            for word, found in zip(chosen, words(chosen)[FIRST_ROW:], strict=True):
+                assert torch.equal(found, alone[word])
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_words_bits_do_not_depend_on_the_others(point: str) -> None:
+    check_company(tiny(point), 8)
+
+
+def test_a_layer_that_looks_at_other_words_is_noticed() -> None:
+    embedder = tiny("elmo")
+    inputs = embedder.model.network.encoder.inputs
+    inputs.register_forward_hook(lambda module, given, found: found - 1e-4 * found.mean(dim=0))
+    with pytest.raises(AssertionError):
+        check_company(embedder, 2)
+
+
+@torch.no_grad()
+def test_a_word_met_lately_is_not_worked_out_again() -> None:
+    words, asked = vectors_of(tiny("elmo"))
+    first = words(CACHED)
+    calls = len(asked)
+    assert torch.equal(words(CACHED), first)
+    words(CACHED[:3])
+    assert len(asked) == calls
+    words(["another"])
+    assert len(asked) == calls + 1
+
+
+@torch.no_grad()
+def test_memory_is_bounded_and_words_in_use_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_encoder, "_NUM_WORDS", 10)
+    words, asked = vectors_of(tiny("elmo"))
+    expected = {word: words([word])[FIRST_ROW] for word in CACHED}
+    words(["kept"])
+    calls = len(asked)
+    for word in CACHED:
+        found = words(["kept", word])  # `kept` is asked for again and again
+        assert torch.equal(found[FIRST_ROW + 1], expected[word])
+        assert words._young.num_words <= 10
+    assert len(asked) == calls + len(CACHED)  # forgotten, each worked out once more; `kept` never
+
+
+@torch.no_grad()
+def test_more_words_than_can_be_remembered_are_all_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_encoder, "_NUM_WORDS", 10)
+    few = vectors_of(tiny("elmo"))[0](CACHED)
+    monkeypatch.undo()
+    assert np.array_equal(few, vectors_of(tiny("elmo"))[0](CACHED))
+
+
+def test_threads_may_share_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_encoder, "_NUM_WORDS", 10)  # much is forgotten
+    words, _ = vectors_of(tiny("word2vec"))
+    with torch.no_grad():
+        expected = {word: words([word])[FIRST_ROW] for word in KNOWN}
+
+    def look_up(number: int) -> bool:
+        chosen = [KNOWN[(number * 5 + n * 7) % len(KNOWN)] for n in range(6)]
+        with torch.no_grad():
+            found = words(chosen)[FIRST_ROW:]
+        return all(torch.equal(a, expected[w]) for a, w in zip(found, chosen, strict=True))
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            assert all(threads.map(look_up, range(800)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
+
+
+def sentences_of(lengths: list[int]) -> list[list[str]]:
+    return [[f"w{row}.{place % 7}" for place in range(n)] for row, n in enumerate(lengths)]
+
+
+def read_back(group: LengthSortedBatches, part: ChunkBatch) -> Iterator[tuple[int, int, list[str]]]:
+    """Each row of a batch as words again: sentence, place of its first word, words."""
+    for row, chunk in enumerate(part.chunks):
+        length = int(part.batch.lengths[row])
+        rows = part.distinct[part.batch.words[row, 1 : length - 1]].tolist()
+        yield chunk.sentence, chunk.begin, [group.distinct[n - FIRST_ROW] for n in rows]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(LENGTHS, st.booleans())
+def test_every_word_is_in_one_batch_and_finds_back(
+    lengths: list[int], batch_invariant: bool
+) -> None:
+    sentences = sentences_of(lengths)
+    group = LengthSortedBatches(sentences, max_length=25)
+    found: dict[int, dict[int, list[str]]] = {}
+    for part in group.batches(batch_invariant=batch_invariant):
+        for sentence, begin, words in read_back(group, part):
+            assert len(words) <= 25
+            found.setdefault(sentence, {})[begin] = words
+    for number, whole in enumerate(sentences):
+        chunks = found.get(number, {})
+        assert [word for begin in sorted(chunks) for word in chunks[begin]] == whole
+        assert len(chunks) == -(-len(whole) // 25)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(LENGTHS)
+def test_batches_are_bounded_and_the_longest_come_first(lengths: list[int]) -> None:
+    parts = list(LengthSortedBatches(sentences_of(lengths), max_length=250).batches())
+    for part in parts:
+        rows, longest = part.batch.words.shape
+        assert rows <= sentence_encoder.ROWS
+        assert rows == 1 or rows * longest <= sentence_encoder.WORDS
+    widths = [part.batch.words.shape[1] for part in parts]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_batch_invariant_batches_have_as_many_rows_of_one_length() -> None:
+    lengths = [3, 9, 1, *[4] * 11]
+    group = LengthSortedBatches(sentences_of(lengths), max_length=250)
+    parts = list(group.batches(batch_invariant=True))
+    shapes = [tuple(part.batch.words.shape) for part in parts]
+    assert shapes == [(8, 11), (8, 6), (8, 6), (8, 5), (8, 3)]  # BOS and EOS counted
+    assert [len(part.chunks) for part in parts] == [1, 8, 3, 1, 1]
+    for part, (_, length) in zip(parts, shapes, strict=True):
+        assert part.batch.lengths.tolist() == [length] * 8
+
+
+def test_each_distinct_word_is_there_once() -> None:
+    group = LengthSortedBatches([["a", "b", "a"], ["b"]], max_length=250)
+    assert sorted(group.distinct) == ["a", "b"]
+    [part] = group.batches()
+    assert part.distinct.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_groups_are_bounded_by_sentences_and_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_encoder, "SENTENCES", 3)
+    lengths = [4, 4, 4, 4, 9, 4, 30, 1, 0]
+    found = list(group_sentences(sentences_of(lengths), max_words=12))
+    assert [[len(sentence) for sentence in group] for group in found] == [
+        [4, 4, 4],
+        [4],
+        [9],
+        [4],
+        [30],
+        [1, 0],
+    ]
+
+
+def test_where_groups_end_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = tiny("elmo")
+    sentences = [["ban", "no"] * (n % 5) + ["unseen"] for n in range(40)]
+    whole = layers_of(embedder, sentences, batch_invariant=True)
+    monkeypatch.setattr(sentence_encoder, "SENTENCES", 7)
+    again = layers_of(embedder, sentences, batch_invariant=True)
+    for found, expected in zip(again, whole, strict=True):
+        assert np.array_equal(found, expected)

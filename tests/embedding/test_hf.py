@@ -18,8 +18,8 @@ from embedding.hf_making import (
     tokenizer_of,
 )
 from polyseme.embedding.hf.embedder import HfEmbedder
-from polyseme.embedding.hf.subwords import windows_of
-from polyseme.embedding.output import Truncation, Vectors
+from polyseme.embedding.hf.network import windows_of
+from polyseme.embedding.word_embedder import Truncation, Vectors
 from polyseme.errors import ConfigError, InputError, ModelError
 
 Made = tuple[Path, HfEmbedder]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from embedding.hf_making import SENTENCES, embedder_of, make_folder, tokenizers, transformers
 from polyseme.embedding.hf import network
 from polyseme.embedding.hf.folder import HfFolder, hf_name
-from polyseme.embedding.hf.hub import find_folder
+from polyseme.embedding.hf.network import find_folder
 from polyseme.errors import MissingExtraError, ModelError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from required import need_package
 
-from polyseme.embedding.hf.subwords import SubwordTokenizer, windows_of, with_spaces
+from polyseme.embedding.hf.network import SubwordTokenizer, windows_of, with_spaces
 
 LIMIT = 16
 

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from embedding.making import POINTS, broken, layers_of, tiny
 from polyseme.data.batch import Batch
-from polyseme.embedding import bucketing
+from polyseme.embedding import sentence_encoder
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.output import Truncation
+from polyseme.embedding.word_embedder import Truncation
 from polyseme.encoders.encoded import Encoded
 
 LONG = [("ban", "no", "unseen")[n % 3] for n in range(20_000)]
@@ -51,7 +51,7 @@ def test_no_batch_grows_with_the_sentence(point: str) -> None:
         return encoded.hidden_states
 
     layers_of(broken(tiny(point), watch), [LONG])
-    assert largest <= bucketing.WORDS
+    assert largest <= sentence_encoder.WORDS
 
 
 @pytest.mark.slow

@@ -1,13 +1,24 @@
-"""Which layers come out, and what a sentence's vector is."""
+"""Which layers come out, and what a sentence's vector is.
 
+Where the words of a text stand, in English and in Chinese, normalized or not.
+"""
+
+import importlib.util
+import unicodedata
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from required import needs
 
-from polyseme.embedding.output import EmbeddedSentence, LayerChoice
+from embedding.making import reading
+from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.word_embedder import EmbeddedSentence, LayerChoice, read_sentences
 from polyseme.errors import ConfigError
+from polyseme.text.preprocessing import PreprocessedText, TextPreprocessor
 
 EACH = [torch.full((1, 2, 4), float(value)) for value in (1, 10, 100)]
 
@@ -61,3 +72,97 @@ def test_a_sentence_vector_without_words_is_zero() -> None:
 def test_ends_follow_from_starts_and_words() -> None:
     sentence = EmbeddedSentence(("a", "𝒜b"), np.empty((2, 2, 4), np.float32), 0, (3, 5))
     assert sentence.ends == (4, 7)
+
+
+CHINESE = "她弹钢琴。今天是周日，下雨了！\n我们在银行门口等他。"
+has_chinese = needs(
+    bool(importlib.util.find_spec("jieba") and importlib.util.find_spec("opencc")), "the extra [zh]"
+)
+
+
+def check_places(embedder: Embedder, text: str) -> None:
+    """Every word stands where it is said to, in order, none left out."""
+    normalized, reached = embedder.normalize(text), 0
+    for sentence in embedder.embed(text):
+        assert sentence.starts is not None
+        assert sentence.ends is not None
+        for word, start, end in zip(sentence.words, sentence.starts, sentence.ends, strict=True):
+            assert normalized[start:end] == word
+            assert not normalized[reached:start].strip()
+            reached = end
+    assert not normalized[reached:].strip()
+
+
+def test_places_are_those_of_the_given_text(english: Embedder) -> None:
+    text = "  The cat, the   cat\n(it's old) purrs.  \tDon't!  The the The."
+    assert english.normalize(text) == text.replace("\n", " ")
+    check_places(english, text)
+    assert english.embed(text)[0].starts == (2, 6, 9, 11, 17, 21, 22, 24, 27, 30, 32, 37)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co"]), max_size=40))
+def test_places_are_right_in_any_text(english: Embedder, text: str) -> None:
+    check_places(english, text)
+
+
+def test_sentences_are_those_the_corpus_would_have(english: Embedder) -> None:
+    text = "Dr. Fox howls. " * 3 + "cat " * 300
+    preprocess = TextPreprocessor.of_model(english.model.preparation)
+    expected = [sentence.words for sentence in preprocess(text).stored()]
+    found = english.embed(text)
+    assert [list(sentence.words) for sentence in found[:3]] == expected[:3]
+    assert list(found[3].words) == [word for part in expected[3:] for word in part]
+    assert found[3].truncation.chunks == len(expected[3:]) == 2
+
+
+def test_places_are_those_of_the_normalized_text_where_letters_were_joined() -> None:
+    embedder = reading("Le café est là .", language="en", unicode_normalization="NFC")
+    text = unicodedata.normalize("NFD", "Le café est là .")
+    [sentence] = embedder.embed(text)
+    assert sentence.words == ("Le", "café", "est", "là", ".")
+    assert sentence.starts == (0, 3, 8, 12, 15)  # in the text as given, `est` stands at 9
+    assert len(embedder.normalize(text)) == len(text) - 2
+    check_places(embedder, text)
+
+
+@has_chinese
+@pytest.mark.parametrize("segmenter", ["jieba", "characters"])
+def test_chinese_text_is_read_as_the_corpus_was(segmenter: str) -> None:
+    embedder = reading("她 弹 钢琴 今天", language="zh", segmenter=segmenter)
+    found = embedder.embed(CHINESE)
+    assert ["".join(sentence.words) for sentence in found] == [
+        "她弹钢琴。",
+        "今天是周日，下雨了！",
+        "我们在银行门口等他。",
+    ]
+    check_places(embedder, CHINESE)
+    assert found[2].starts is not None
+    assert found[2].starts[0] == CHINESE.index("我")
+    one = embedder.embed([["她", "弹", "钢琴"]])[0]
+    assert one.vectors.shape[1] == 3
+
+
+@has_chinese
+def test_traditional_characters_are_folded_and_stay_in_place() -> None:
+    embedder = reading("她 弹 钢琴 今天", language="zh", script="simplified")
+    traditional = "她彈鋼琴。今天是週日，下雨了！"
+    found = embedder.embed(traditional)
+    assert "".join(found[0].words) == "她弹钢琴。"
+    check_places(embedder, traditional)
+    assert found[1].starts is not None
+    assert traditional[found[1].starts[0]] == "今"
+
+
+@has_chinese
+def test_short_chinese_texts_are_not_taken_for_words() -> None:
+    embedder = reading("她 弹 钢琴 今天", language="zh")
+    assert len(embedder.embed(["今天是周日", "她弹钢琴"])) == 2
+
+
+def test_lists_of_words_need_no_segmenter() -> None:
+    def preprocess(text: str) -> PreprocessedText:
+        raise AssertionError(text)
+
+    found = read_sentences([["a", "b"]], preprocess)
+    assert [list(sentence.words) for sentence in found] == [["a", "b"]]

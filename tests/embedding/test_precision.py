@@ -13,7 +13,7 @@ from embedding.making import layers_of, lowest_cosine
 from polyseme.config import build
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.output import Vectors
+from polyseme.embedding.word_embedder import Vectors
 from polyseme.model import Model, ModelConfig
 
 SENTENCES = [line.split() for line in rule_text(48).splitlines()]

@@ -16,7 +16,7 @@ from legacy.published import (
 )
 from legacy.stateful import RecurrentState, embed_stateful
 
-from polyseme.embedding.output import Vectors
+from polyseme.embedding.word_embedder import Vectors
 from polyseme.errors import ModelError
 from polyseme.legacy.old_model import vocabulary_of
 from polyseme.model import Model, ModelConfig

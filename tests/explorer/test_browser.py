@@ -23,7 +23,7 @@ from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.server import make_app
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
-from polyseme.ports import open_port
+from polyseme.processes import open_port
 
 from .making import make_bank_corpus, make_treebank_corpus
 

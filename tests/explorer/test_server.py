@@ -9,7 +9,7 @@ import pytest
 from polyseme.commands import demo, explore
 from polyseme.config import build
 from polyseme.errors import ConfigError, CorpusError, ModelError
-from polyseme.ports import HOST
+from polyseme.processes import HOST
 from polyseme.storage import installed
 
 from .making import make_bank_corpus

@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from polyseme.data.batch import Batch
-from polyseme.embedding.output import Vectors
+from polyseme.embedding.word_embedder import Vectors
 from polyseme.encoders.cell import State
 from polyseme.encoders.lstm import Lstm
 from polyseme.errors import ModelError

@@ -16,8 +16,7 @@ from legacy.published import (
     each_set,
 )
 from polyseme.errors import ModelError
-from polyseme.legacy.bilm import BilmOptions, read_bilm
-from polyseme.legacy.export import export_bilm
+from polyseme.legacy.bilm import BilmOptions, export_bilm, read_bilm
 from polyseme.legacy.old_model import parse, vocabulary_of
 from polyseme.model import Model, ModelConfig
 

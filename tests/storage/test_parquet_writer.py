@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from required import needs
 
-from polyseme.storage.parquet_writer import ParquetOutput
+from polyseme.storage.parquet import ParquetOutput
 
 FULL = Path("/dev/full")
 SCHEMA = pa.schema([pa.field("word", pa.string()), pa.field("count", pa.int64())])

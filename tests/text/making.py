@@ -21,8 +21,7 @@ from polyseme.text.formats import read_piece
 from polyseme.text.plan import Piece, plan_shards
 from polyseme.text.prepare import prepare_shard
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.read_stats import ReadStats
-from polyseme.text.records import Blank, ReadItem, Record, Rejected
+from polyseme.text.records import Blank, ReadItem, ReadStats, Record, Rejected
 from polyseme.text.sampling import sniff
 from polyseme.text.settings import CorpusConfig, InputFormat
 from polyseme.text.sources import Compression, FoundSources, Source

@@ -90,7 +90,7 @@ def _show(error: Exception, chosen: list[Verb]) -> int:
     from polyseme.cli.terminal import show_error
 
     if isinstance(error, _ClickError):
-        from polyseme.cli.synonyms import meant_by
+        from polyseme.cli.faults import meant_by
 
         command = " ".join(verb.name for verb in chosen)
         message: str = meant_by(error, command) or error.format_message()  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ _JSON = ("json_lines", "to_json")
 
 
 def _as_json(result: Any) -> Any:
-    from polyseme.tables import JsonLines
+    from polyseme.display import JsonLines
 
     if hasattr(result, "json_lines"):
         return JsonLines(result.json_lines())

@@ -15,8 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from polyseme.cli.terminal import PlainConsole
 from polyseme.cli.verbs import all_verbs
-from polyseme.printable import PrintableText
-from polyseme.tables import on_one_line
+from polyseme.display import PrintableText, on_one_line
 
 GENERAL = "Every command"
 """The heading of options that all commands have."""

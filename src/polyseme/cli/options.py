@@ -15,8 +15,8 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from polyseme.cli.faults import check_order
 from polyseme.cli.help import GENERAL
-from polyseme.cli.synonyms import check_order
 from polyseme.config import AnySettings, Option, build, flat_names, overlay, put, read_toml
 
 _LONGEST_METAVAR = 18

@@ -1,5 +1,11 @@
-"""What a person sees while a command works: messages, and a bar with the time left."""
+"""What a person sees while a command works, in a terminal or a notebook: messages, and a bar.
 
+Rich's own bars need ipywidgets in a notebook, in the kernel and in the page, and warn without end
+where they are missing. Here the notebook replaces a piece of HTML: nothing need be installed.
+"""
+
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,8 +23,8 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
-from polyseme.printable import PrintableText, printable
-from polyseme.tables import JsonLines
+from polyseme.display import JsonLines, PrintableText, html_text, printable
+from polyseme.progress import duration
 
 
 class PlainConsole(Console):
@@ -134,3 +140,70 @@ class RichProgress:
         assert self._task is not None, "update before start"
         self._done = max(self._done, done)
         self._progress.update(self._task, completed=self._done, note=printable(note))
+
+
+_EVERY = 0.2  # seconds between two drawings
+
+
+def is_notebook() -> bool:
+    """Whether this runs in a Jupyter kernel, be it of a notebook, a lab or a hosted page."""
+    module = sys.modules.get("IPython")  # what has not been imported does not run us
+    shell = module.get_ipython() if module else None
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookProgress:
+    """Bars below the cell that is run."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._what, self._total, self._done, self._note = "", 0, 0, ""
+        self._began = self._drawn = 0.0
+
+    def __enter__(self) -> "NotebookProgress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._draw()
+
+    def log(self, message: str) -> None:
+        """A line of its own."""
+        _display(f"<div>{html_text(message)}</div>")
+
+    def start(self, what: str, total: int) -> None:
+        """A new bar; the one before stays as it is."""
+        self._draw()
+        self._what, self._total, self._done, self._note = what, total, 0, ""
+        self._began = self._drawn = time.monotonic()
+        self._handle = _display(self._html())
+
+    def update(self, done: int, note: str = "") -> None:
+        """Move the present bar on; it never goes back, though a shard may be done again."""
+        assert self._handle is not None, "update before start"
+        self._done, self._note = max(self._done, done), note
+        if time.monotonic() - self._drawn >= _EVERY:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._handle is None:
+            return
+        from IPython.display import HTML
+
+        self._drawn = time.monotonic()
+        self._handle.update(HTML(self._html()))
+
+    def _html(self) -> str:
+        seconds = time.monotonic() - self._began
+        share = self._done / self._total if self._total else 0.0
+        left = f", {duration(seconds / share - seconds)} left" if 0 < share < 1 else ""
+        bar = (
+            f'<progress value="{min(self._done, self._total)}" max="{self._total or 1}"></progress>'
+        )
+        told = f"{share:.0%}, {duration(seconds)}{left} {self._note}".rstrip()
+        return f"<div>{html_text(self._what)} {bar} {html_text(told)}</div>"
+
+
+def _display(html: str) -> Any:
+    from IPython.display import HTML, display
+
+    return display(HTML(html), display_id=True)

@@ -18,8 +18,8 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
+from polyseme.display import on_one_line
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
 
 
 class ChoiceSetConfig(Settings):

@@ -21,9 +21,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.printable import PrintableText
+from polyseme.display import PrintableText, on_one_line, titled
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.model_comparison import ModelComparison

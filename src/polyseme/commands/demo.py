@@ -29,8 +29,7 @@ from rich.console import RenderableType
 from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
 from polyseme.explorer.settings import PagesConfig
-from polyseme.ports import open_port
-from polyseme.processes import python_process
+from polyseme.processes import open_port, python_process
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.settings import SegmenterName
 

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from polyseme import __version__
 from polyseme.config import Settings
+from polyseme.display import PrintableText
 from polyseme.errors import PolysemeError, pip_command
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import MODELS, NOT_ON_PYPI, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data

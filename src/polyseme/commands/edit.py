@@ -28,12 +28,10 @@ from rich.table import Table
 
 from polyseme.commands.senses import editable_groups
 from polyseme.config import Settings
-from polyseme.display import describe_groups
+from polyseme.display import PrintableText, describe_groups, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -259,8 +259,8 @@ def _finish(
     corpus: Corpus,
 ) -> None:
     """Write the manifest, which makes the folder one of vectors."""
+    from polyseme.embedding.bulk import PCA_FILE, Pca
     from polyseme.embedding.model_work import environments_of
-    from polyseme.embedding.pca import PCA_FILE, Pca
 
     files = {name: info for receipt in receipts for name, info in receipt.files.items()}
     pca = Pca.load(out) if chosen.pca is not None else None

@@ -30,11 +30,10 @@ from rich.table import Table
 
 from polyseme.config import Option, Settings
 from polyseme.data.ngrams import NgramConfig, NgramResult, held_out_perplexity
+from polyseme.display import PrintableText, on_one_line, titled
 from polyseme.errors import ConfigError, ModelError
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import scratch_folder
-from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from rich.console import RenderableType
 from polyseme.config import Settings
 from polyseme.embedding.settings import ModelName
 from polyseme.explorer.settings import PagesConfig
-from polyseme.ports import open_port
+from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import default_model
 

@@ -20,9 +20,9 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
+from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
 from polyseme.pretraining.settings import GenerationConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.standard_input import texts_of

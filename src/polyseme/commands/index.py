@@ -26,13 +26,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings, to_toml
+from polyseme.display import PrintableText, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.meanings.index.folder import IndexFolder

@@ -22,7 +22,7 @@ from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
-from polyseme.text.read_stats import list_reasons
+from polyseme.text.records import list_reasons
 from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
 
 
@@ -157,7 +157,7 @@ def _frequent(result: InspectResult) -> Table:
 
 def _plot(path: Path, result: InspectResult) -> list[str]:
     """Draw sentence lengths, coverage and frequent words; returns notes for the user."""
-    from polyseme.drawing import load_matplotlib
+    from polyseme.display import load_matplotlib
     from polyseme.storage.files import scratch_for
 
     corpus, frequent = result.corpus, result.frequent

@@ -23,12 +23,10 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.display import counted
+from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.labels import LabelledUses

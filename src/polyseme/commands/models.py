@@ -17,6 +17,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import on_one_line
 from polyseme.errors import ModelError
 from polyseme.limits import read_json
 from polyseme.progress import Progress
@@ -29,7 +30,6 @@ from polyseme.storage.installed import (
     list_data,
     pip_command,
 )
-from polyseme.tables import on_one_line
 
 
 class ModelsConfig(Settings):

@@ -27,13 +27,11 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.display import counted
+from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:

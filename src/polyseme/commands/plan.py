@@ -23,9 +23,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import titled
 from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import titled
 from polyseme.text.corpus import Corpus
 from polyseme.training.settings import TrainingConfig
 

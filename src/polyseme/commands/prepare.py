@@ -30,7 +30,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings, build, to_toml
-from polyseme.display import html_table, summary
+from polyseme.display import html_table, summary, titled
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
@@ -43,7 +43,6 @@ from polyseme.storage.files import (
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
-from polyseme.tables import titled
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.encodings import suggested
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
@@ -51,7 +50,7 @@ from polyseme.text.formats.marked import check_attributes
 from polyseme.text.plan import ShardPieces, plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.read_stats import WHOLE_FILES, ReadStats, list_reasons
+from polyseme.text.records import WHOLE_FILES, ReadStats, list_reasons
 from polyseme.text.sampling import count_letters, sniff, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig

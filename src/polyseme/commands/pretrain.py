@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.display import PrintableText
 from polyseme.pretraining.settings import PretrainConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress, duration
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rich.console import RenderableType
 from rich.filesize import decimal
 
 from polyseme.config import Settings
+from polyseme.display import on_one_line
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer

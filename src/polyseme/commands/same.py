@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
+from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines

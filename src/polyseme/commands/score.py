@@ -21,15 +21,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import PrintableText, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:
-    from polyseme.pretraining.scores import Score
+    from polyseme.pretraining.evaluation import Score
 
 
 class ScoreConfig(Settings):
@@ -56,7 +55,7 @@ class ScoreResult:
 
 def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     """Score every sentence of every text."""
-    from polyseme.pretraining.scores import score_texts
+    from polyseme.pretraining.evaluation import score_texts
 
     texts = texts_of(config.inputs)
     return ScoreResult(score_texts(Path(chosen_model(config.model, texts, progress)), texts))

@@ -31,12 +31,10 @@ from rich.table import Table
 
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.display import counted, describe_groups
+from polyseme.display import PrintableText, counted, describe_groups, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, out_help
-from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from polyseme.meanings.groups.kept import Kept

@@ -27,7 +27,7 @@ from rich.console import RenderableType
 from polyseme.config import Option, Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.ports import open_port
+from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress
 from polyseme.serving.settings import LimitsConfig
 

@@ -19,11 +19,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import PrintableText, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.tables import titled
 from polyseme.text.standard_input import texts_of
 
 if TYPE_CHECKING:

@@ -25,12 +25,10 @@ from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.display import counted
+from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

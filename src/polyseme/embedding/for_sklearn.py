@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from polyseme.embedding.loading import load_embedder
-from polyseme.embedding.output import LayerChoice, Vectors
 from polyseme.embedding.settings import Layers, Precision
-from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.embedding.word_embedder import LayerChoice, Vectors, WordEmbedder
 from polyseme.errors import InputError, MissingExtraError
 
 try:

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from polyseme.embedding.loading import load_embedder
-from polyseme.embedding.output import Vectors
-from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.embedding.word_embedder import Vectors, WordEmbedder
 from polyseme.errors import ModelError
 
 TOLERANCE = 0.001

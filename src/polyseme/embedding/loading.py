@@ -15,7 +15,7 @@ from polyseme.devices import choose_device
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.hf.embedder import HfEmbedder, hf_environment
 from polyseme.embedding.hf.folder import HfFolder, hf_name
-from polyseme.embedding.hf.hub import find_folder
+from polyseme.embedding.hf.network import find_folder
 from polyseme.embedding.settings import Pooling, Precision
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, describe

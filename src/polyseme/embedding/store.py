@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.embedding.corpus_parts import CorpusSentence
-from polyseme.embedding.output import is_finite
+from polyseme.embedding.word_embedder import is_finite
 from polyseme.errors import VectorsError
-from polyseme.storage.parquet_writer import ParquetOutput
+from polyseme.storage.parquet import ParquetOutput
 
 VectorArray = npt.NDArray[Any]
 # Words in a row group: 6 MB a column at 384 dimensions of float16; a reader skips by the group.

@@ -9,6 +9,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from polyseme.display import printable
 from polyseme.errors import PolysemeError
 from polyseme.explorer.access import MAX_BODY
 from polyseme.explorer.language import Language, PageError, choose_language
@@ -18,7 +19,6 @@ from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.concordance.conditions import ConditionError, parse_condition, parse_where
 from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.report.pages import environment
-from polyseme.printable import printable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from polyseme.display import printable
 from polyseme.errors import InputError, PolysemeError
 from polyseme.limits import TOML_BYTES, parse_toml, read_text
 from polyseme.meanings.change.measure import SENTENCES as CHANGE_SENTENCES
 from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError, say_in
-from polyseme.printable import printable
 
 _log = logging.getLogger(__name__)
 _FOLDER = Path(__file__).parent / "languages"

@@ -19,6 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from polyseme import __version__
+from polyseme.display import printable
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import MissingExtraError
 from polyseme.explorer.context import AppContext, PageRequest, read_form
@@ -48,8 +49,7 @@ from polyseme.meanings.report.pages import senses_page, write_page
 from polyseme.meanings.settings import TABLES
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.meanings.use_map.places import hover_line, palette, scaled
-from polyseme.pretraining.scores import score_sentences
-from polyseme.printable import printable
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.segmenters.patterns import SPACELESS
 
 ROUTES: list[Route] = []

@@ -31,7 +31,7 @@ from polyseme.explorer.language import PageError, log_details
 from polyseme.explorer.settings import PagesConfig
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
-from polyseme.ports import HOST
+from polyseme.processes import HOST
 
 _log = logging.getLogger(__name__)
 _STATIC = Path(__file__).parent / "static"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.cells import cell_len
 
+from polyseme.display import printable
 from polyseme.explorer.explored_word import ExploredWord, Sorting
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
@@ -32,7 +33,6 @@ from polyseme.meanings.features.use_features import Floats, Labels
 from polyseme.meanings.groups.senses import NamedGroup, Senses
 from polyseme.meanings.labels import LearnedLabels
 from polyseme.meanings.use_map.places import NUM_COLOURS, colour_of
-from polyseme.printable import printable
 
 _LONGEST_VALUE = 60  # characters; FEATS of CoNLL-U can be long
 

@@ -20,10 +20,9 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from polyseme.config import Settings
-from polyseme.display import sentence
+from polyseme.display import printable, sentence
 from polyseme.errors import InputError
 from polyseme.limits import JSON_BYTES, parse_json, read_bytes
-from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.locks import hold_file
 

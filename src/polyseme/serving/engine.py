@@ -23,10 +23,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from polyseme.embedding.golden import check_vectors
-from polyseme.embedding.input_sentences import InputSentence, read_sentences
 from polyseme.embedding.loading import load_embedder, load_for_corpus
-from polyseme.embedding.output import LayerChoice, Vectors
-from polyseme.embedding.word_embedder import WordEmbedder, text_means
+from polyseme.embedding.word_embedder import (
+    InputSentence,
+    LayerChoice,
+    Vectors,
+    WordEmbedder,
+    read_sentences,
+    text_means,
+)
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses

@@ -1,4 +1,4 @@
-"""Row groups of a Parquet file in batches that fit in memory, however they were written.
+"""Row groups of a Parquet file in batches that fit in memory, whoever wrote it; and a writer.
 
     in   a file, and the columns that are wanted
     out  record batches of at most some megabytes, text still as dictionaries, and the size of
@@ -7,6 +7,10 @@
 Text comes as dictionaries, each value once, because many rows may point at one long value. Only
 rows whose size is known and small are ever expanded. Whoever expands anyhow says so, and columns
 without such pointers are then read as they are, five times as fast.
+
+The footer's sizes may be lies. What is allocated is what each page's own header asks for, so those
+are looked at first, without unpacking any page. Headers are Thrift structs in the compact protocol
+(parquet-format's `parquet.thrift`); of the protocol only what they can hold is read.
 """
 
 import io
@@ -15,7 +19,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +29,104 @@ import pyarrow.parquet as pq
 
 from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size, open_regular
 from polyseme.storage.files import ReadingHash
-from polyseme.storage.parquet_pages import Page, scan_pages
+
+PAGE_BYTES = 256 << 20
+"""A page, unpacked. Most writers make pages of 1 MB, some of 100."""
+MAX_PAGES = 100_000
+"""Pages of one column in one row group."""
+_LONGEST_HEADER = 1 << 20
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
+_INTEGERS = {4, 5, 6}
+_SIZE, _PACKED, _HEADERS = 2, 3, (5, 7, 8)  # fields of PageHeader; of data, dictionary, data v2
+
+
+class Page(NamedTuple):
+    """One page."""
+
+    size: int
+    """Bytes, unpacked."""
+    values: int
+    is_dictionary: bool
+
+
+def scan_pages(stream: IO[bytes], begin: int, end: int) -> Iterator[Page]:
+    """The pages that lie between two places of a file."""
+    if not 0 <= begin <= end <= os.fstat(stream.fileno()).st_size:
+        raise LimitError(f"a column lies at {begin:,} to {end:,}, outside the file")
+    place = begin
+    for _ in range(MAX_PAGES):
+        if place >= end:
+            return
+        stream.seek(place)
+        header = _Compact(stream).struct()
+        kind = next((field for field in _HEADERS if isinstance(header.get(field), dict)), None)
+        size, packed = header.get(_SIZE, -1), header.get(_PACKED, -1)
+        values = header[kind].get(1, -1) if kind else 0
+        if min(size, packed, values) < 0:
+            raise LimitError("a page has an impossible size")
+        if size > PAGE_BYTES:
+            raise LimitError(f"a page unpacks to {size:,} bytes, over {PAGE_BYTES:,}")
+        yield Page(size, values, kind == _HEADERS[1])
+        place = stream.tell() + packed
+    if place < end:
+        raise LimitError(f"a column has over {MAX_PAGES:,} pages")
+
+
+class _Compact:
+    """Thrift's compact protocol: integers and structs are read, all else is passed over."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._left = _LONGEST_HEADER
+
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Fields by number."""
+        fields: dict[int, Any] = {}
+        number = 0
+        if depth > 4:
+            raise LimitError("a page's header is nested too deeply")
+        while first := self._byte():
+            number = number + (first >> 4) if first >> 4 else _signed(self._varint())
+            fields[number] = self._value(first & 15, depth)
+        return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in (_TRUE, _FALSE):
+            return kind == _TRUE
+        if kind == _BYTE:
+            return self._byte()
+        if kind in _INTEGERS:
+            return _signed(self._varint())
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind not in (_DOUBLE, _BINARY):
+            raise LimitError("a page has an invalid header")
+        length = 8 if kind == _DOUBLE else self._varint()
+        self._left -= length
+        self._stream.seek(length, os.SEEK_CUR)
+        return None
+
+    def _byte(self) -> int:
+        found = self._stream.read(1)
+        self._left -= 1
+        if not found or self._left < 0:
+            raise LimitError("a page's header is cut off or too long")
+        return found[0]
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise LimitError("a page's header has a number without end")
+
+
+def _signed(value: int) -> int:
+    """From zigzag: 0, -1, 1, -2 ..."""
+    return (value >> 1) ^ -(value & 1)
+
 
 FOOTER_BYTES = 16 << 20
 """The footer; some writers make a few hundred bytes for each column of each row group."""
@@ -306,3 +407,40 @@ def _sizes(array: Any) -> Sizes:
         found: Sizes = pc.binary_length(array).fill_null(0).to_numpy(False).astype(np.int64)
         return found
     return np.full(len(array), 8, np.int64)
+
+
+class ParquetOutput:
+    """An open file; `options` are those of `pq.ParquetWriter`.
+
+    A writer that collects rows is one of these, and says in `flush` how they are written.
+    """
+
+    def __init__(self, path: Path, schema: Any, **options: Any) -> None:
+        self.schema = schema
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A Python file, not a path: a full disk then comes as an OSError with its number.
+        self._file = path.open("wb")
+        self._writer = pq.ParquetWriter(self._file, schema, **options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Closed even after an error, and before its file: left open, the writer would write to
+        # the closed file when it is deleted, which takes the whole process down.
+        with self._file, self._writer:
+            if kind is None:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected and not yet written; called at the end, but after an error."""
+
+    def write(self, arrays: Sequence[Any], *, rows: int | None = None) -> None:
+        """An array for each column of the schema: a row group, or several of so many rows."""
+        table = pa.Table.from_arrays(arrays, schema=self.schema)
+        self._writer.write_table(table, row_group_size=rows)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from polyseme.drawing import load_matplotlib
+from polyseme.display import load_matplotlib
 from polyseme.errors import InputError
 from polyseme.storage.files import scratch_for
 from polyseme.tasks.spans import Span, find_spans

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from polyseme.data.stream import prefetch
-from polyseme.drawing import load_matplotlib
+from polyseme.display import load_matplotlib
 from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ModelError
 from polyseme.progress import Progress

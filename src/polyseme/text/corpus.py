@@ -20,7 +20,7 @@ from polyseme.errors import CorpusError, InternalError, ModelError
 from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.shapes import check_shape
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.read_stats import COUNTS, ReadStats
+from polyseme.text.records import COUNTS, ReadStats
 from polyseme.text.settings import CorpusConfig
 
 SHARDS, WORDS, QUARANTINE = "shards", "words", "quarantine"

@@ -31,7 +31,7 @@ class Piece:
     def content_hash(self) -> ReadingHash:
         """Hash of the bytes it stands for, to be told of those that are being read."""
         if self.source.format == "parquet":
-            from polyseme.text.formats.parquet import byte_ranges
+            from polyseme.text.formats.tables import byte_ranges
 
             return ReadingHash(self.source.path, byte_ranges(self))
         return ReadingHash(self.source.path, [(self.start, self.stop)])
@@ -97,7 +97,7 @@ def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[ShardPi
 
 def _pieces_of(source: Source, config: CorpusConfig) -> Iterator[Piece]:
     if source.format == "parquet":
-        from polyseme.text.formats.parquet import plan_row_groups
+        from polyseme.text.formats.tables import plan_row_groups
 
         for first, last, size in plan_row_groups(source, config.shard_bytes):
             yield Piece(source, first, last, size)

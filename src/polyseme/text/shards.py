@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from polyseme.storage.parquet import FREE_VALUES
-from polyseme.storage.parquet_writer import ParquetOutput
+from polyseme.storage.parquet import FREE_VALUES, ParquetOutput
 from polyseme.text.shard_words import ShardWordsWriter
 
 # Sentences in a row group: some 250,000 words, 15 MB while being written. Less of long ones.

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from polyseme.drawing import load_matplotlib
+from polyseme.display import load_matplotlib
 from polyseme.errors import MissingExtraError, TrainingError
 from polyseme.limits import LOG_LINES, parse_json, read_lines
 from polyseme.storage.files import own_folder, scratch_for

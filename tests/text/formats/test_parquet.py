@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.formats import parquet
-from polyseme.text.formats.parquet import plan_row_groups
+from polyseme.text.formats import tables
+from polyseme.text.formats.tables import plan_row_groups
 from polyseme.text.records import ReadItem, Rejected
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
@@ -24,7 +24,7 @@ def write(folder: Path, columns: dict[str, Any], **options: Any) -> Path:
 
 def read(path: Path, config: CorpusConfig | None = None) -> list[ReadItem]:
     source = Source(path, "input", "parquet", None, path.stat().st_size)
-    return list(parquet.read(make_piece(source), config or make_config()))
+    return list(tables.read(make_piece(source), config or make_config()))
 
 
 def test_each_row_is_a_document_named_by_its_number(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
 def test_a_row_group_beyond_all_bounds_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "LARGEST_ROW_GROUP", 10)
+    monkeypatch.setattr(tables, "LARGEST_ROW_GROUP", 10)
     (item,) = read(write(tmp_path, {"text": ["a long text"] * 5}))
     assert isinstance(item, Rejected)
     assert (item.reason, item.units) == ("row-group-too-large", 5)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.display import titled
 from polyseme.errors import ModelError
 from polyseme.storage.files import WORK
-from polyseme.tables import titled
 
 if TYPE_CHECKING:
     from polyseme.model import Model

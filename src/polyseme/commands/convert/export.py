@@ -39,7 +39,7 @@ def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult
 
 
 def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
-    from polyseme.legacy.export import export_bilm
+    from polyseme.legacy.bilm import export_bilm
     from polyseme.legacy.opening import OPTIONS, WEIGHTS, WORDS
     from polyseme.legacy.weight_files import write_hdf5
     from polyseme.model import Model

@@ -16,10 +16,10 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Settings
+from polyseme.display import titled
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import VectorsError
 from polyseme.progress import Progress
-from polyseme.tables import titled
 
 
 class VectorsInfoConfig(Settings):

@@ -18,14 +18,24 @@ import torch
 from polyseme.data.batch import Integers
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.embedding.bucketing import ROWS, WORDS, group_sentences
 from polyseme.embedding.hf.folder import HfFolder
-from polyseme.embedding.hf.network import load_network, load_tokenizer
-from polyseme.embedding.hf.subwords import Subwords, TokenWindow, windows_of
-from polyseme.embedding.input_sentences import check_words
-from polyseme.embedding.output import LayerChoice, Truncation, Vectors, is_finite
+from polyseme.embedding.hf.network import (
+    Subwords,
+    TokenWindow,
+    load_network,
+    load_tokenizer,
+    windows_of,
+)
+from polyseme.embedding.sentence_encoder import ROWS, WORDS, group_sentences
 from polyseme.embedding.settings import Layers, Pooling, Precision
-from polyseme.embedding.word_embedder import WordEmbedder
+from polyseme.embedding.word_embedder import (
+    LayerChoice,
+    Truncation,
+    Vectors,
+    WordEmbedder,
+    check_words,
+    is_finite,
+)
 from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ConfigError, ModelError
 from polyseme.text.preprocessing import Preparation

@@ -35,9 +35,9 @@ import numpy as np
 import numpy.typing as npt
 from rich.cells import cell_len
 
+from polyseme.display import printable
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, TextColumn
-from polyseme.printable import printable
 
 MAX_CHARACTERS, MAX_COMPARISONS, MAX_DEPTH = 100_000, 1_000, 50
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}

@@ -11,8 +11,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from polyseme.display import printable
 from polyseme.errors import ConfigError, MissingExtraError
-from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.cells import cell_len, set_cell_size
 
+from polyseme.display import printable
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
@@ -35,7 +36,6 @@ from polyseme.meanings.concordance.search import (
 )
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
-from polyseme.printable import printable
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.segmenters.patterns import SPACELESS
 

@@ -45,8 +45,7 @@ from polyseme.meanings.index.row_group import COUNT, IndexPart, shape_of
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import describe_files, publish, scratch_folder, scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST, check_holds, write_manifest
-from polyseme.storage.parquet import read_batches
-from polyseme.storage.parquet_writer import ParquetOutput
+from polyseme.storage.parquet import ParquetOutput, read_batches
 from polyseme.storage.records import RecordWriter, map_array
 from polyseme.text.corpus import Corpus, damage_explained
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from polyseme.embedding.corpus_parts import CorpusPart
 from polyseme.embedding.model_work import ModelWork
-from polyseme.embedding.output import is_finite
+from polyseme.embedding.word_embedder import is_finite
 from polyseme.errors import CorpusError, ModelError
 from polyseme.executors import Report
 from polyseme.meanings.concordance.search import read_columns

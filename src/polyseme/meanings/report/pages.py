@@ -20,7 +20,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from polyseme import __version__
-from polyseme.display import counted
+from polyseme.display import counted, printable
 from polyseme.meanings.change.sides import WordChange
 from polyseme.meanings.concordance.lines import (
     line_of,
@@ -32,7 +32,6 @@ from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.groups.senses import NamedGroup, Senses
 from polyseme.meanings.use_map.places import NUM_COLOURS, colour_of, lay_out, own_file
-from polyseme.printable import printable
 from polyseme.storage.files import disk_faults_explained, write_text
 
 TYPICAL_LINES, MORE_LINES = 10, 90

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.devices import one_thread
+from polyseme.display import printable
 from polyseme.errors import extra_needed_for
 from polyseme.meanings.concordance.lines import line_of, shortened, shown_value
 from polyseme.meanings.concordance.uses import Use
-from polyseme.printable import printable
 from polyseme.processes import python_process
 
 Floats = npt.NDArray[np.float32]

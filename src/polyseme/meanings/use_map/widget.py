@@ -17,7 +17,7 @@ import anywidget
 import numpy.typing as npt
 import traitlets
 
-from polyseme.display import describe_groups, summary
+from polyseme.display import describe_groups, printable, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.use_map.places import (
@@ -28,7 +28,6 @@ from polyseme.meanings.use_map.places import (
     palette,
     scaled,
 )
-from polyseme.printable import printable
 
 
 class UseMapWidget(anywidget.AnyWidget):

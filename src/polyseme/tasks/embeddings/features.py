@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from polyseme.data.batch import FIRST_ROW, Batch, Integers, encode_words
-from polyseme.embedding.input_sentences import check_words
+from polyseme.embedding.word_embedder import check_words
 from polyseme.errors import InputError
 
 

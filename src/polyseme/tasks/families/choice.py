@@ -17,9 +17,8 @@ from rich.console import Group, RenderableType
 from torch import Tensor
 
 from polyseme.config import Settings
-from polyseme.display import html_words, sentence, summary
+from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
-from polyseme.printable import PrintableText
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.classification import PairClassifier, PairsConfig
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text

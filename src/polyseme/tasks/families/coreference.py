@@ -30,9 +30,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.display import html_spans, sentence, summary
+from polyseme.display import PrintableText, html_spans, sentence, summary
 from polyseme.errors import InputError
-from polyseme.printable import PrintableText
 from polyseme.tasks.clusters import (
     CLUSTER_MEASURES,
     Clusters,

@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from polyseme.data.batch import Integers
-from polyseme.display import html_words, sentence, summary
+from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
-from polyseme.printable import PrintableText
 from polyseme.tasks.embeddings.features import TaskInputs
 from polyseme.tasks.families.family import (
     Columns,

@@ -23,10 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.display import html_words, sentence, summary
+from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.errors import InputError
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tasks.answers import ANSWER_MEASURES, AnswerScores, AnswerUnit
 from polyseme.tasks.embeddings.embeddings import Embeddings

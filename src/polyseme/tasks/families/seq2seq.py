@@ -29,9 +29,8 @@ from torch import Tensor, nn
 
 from polyseme.config import Settings
 from polyseme.data.batch import Integers
-from polyseme.display import html_words, sentence, summary
+from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
-from polyseme.printable import PrintableText
 from polyseme.tasks.bleu import TEXT_MEASURES, TextScores, load_bleu, score_texts
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.embeddings.mix import ByteDropout

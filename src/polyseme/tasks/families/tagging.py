@@ -16,8 +16,7 @@ from rich.console import RenderableType
 from torch import Tensor, nn
 
 from polyseme.config import Settings
-from polyseme.display import html_words, sentence, summary
-from polyseme.printable import PrintableText
+from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily

@@ -15,7 +15,7 @@ def read_piece(piece: Piece, config: CorpusConfig) -> ReadItems:
         case "csv" | "tsv":
             from polyseme.text.formats.tables import read_table as read
         case "parquet":
-            from polyseme.text.formats.parquet import read
+            from polyseme.text.formats.tables import read
         case "conllu":
             from polyseme.text.formats.marked import read_conllu as read
         case "vertical":

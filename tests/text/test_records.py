@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import InternalError
-from polyseme.text.read_stats import ReadStats
+from polyseme.text.records import ReadStats
 from text.making import make_config, make_source, prepare_all
 
 GOOD = [b"One . two three .", "中文 。".encode(), b"word"]
