@@ -31,7 +31,8 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
 from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.pretraining.evaluation import score_sentences, unigram_log_shares
+from polyseme.pretraining.evaluation import unigram_log_shares
+from polyseme.pretraining.scores import score_sentences
 from polyseme.text.corpus import Corpus
 
 Span = tuple[int, int]
