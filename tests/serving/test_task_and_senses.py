@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from command_line import polyseme
-from meanings.making import make_corpus
+from meanings.making import Document, make_corpus
 from meanings.test_use_index import WORDS, documents, make_index
 from pretraining.making import tiny_model as model_of
 from starlette.testclient import TestClient
@@ -121,7 +121,7 @@ Senses = tuple[TestClient, Path, Path]
 def senses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Senses]:
     """A server with an index of half of a corpus's words, the corpus, and the model."""
     folder = Path(tmp_path_factory.mktemp("served-senses"))
-    rare = [("word1 okapi word2 .", {})]
+    rare: list[Document] = [("word1 okapi word2 .", {})]
     corpus = make_corpus(folder, documents(1) + rare, meta=("year",))
     torch.manual_seed(1)
     model_of(corpus).save(folder / "model", card="A model for tests.")
