@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from rich.console import RenderableType
 
-from polyseme.config import Option, Settings
+from polyseme.config import MayBeRemote, Option, OptionalFolder, Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.processes import open_port
@@ -39,11 +39,11 @@ class ServeConfig(Settings):
 
     model: str
     """The model: a folder, a name that `polyseme models` shows, or hf:FOLDER."""
-    task: Path | None = None
+    task: OptionalFolder = None
     """Also serve this trained task, at /predict."""
-    corpus: Annotated[Path | None, Option("--in", "CORPUS")] = None
+    corpus: Annotated[Path | None, MayBeRemote, Option("--in", "CORPUS")] = None
     """Also serve senses of words in this corpus, at /senses."""
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read the uses of words from this index (`polyseme index`)."""
     host: str = "127.0.0.1"
     """The address to listen on; any but a loopback address needs --api-key-file."""
@@ -92,7 +92,7 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     with listening:
         serve(
             Path(config.model).name,
-            _engines(config),
+            engines_of(config),
             config.limits,
             listening,
             keys=keys,
@@ -101,7 +101,7 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     return ServeResult(address)
 
 
-def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
+def engines_of(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
     """The settings of each engine, by the kinds of requests it answers."""
     shared: dict[str, Any] = {
         "model": config.model,
