@@ -1,17 +1,20 @@
 r"""A server beside the bare embedder, and beside other servers, on loopback.
 
     python -m benchmarks.serve MODEL CORPUS
-    python -m benchmarks.serve MODEL CORPUS --others litserve,one-by-one
+    python -m benchmarks.serve MODEL CORPUS --others litserve,batching,one-by-one
     python -m benchmarks.serve MODEL CORPUS --soak 30 --kills 20
 
 Closed loop: clients that ask again as soon as they are answered, with 1 sentence each and with 8;
 words per processor second of the engine, and of the whole server, beside the embedder that is
 handed batches of the size that was reached. Open loop: requests of one sentence that come at random
 at 50 % and 80 % of what the closed loop has shown, however long answers take; median and 99th
-percentile of the time to an answer, beside that of one client alone. `one-by-one` embeds each
-request by itself; `litserve` (pip install litserve) gathers for 2 ms. Four times as much as there
-is room for: what is refused, and how soon. A soak at 80 %: memory, kills of the engine, and whether
-every answer is the vector of its text.
+percentile of the time to an answer, beside that of one client alone. Four times as much as there is
+room for: what is refused, and how soon. A soak at 80 %: memory of the server and of its engine,
+kills of the engine, and whether every answer is the vector of its text.
+
+Other servers, with the same embedder: `one-by-one` embeds each request by itself; `batching` waits
+2 ms for others to read together with, as most servers do; `litserve` (pip install litserve) does so
+in processes of its own.
 
 Sentences are those of the corpus with 5 to 40 words, in its order. One thread for every model.
 """
@@ -59,6 +62,37 @@ async def embeddings(request):
     found = await run_in_threadpool(encode, (await request.json())["input"])
     return JSONResponse({"data": [{"embedding": each.tolist()} for each in found]})
 app = Starlette(routes=[Route("/v1/embeddings", embeddings, methods=["POST"])])
+uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
+""",
+    "batching": """
+import asyncio, sys, polyseme, uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+embedder = polyseme.load(sys.argv[1], threads=1)
+waiting = asyncio.Queue()
+async def gather():
+    while True:
+        jobs = [await waiting.get()]
+        await asyncio.sleep(0.002)
+        while len(jobs) < 64 and not waiting.empty():
+            jobs.append(waiting.get_nowait())
+        flat = [text for texts, _ in jobs for text in texts]
+        found = iter(await run_in_threadpool(embedder.encode, flat))
+        for texts, answer in jobs:
+            answer.set_result([next(found).tolist() for _ in texts])
+async def embeddings(request):
+    answer = asyncio.get_running_loop().create_future()
+    await waiting.put(((await request.json())["input"], answer))
+    return JSONResponse({"data": [{"embedding": each} for each in await answer]})
+async def lifespan(app):
+    task = asyncio.create_task(gather())
+    yield
+    task.cancel()
+import contextlib
+app = Starlette(routes=[Route("/v1/embeddings", embeddings, methods=["POST"])],
+                lifespan=contextlib.asynccontextmanager(lifespan))
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 """,
     "litserve": """
@@ -349,15 +383,13 @@ async def _soak(
     embedder = polyseme.load(arguments.model, threads=1)
     texts = texts[:2_000]
     expected = embedder.encode(texts)
-    wrong = 0
+    wrong = kills = 0
+    memory: dict[str, list[float]] = {"server": [], "engine": []}
 
     def check(number: int, body: bytes) -> None:
         nonlocal wrong
         found = np.frombuffer(base64.b64decode(json.loads(body)["data"][0]["embedding"]), "<f4")
         wrong += not np.allclose(found, expected[number], atol=1e-4)
-
-    capacity, _ = await _rate("polyseme serve", port, texts, 1, 10)
-    kills = 0
 
     async def kill() -> None:
         nonlocal kills
@@ -367,19 +399,36 @@ async def _soak(
             engine.send_signal(signal.SIGKILL)
             kills += 1
 
-    killing = asyncio.ensure_future(kill())
-    memory, all_times, failed = [], [], 0
+    async def weigh() -> None:
+        """Every second; an engine that is starting is not yet as large as it will be."""
+        while True:
+            with suppress(psutil.Error, ValueError, OSError):
+                with urlopen(f"http://127.0.0.1:{port}/readyz"):
+                    (engine,) = server.children()
+                memory["engine"].append(engine.memory_info().rss / 1e6)
+                memory["server"].append(server.memory_info().rss / 1e6)
+            await asyncio.sleep(1)
+
+    capacity, _ = await _rate("polyseme serve", port, texts, 1, 10)
+    tasks = [asyncio.ensure_future(each) for each in (kill(), weigh())]
+    answered, failed = 0, 0
     until = time.monotonic() + 60 * arguments.soak
-    while time.monotonic() < until:
-        times, some = await _open_loop(port, texts, 0.8 * capacity, 30, check=check)
-        all_times += times
+    while (left := until - time.monotonic()) > 0:
+        seconds = min(30, left)
+        times, some = await _open_loop(port, texts, 0.8 * capacity, seconds, check=check)
+        answered += len(times)
         failed += some
-        size = sum(each.memory_info().rss for each in (server, *server.children()))
-        memory.append(size / 1e6)
-        print(f"  {len(all_times):,} answered, {failed} failed, {wrong} wrong, {kills} kills, "
-              f"p99 {1e3 * _percentile(times, 99):.0f} ms, {memory[-1]:.0f} MB, "
+        told = ", ".join(f"{name} {sizes[-1]:.0f} MB" for name, sizes in memory.items() if sizes)
+        print(f"  {answered:,} answered, {failed} failed or refused, {wrong} wrong, {kills} kills, "
+              f"p99 {1e3 * _percentile(times, 99):.0f} ms, {told}, "
               f"{server.num_fds()} descriptors", flush=True)  # fmt: skip
-    killing.cancel()
+    for each in tasks:
+        each.cancel()
+    for name, sizes in memory.items():
+        part = max(1, len(sizes) // 5)
+        first, last = statistics.median(sizes[:part]), statistics.median(sizes[-part:])
+        print(f"  {name}: median memory {first:.0f} MB in the first fifth of the time, "
+              f"{last:.0f} MB in the last ({last / first - 1:+.1%})")  # fmt: skip
 
 
 def _percentile(times: Sequence[float], percent: float) -> float:

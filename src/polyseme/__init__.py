@@ -128,20 +128,31 @@ def pretrain(
     return call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
 
 
-def score(texts: "str | Sequence[str]", *, model: "Folder | None" = None) -> "list[Score]":
+def score(
+    texts: "str | Sequence[str]",
+    *,
+    model: "Folder | None" = None,
+    ngram: "Folder | Corpus | None" = None,
+    order: int = 3,
+) -> "list[Score]":
     """How likely each sentence of these texts is by a model, word by word.
 
     `score.total` is the mean over directions of the natural log-probability; `score.parts` has
-    each direction, word by word.
+    each direction, word by word. With `ngram`, a corpus, `score.ngram` has the same by n-grams of
+    its training part, of this order.
     """
     from pathlib import Path
 
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Scoring"):
+        from polyseme.config import build
+        from polyseme.data.ngrams import NgramConfig
         from polyseme.pretraining.scores import score_texts
     many = [texts] if isinstance(texts, str) else texts
-    return score_texts(Path(_chosen(model, many)), many)
+    counted = None if ngram is None else Path(ngram)
+    ngrams = build(NgramConfig, {"order": order})
+    return score_texts(Path(_chosen(model, many)), many, ngram=counted, ngrams=ngrams)
 
 
 def generate(

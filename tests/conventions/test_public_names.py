@@ -38,7 +38,7 @@ FUNCTIONS = {
     "prepare": "(inputs, out, *, language, progress=False, **settings)",
     "pretrain": "(corpus, out, *, preset='elmo-mini', progress=False, **settings)",
     "same": "(first, second, *, model=None, progress=False, **settings)",
-    "score": "(texts, *, model=None)",
+    "score": "(texts, *, model=None, ngram=None, order=3)",
     "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model=None, word='', top=10)",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
@@ -60,7 +60,7 @@ CLASSES: dict[type, set[str]] = {
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome", "to_json"},
-    Score: {"as_json", "parts", "total", "words"},
+    Score: {"as_json", "columns", "ngram", "parts", "total", "words"},
     GeneratedText: {"as_json", "is_finished", "log_probability", "prompt", "text", "words"},
     Senses: {
         *(

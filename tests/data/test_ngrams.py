@@ -12,7 +12,13 @@ from pydantic import ValidationError
 from text.making import make_config
 
 from data.plain_ngrams import PlainModel, Sentence, make_sentences
-from polyseme.data.ngrams import FALLBACK, NgramConfig, NgramResult, held_out_perplexity
+from polyseme.data.ngrams import (
+    FALLBACK,
+    NgramConfig,
+    NgramResult,
+    held_out_perplexity,
+    sentence_log_probabilities,
+)
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
@@ -85,6 +91,28 @@ def test_it_agrees_with_the_formulas_where_discounts_are_estimated(order: int) -
     assert result.discounts[-1] != FALLBACK
     for size, discounts in enumerate(result.discounts, start=1):
         assert discounts == pytest.approx(model.discounts[size])
+
+
+@settings(max_examples=30, deadline=None)
+@given(training=sentences, asked=sentences.filter(bool), order=st.integers(1, 5))
+def test_each_word_of_a_sentence_has_the_probability_of_the_formulas(
+    training: list[Sentence], asked: list[Sentence], order: int
+) -> None:
+    rows = [(words, False) for words in training] + [(["d"], True)]  # held out: not counted
+    with tempfile.TemporaryDirectory() as name:
+        found = sentence_log_probabilities(
+            make_corpus(Path(name) / "corpus", rows),
+            ["a", "b", "c", "d"],
+            asked,
+            NgramConfig(order=order),
+            scratch=Path(name) / "scratch",
+            threads=1,
+        )
+    model = PlainModel(training, ["a", "b", "c", "d"], order)
+    assert [len(values) for values in found] == [len(words) + 1 for words in asked]
+    for words, values in zip(asked, found, strict=True):
+        expected = [math.log(model.probability(gram)) for gram in model.grams_of(words)]
+        assert values == pytest.approx(expected, rel=1e-9)
 
 
 def test_order_one_knows_only_how_often_words_occur() -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from embedding.making import tiny
 from polyseme.embedding import golden
-from polyseme.embedding.golden import GOLDEN, TOLERANCE, largest_difference
+from polyseme.embedding.golden import GOLDEN, TOLERANCE, check_vectors, largest_difference
+from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.storage.installed import MODELS
 
@@ -41,6 +43,11 @@ def test_another_word_is_not_taken_for_the_golden_one(monkeypatch: pytest.Monkey
     beside = replace(GOLDEN["en-mini"], position=GOLDEN["en-mini"].position + 1)
     monkeypatch.setitem(golden.GOLDEN, "en-mini", beside)
     assert largest_difference("en-mini") > 100 * TOLERANCE
+
+
+def test_a_small_model_with_a_published_name_is_refused() -> None:
+    with pytest.raises(ModelError, match="not named like a published model"):
+        check_vectors(tiny("elmo"), "models/en-base")
 
 
 def test_every_published_model_has_a_golden_vector() -> None:

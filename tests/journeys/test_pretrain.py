@@ -139,6 +139,32 @@ def test_score_prefers_the_order_of_the_text(model: Path) -> None:
     assert shown.index("The old cat purrs and purrs .") < shown.index("The cat old purrs purrs")
 
 
+def test_n_grams_beside_the_model_prefer_the_order_of_the_text(model: Path, corpus: Corpus) -> None:
+    natural, turned = "The old cat purrs and purrs .", "The cat old purrs purrs and ."
+    asked = ("score", "--model", model, turned, natural, "--ngram", corpus.folder, "--order", "2")
+    good, bad = sorted(
+        map(json.loads, polyseme(*asked, "--json").stdout.splitlines()),
+        key=lambda score: -score["total"],
+    )
+    assert good["words"] == natural.split()
+    assert good["ngram"]["total"] > bad["ngram"]["total"]
+    # The mean over directions is the model's own: n-grams have no part in it.
+    assert good["total"] == (good["forward"]["total"] + good["backward"]["total"]) / 2
+    by_name = polyseme_api.score([natural], model=model, ngram=corpus, order=2)
+    assert by_name[0].as_json() == good
+    shown = polyseme(*asked).stdout
+    assert f"{good['total']:.1f} bits, 2-gram {good['ngram']['total']:.1f}: {natural}" in shown
+    assert len(re.findall(r"^sum .*2-gram|^word .*2-gram", shown, re.MULTILINE)) == 2
+
+
+def test_n_grams_of_a_corpus_with_other_words_are_refused(model: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("今天是周日。\n" * 20, encoding="utf-8")
+    polyseme("prepare", text, "--out", tmp_path / "zh", "--language", "zh")
+    told = polyseme("score", "--model", model, "cat", "--ngram", tmp_path / "zh", code=65).stderr
+    assert "The model reads" in told
+
+
 def test_score_shows_every_word_of_a_long_sentence_on_a_narrow_screen(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

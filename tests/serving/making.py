@@ -15,6 +15,9 @@ import httpx
 from embedding.making import reading
 from starlette.testclient import TestClient
 
+from polyseme.commands import serve
+from polyseme.commands.serve import ServeConfig
+from polyseme.config import build
 from polyseme.serving.app import Guard, Serving, make_app
 from polyseme.serving.dispatch import (
     Answer,
@@ -63,7 +66,8 @@ class EngineHere(EngineProcess):
     async def start(self) -> dict[str, Any]:
         self.engine = Engine.load(self.settings)
         embedder = self.engine.embedder
-        assert embedder is not None
+        if embedder is None:
+            return self.engine.about
         stream = embedder.stream
 
         def counted(sentences: Sequence[Any], **options: Any) -> Any:
@@ -95,6 +99,18 @@ def app_of(model: Path, *, keys: tuple[str, ...] = (), **limits: Any) -> tuple[G
     app = make_app(serving)
     assert isinstance(app, Guard)
     return app, engine
+
+
+def app_serving(model: Path, **served: Any) -> Guard:
+    """All that `polyseme serve` serves with these settings, each engine in this process."""
+    config = build(ServeConfig, {"model": str(model), "threads": 1, "device": "cpu", **served})
+    metrics, dispatchers = Metrics(), {}
+    for kinds, settings in serve.engines_of(config).items():
+        dispatcher = Dispatcher(EngineHere(settings), config.limits, metrics)
+        dispatchers.update(dict.fromkeys(kinds, dispatcher))
+    app = make_app(Serving("tiny", dispatchers, config.limits, metrics))
+    assert isinstance(app, Guard)
+    return app
 
 
 @contextmanager

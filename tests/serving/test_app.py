@@ -1,5 +1,6 @@
 """What the routes answer, and what they refuse before the model is asked."""
 
+import asyncio
 import base64
 import json
 import re
@@ -13,6 +14,8 @@ from starlette.testclient import TestClient
 
 from polyseme.embedding.embedder import Embedder
 from polyseme.serving.app import Guard
+from polyseme.serving.dispatch import Dispatcher, EngineDiedError, Metrics
+from polyseme.serving.settings import LimitsConfig
 from serving.making import TEXT, EngineHere, app_of, client_of
 
 KEY = "a-key-of-some-length"
@@ -227,6 +230,24 @@ def test_a_client_may_name_its_request(asked: tuple[TestClient, EngineHere]) -> 
     )
     odd = client.get("/livez", headers={"x-request-id": "a b"}).headers["x-request-id"]
     assert re.fullmatch("[0-9a-f]{32}", odd)
+
+
+def test_an_engine_that_dies_while_it_loads_for_the_first_time_is_a_failure() -> None:
+    """Not started over and over: the server ends, and says so."""
+
+    class Dies(EngineHere):
+        async def start(self) -> dict[str, Any]:
+            raise EngineDiedError
+
+    async def failure() -> str:
+        dispatcher = Dispatcher(Dies({}), LimitsConfig(), Metrics())
+        running = asyncio.ensure_future(dispatcher.run())
+        while not dispatcher.failure:
+            await asyncio.sleep(0.01)
+        running.cancel()
+        return dispatcher.failure
+
+    assert "while it loaded" in asyncio.run(asyncio.wait_for(failure(), 10))
 
 
 def test_the_openapi_document_has_every_route_with_an_example_that_works(

@@ -17,11 +17,8 @@ Examples:
   polyseme evaluate tasks/ner --data data/other-newspaper.conll
 """
 
-import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -29,11 +26,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Option, Settings
-from polyseme.data.ngrams import NgramConfig, NgramResult, held_out_perplexity
+from polyseme.data.ngrams import (
+    NgramConfig,
+    NgramResult,
+    held_out_perplexity,
+    scratch_for_counting,
+)
 from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import scratch_folder
 from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 
@@ -116,7 +117,7 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     parts = [part for part in ("forward", "backward") if config.order and part in evaluation.parts]
     ngrams: dict[str, NgramResult] = {}
     for part in parts:
-        with _scratch(folder) as scratch:
+        with scratch_for_counting(corpus) as scratch:
             ngrams[part] = held_out_perplexity(
                 corpus,
                 model.vocabulary.words,
@@ -127,11 +128,6 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
                 progress=progress,
             )
     return Evaluated(config, evaluation, ngrams)
-
-
-def _scratch(folder: Path) -> AbstractContextManager[Path | str]:
-    """In the corpus, whose disk is likely to have room; elsewhere if that is read-only."""
-    return scratch_folder(folder) if os.access(folder, os.W_OK) else TemporaryDirectory()
 
 
 def show(result: EvaluateResult) -> RenderableType:

@@ -1,7 +1,8 @@
 """Score sentences by their log-probability under a language model, word by word.
 
 Each word's log-probability (base 2, in bits; nearer to zero is likelier) in each direction. Several
-sentences are ranked. Text is split into words as the model's corpus was.
+sentences are ranked. Text is split into words as the model's corpus was. With --ngram, the
+probabilities that n-grams of a corpus give (interpolated modified Kneser-Ney) stand beside them.
 
 Examples:
 
@@ -9,18 +10,22 @@ Examples:
 
   polyseme score 今天是周日 今天周日是 --model models/zh
 
+  polyseme score 今天是周日 今天周日是 --model models/zh --ngram corpus/zh --order 2
+
   cat sentences.txt | polyseme score - --model models/en --json
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import Option, Settings
+from polyseme.data.ngrams import NgramConfig
 from polyseme.embedding.settings import ModelName
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
@@ -41,6 +46,13 @@ class ScoreConfig(Settings):
     """Sentences, each quoted; a text of several is scored sentence by sentence. - reads texts from
     standard input, one per line."""
     model: ModelName = None
+    ngram: Annotated[Path | None, Option("--ngram", "CORPUS")] = None
+    """A corpus on whose training part an n-gram model is counted, with the model's vocabulary; its
+    words must have been found as the model's were."""
+    order: int = Field(default=3, ge=1, le=5)
+    """Order of the n-gram model."""
+    memory: str = "2GB"
+    """Memory the n-gram model may use before it goes to disk."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,8 @@ class ScoreResult:
     """Sentences with their scores, in the order given."""
 
     scores: "list[Score]"
+    order: int = 3
+    """Of the n-gram model, where there is one."""
 
     def json_lines(self) -> Iterator[dict[str, Any]]:
         """A line for each sentence."""
@@ -59,28 +73,39 @@ def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     from polyseme.pretraining.scores import score_texts
 
     texts = texts_of(config.inputs)
-    return ScoreResult(score_texts(Path(chosen_model(config.model, texts, progress)), texts))
+    scores = score_texts(
+        Path(chosen_model(config.model, texts, progress)),
+        texts,
+        ngram=config.ngram,
+        ngrams=NgramConfig(order=config.order, memory=config.memory),
+        progress=progress,
+    )
+    return ScoreResult(scores, config.order)
 
 
 def show(result: ScoreResult) -> RenderableType:
     """Each sentence, likeliest first, with its words coloured by how expected they were."""
     ranked = sorted(result.scores, key=lambda score: -score.total)
-    return Group(*map(_table, ranked), _LEGEND)
+    tables = (_table(score, f"{result.order}-gram") for score in ranked)
+    return Group(*tables, _LEGEND)
 
 
-def _table(score: "Score") -> RenderableType:
+def _table(score: "Score", ngram: str) -> RenderableType:
     """A word a row: a sentence may have more words than a screen has columns."""
     in_bits = score.as_json()
     table = Table("word", show_edge=False, pad_edge=False)
-    for part in score.parts:
-        table.add_column(part, justify="right")
-    parts = [in_bits[part] for part in score.parts]
+    for part in score.columns:
+        table.add_column(ngram if part == "ngram" else part, justify="right")
+    parts = [in_bits[part] for part in score.columns]
     for word, *values in zip(score.words, *(part["words"] for part in parts), strict=True):
         table.add_row(PrintableText(word, overflow="fold"), *map(_coloured, values))
     # The sentence's end is predicted too; it has no row, but is in the sum.
     table.add_section()
     table.add_row("sum", *(f"{part['total']:.1f}" for part in parts))
-    return titled(f"{in_bits['total']:.1f} bits: {' '.join(score.words)}", table)
+    bits = f"{in_bits['total']:.1f} bits"
+    if score.ngram is not None:
+        bits += f", {ngram} {in_bits['ngram']['total']:.1f}"
+    return titled(f"{bits}: {' '.join(score.words)}", table)
 
 
 _LEGEND = PrintableText.assemble(

@@ -92,7 +92,7 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     with listening:
         serve(
             Path(config.model).name,
-            _engines(config),
+            engines_of(config),
             config.limits,
             listening,
             keys=keys,
@@ -101,7 +101,7 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
     return ServeResult(address)
 
 
-def _engines(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
+def engines_of(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:
     """The settings of each engine, by the kinds of requests it answers."""
     shared: dict[str, Any] = {
         "model": config.model,

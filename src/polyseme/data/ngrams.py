@@ -1,4 +1,5 @@
-"""The n-gram model that a neural one is compared with: a corpus in, held-out perplexity out.
+"""The n-gram model that a neural one is compared with: a corpus in, held-out perplexity out, or the
+probability of each word of sentences from elsewhere.
 
 It predicts what the neural model predicts: each word of a sentence and then its end, n + 1
 predictions for n words, from the sentence's own words only. A word outside the vocabulary is
@@ -7,6 +8,7 @@ the one unknown word, both as what is predicted and as what is known.
     ids      0 .. V-1 the vocabulary, V the unknown word, V+1 the end, V+2 the start (as context)
     grams    w0 .. w(N-1), number   every distinct n-gram of the training sentences, how often
     held     w0 .. w(N-1), times    every distinct n-gram of the held-out sentences, how often
+                                    (of other sentences: every n-gram, `times` being its number)
     scored   times, probability     one row for each row of `held`
 
 DuckDB counts, in a database in the scratch folder: memory stays within its setting however large
@@ -25,6 +27,7 @@ below.
 
 import contextlib
 import math
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +43,7 @@ from pydantic import Field
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import disk_faults_explained
+from polyseme.storage.files import disk_faults_explained, scratch_folder
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
 from polyseme.text.word_counts import open_duckdb
@@ -133,6 +136,51 @@ def held_out_perplexity(
     )
 
 
+def sentence_log_probabilities(
+    corpus: Corpus,
+    vocabulary: Sequence[str] | pa.Array,
+    sentences: Sequence[Sequence[str]],
+    config: NgramConfig,
+    *,
+    scratch: Path,
+    threads: int,
+    progress: Progress | None = None,
+) -> list[list[float]]:
+    """Count the training sentences, then predict each word of these sentences, and its end.
+
+    Natural logarithms: n + 1 for a sentence of n words. Vocabulary and scratch folder as in
+    `held_out_perplexity`.
+    """
+    words = pc.unique(pa.array(vocabulary, pa.string()))
+    source = _Source(corpus, words, config, backward=False, progress=progress or NullProgress())
+    lengths = np.array([len(sentence) + 1 for sentence in sentences])
+    line = pa.array([word for sentence in sentences for word in sentence], pa.string())
+    ends = pa.array(np.concatenate([[0], np.cumsum(lengths - 1)]), pa.int32())
+    grams = source.to_columns(pa.ListArray.from_arrays(ends, line.dictionary_encode()))
+    numbers = np.arange(lengths.sum())
+    with (
+        disk_faults_explained(scratch),
+        _open_database(scratch, config.memory, threads) as connection,
+    ):
+        _fill_from(connection, source, _GRAMS, held_out=False)
+        columns = [f"w{distance}" for distance in range(config.order)]
+        connection.register("rows", pa.table([*grams, numbers], names=[*columns, "times"]))
+        connection.execute("CREATE TABLE held AS SELECT * FROM rows")
+        connection.unregister("rows")
+        smooth(connection, order=config.order, num_classes=len(words) + 2)
+        scored = connection.execute("SELECT times, probability FROM scored").fetchnumpy()
+    found = np.empty(len(numbers))
+    found[scored["times"]] = np.log(scored["probability"])
+    return [part.tolist() for part in np.split(found, np.cumsum(lengths)[:-1])]
+
+
+def scratch_for_counting(corpus: Corpus) -> contextlib.AbstractContextManager[Path | str]:
+    """In the corpus, whose disk is likely to have room; elsewhere if that is read-only."""
+    if os.access(corpus.folder, os.W_OK):
+        return scratch_folder(corpus.folder)
+    return tempfile.TemporaryDirectory()
+
+
 @contextlib.contextmanager
 def _open_database(scratch: Path, memory: str, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """A new database in a folder of its own, both gone afterwards."""
@@ -159,27 +207,34 @@ def _open_database(scratch: Path, memory: str, threads: int) -> Iterator[duckdb.
 
 def _fill(connection: duckdb.DuckDBPyConnection, source: "_Source") -> int:
     """Make the tables of n-grams and of unigrams; how many predictions there are."""
-    folder = source.corpus.folder
-    for query, held_out in ((_GRAMS, False), (_HELD, True)):
-        with source.rows(held_out=held_out) as rows:
-            connection.register("rows", rows)
-            try:
-                connection.execute(query)
-            except duckdb.InvalidInputException as error:  # what DuckDB makes of a failing stream
-                reason = str(error).partition("Detail: Python exception")[0]
-                raise CorpusError(
-                    f"The shards of {folder} cannot be read: {reason.strip()} "
-                    f"Find out which are damaged with: polyseme inspect {folder} --verify"
-                ) from error
-            connection.unregister("rows")
+    _fill_from(connection, source, _GRAMS, held_out=False)
+    _fill_from(connection, source, _HELD, held_out=True)
     connection.execute(_UNIGRAMS)
     row = connection.execute("SELECT coalesce(sum(times), 0)::BIGINT FROM held").fetchone()
     if row is None or row[0] == 0:
         raise CorpusError(
-            f"{folder} has no held-out sentences, so there is nothing to predict. Prepare it "
-            "again with a larger share of them: held_out = 0.02, for example."
+            f"{source.corpus.folder} has no held-out sentences, so there is nothing to predict. "
+            "Prepare it again with a larger share of them: held_out = 0.02, for example."
         )
     return int(row[0])
+
+
+def _fill_from(
+    connection: duckdb.DuckDBPyConnection, source: "_Source", query: str, *, held_out: bool
+) -> None:
+    """Make a table of the n-grams of one kind of sentences."""
+    folder = source.corpus.folder
+    with source.rows(held_out=held_out) as rows:
+        connection.register("rows", rows)
+        try:
+            connection.execute(query)
+        except duckdb.InvalidInputException as error:  # what DuckDB makes of a failing stream
+            reason = str(error).partition("Detail: Python exception")[0]
+            raise CorpusError(
+                f"The shards of {folder} cannot be read: {reason.strip()} "
+                f"Find out which are damaged with: polyseme inspect {folder} --verify"
+            ) from error
+        connection.unregister("rows")
 
 
 def _score(
@@ -207,7 +262,7 @@ class _Source:
         """A stream of columns w0, the id that is predicted, w1, the one before it, and so on."""
         schema = pa.schema([(f"w{k}", pa.int32()) for k in range(self.config.order)])
         batches = (
-            pa.record_batch(self._to_columns(words), schema=schema)
+            pa.record_batch(self.to_columns(words), schema=schema)
             for words in self._sentences(held_out=held_out)
         )
         return pa.RecordBatchReader.from_batches(schema, batches)
@@ -229,7 +284,7 @@ class _Source:
                         yield batch["words"].take(pa.array(places[wanted]))
             self.progress.update(done)
 
-    def _to_columns(self, sentences: Any) -> list[Any]:
+    def to_columns(self, sentences: Any) -> list[Any]:
         """The words of many sentences as n-grams. Each distinct word is looked up once."""
         order, unknown = self.config.order, len(self.vocabulary)
         words = sentences.flatten()

@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from polyseme.data.ngrams import NgramConfig, scratch_for_counting, sentence_log_probabilities
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, ModelError
 from polyseme.model import Model
+from polyseme.progress import Progress
+from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import TextPreprocessor
 
 _BATCH = 64
@@ -33,6 +36,13 @@ class Score:
 
     words: tuple[str, ...]
     parts: dict[str, DirectionScore]
+    ngram: DirectionScore | None = None
+    """By n-grams, each word given those before it; None where no corpus was named."""
+
+    @property
+    def columns(self) -> dict[str, DirectionScore]:
+        """The parts, and the n-grams beside them."""
+        return self.parts if self.ngram is None else {**self.parts, "ngram": self.ngram}
 
     @property
     def total(self) -> float:
@@ -46,17 +56,17 @@ class Score:
         """A word a row; the sentence's end has no row, but is in the sum."""
         parts = self.as_json()
         rows = [
-            (word, *(parts[name]["words"][place] for name in self.parts))
+            (word, *(parts[name]["words"][place] for name in self.columns))
             for place, word in enumerate(self.words)
         ]
-        rows.append(("sum", *(parts[name]["total"] for name in self.parts)))
-        return html_table(f"{parts['total']:.1f} bits", rows, ("word", *self.parts))
+        rows.append(("sum", *(parts[name]["total"] for name in self.columns)))
+        return html_table(f"{parts['total']:.1f} bits", rows, ("word", *self.columns))
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, in bits: what `polyseme score --json` prints."""
         parts = {
             name: {"words": [in_bits(value) for value in part.words], "total": in_bits(part.total)}
-            for name, part in self.parts.items()
+            for name, part in self.columns.items()
         }
         return {"words": list(self.words), "total": in_bits(self.total), **parts}
 
@@ -66,19 +76,49 @@ def in_bits(value: float) -> float:
     return value / math.log(2)
 
 
-def score_texts(folder: Path, texts: Sequence[str]) -> list[Score]:
-    """The sentences of all texts, in order, by the model in a folder."""
+def score_texts(
+    folder: Path,
+    texts: Sequence[str],
+    *,
+    ngram: Path | None = None,
+    ngrams: NgramConfig | None = None,
+    progress: Progress | None = None,
+) -> list[Score]:
+    """The sentences of all texts, in order, by the model in a folder.
+
+    With `ngram`, a corpus, also by the n-grams of its training part, with the model's vocabulary:
+    both predict the same words, and the same one unknown word.
+    """
     model = Model.load(folder)
     if model.config.objective.kind not in ("bidirectional", "causal"):
         raise ModelError(
             f"{folder} predicts '{model.config.objective.kind}', which gives no probability "
             "of a sentence. Score with a bidirectional (ELMo) or causal (GPT) model."
         )
+    corpus = None
+    if ngram is not None:
+        corpus = Corpus.open(ngram)
+        corpus.check_same_words(model.preparation)
     preprocess = TextPreprocessor.of_model(model.preparation)
     sentences = [sentence.words for text in texts for sentence in preprocess(text).stored()]
     if not sentences:
         raise InputError("There is no word in what was given. Quote each sentence.")
-    return list(score_sentences(model, sentences))
+    scores = list(score_sentences(model, sentences))
+    if corpus is None:
+        return scores
+    with scratch_for_counting(corpus) as scratch:
+        beside = sentence_log_probabilities(
+            corpus,
+            model.vocabulary.words,
+            sentences,
+            ngrams or NgramConfig(),
+            scratch=Path(scratch),
+            threads=torch.get_num_threads(),
+            progress=progress,
+        )
+    # The last one is the sentence's end.
+    parts = (DirectionScore(tuple(values[:-1]), math.fsum(values)) for values in beside)
+    return [replace(score, ngram=part) for score, part in zip(scores, parts, strict=True)]
 
 
 def score_sentences(model: Model, sentences: Sequence[Sequence[str]]) -> Iterator[Score]:

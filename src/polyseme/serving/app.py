@@ -53,7 +53,8 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[int, BeforeValidator(_whole)]
+_WHOLE = BeforeValidator(_whole)
+"""After the bounds of a number: before them, its schema would lose them."""
 
 
 class _Asked(BaseModel):
@@ -69,7 +70,7 @@ class EmbeddingsRequest(_Asked):
     """Ignored: the server has one model."""
     encoding_format: Literal["float", "base64"] = "float"
     """Numbers, or little-endian float32 in base64."""
-    dimensions: Whole | None = Field(None, ge=1)
+    dimensions: Annotated[int, Field(ge=1), _WHOLE] | None = None
     """The model's own number, if given."""
     user: str | None = None
     """Ignored."""
@@ -80,7 +81,7 @@ class WordsRequest(_Asked):
 
     input: Text | Annotated[list[Text | Words], Field(min_length=1)]
     """A text, or several; a list of words is one sentence."""
-    layers: Literal["all", "top", "average"] | Annotated[Whole, Field(ge=-64, le=63)] = "top"
+    layers: Literal["all", "top", "average"] | Annotated[int, Field(ge=-64, le=63), _WHOLE] = "top"
     """Which layers; 0 is the word without its sentence."""
     dtype: Literal["float16", "float32"] = "float16"
     """How the numbers of `vectors` are stored, little-endian."""
@@ -114,9 +115,9 @@ class PredictRequest(_Asked):
 class SensesRequest(_Asked):
     """Groups of a word's uses in the server's corpus."""
 
-    word: Annotated[str, Field(min_length=1, max_length=100)]
+    word: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*\S[^\x00]*$")]
     """The word, or several with spaces between."""
-    finer: Annotated[Whole, Field(ge=-3, le=3)] = 0
+    finer: Annotated[int, Field(ge=-3, le=3), _WHOLE] = 0
     """More groups, or if negative fewer."""
 
 
@@ -316,9 +317,10 @@ def _ask(kind: str, *options: str, **fixed: Any) -> Callable[[Any], dict[str, An
 
 def _told(request: Any, answer: Answer, serving: Serving) -> Any:
     del request, serving
-    return {name: value for name, value in answer.told.items() if name != "bytes"}
+    return {name: value for name, value in answer.told.items() if name not in _OF_THE_ENGINE}
 
 
+_OF_THE_ENGINE = "bytes", "num_words"
 _TEXT = "She sat on the bank of the river."
 ENDPOINTS = (
     Endpoint(
@@ -682,6 +684,8 @@ def _bound(schemas: dict[str, Any], serving: Serving) -> None:
             for choice in told.get("anyOf", ()):
                 if name in ("input", "inputs") and choice.get("type") == "array":
                     choice["maxItems"] = serving.limits.max_inputs
+                if name == "inputs" and "anyOf" in choice.get("items", {}):
+                    _bound_texts(choice["items"], about.get("num_texts"))
                 if name == "layers" and choice.get("type") == "integer" and "num_layers" in about:
                     choice["minimum"] = -about["num_layers"]
                     choice["maximum"] = about["num_layers"] - 1
@@ -689,10 +693,20 @@ def _bound(schemas: dict[str, Any], serving: Serving) -> None:
                     choice["minimum"] = choice["maximum"] = about["dim"]
 
 
+def _bound_texts(items: dict[str, Any], num_texts: int | None) -> None:
+    """How many texts belong together, in the schema of a task's inputs."""
+    text, together = items["anyOf"]
+    if num_texts == 1:
+        items["anyOf"] = [text]
+    elif num_texts is not None:
+        items["anyOf"] = [{**together, "minItems": num_texts, "maxItems": num_texts}]
+
+
 _STATUSES = {
     400: "The request is not as documented.",
     401: "An API key is needed.",
     403: "Not from here.",
+    404: "There is nothing of what was asked for.",
     408: "The body did not come in time.",
     413: "The request is too large.",
     415: "The body is not JSON.",

@@ -204,7 +204,9 @@ class Dispatcher:
             if self._queue.pop(id(job), None):
                 self._waiting -= cost
         if "refused" in answer.told:
-            raise Refused(400, "invalid_input", answer.told["refused"])
+            is_missing = answer.told["is_missing"]
+            status, code = (404, "not_found") if is_missing else (400, "invalid_input")
+            raise Refused(status, code, answer.told["refused"])
         self._metrics.words.inc(answer.told.get("num_words", 0))
         return answer
 
@@ -219,6 +221,8 @@ class Dispatcher:
                     self.is_ready, pause = True, _FIRST_PAUSE
                     await self._serve()
                 except EngineDiedError:
+                    if self.about is None:  # what it will do the next time as well
+                        self.failure = "An engine ended while it loaded the models; see above."
                     _log.warning("An engine ended unexpectedly, and is started again.")
                 except PolysemeError as error:  # a model that cannot be loaded
                     self.failure = str(error)

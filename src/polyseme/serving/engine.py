@@ -29,9 +29,10 @@ from polyseme.embedding.output import LayerChoice, Vectors
 from polyseme.embedding.word_embedder import WordEmbedder, text_means
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.meanings.concordance.search import Query
-from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.concordance.uses import NoUseError, Uses, find_terms, find_uses
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import UseEncoder
+from polyseme.meanings.groups.grouping import MIN_USES
 from polyseme.meanings.groups.senses import find_senses
 from polyseme.meanings.index.use_index import open_for
 from polyseme.tasks.task import Task
@@ -40,12 +41,20 @@ from polyseme.text.corpus import Corpus
 HEADER = struct.Struct("<II")
 """Of a frame: how many bytes of JSON follow, and how many of numbers after them."""
 _OF_VECTORS = "embeddings", "words", "embed_all"
+_UNFIT = (
+    "The input is not what the task reads: a text is empty or too long, there are too few or too "
+    "many together, or no word is marked where one has to be."
+)
 
 
 def pack(told: Any, payload: bytes = b"") -> bytes:
     """A frame."""
     text = json.dumps(told, separators=(",", ":")).encode()
     return b"".join((HEADER.pack(len(text), len(payload)), text, payload))
+
+
+class NotFoundError(InputError):
+    """There is nothing of what was asked for."""
 
 
 @dataclass
@@ -93,6 +102,7 @@ class Engine:
             }
         if self.task is not None:
             told["task"] = self.task.config.network.kind
+            told["num_texts"] = self.task.family.num_texts
         return told
 
     def answer(self, requests: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bytes]:
@@ -130,10 +140,7 @@ class Engine:
         preprocessor = self.embedder.preprocessor
         sentences = list(read_sentences(request["input"], preprocessor))
         num_words = sum(len(each.words) for each in sentences)
-        if num_words > self.max_words:
-            raise InputError(
-                f"{num_words:,} words are too many for one request; at most {self.max_words:,}."
-            )
+        self._check_number(num_words)
         longest = max((len(word) for each in sentences for word in each.words), default=0)
         if longest > self.max_word_characters:
             raise InputError(
@@ -160,14 +167,21 @@ class Engine:
             assert self.senses is not None
             return self.senses(request)
         assert self.task is not None
-        # The texts of pairs stand one after the other.
-        texts = [
-            text
-            for each in request["input"]
-            for text in ([each] if isinstance(each, str) else each)
-        ]
-        found = self.task.predict(texts, probabilities=request["probabilities"])
-        return {"data": [each.as_json() for each in found]}
+        texts = request["input"]
+        flat = [text for each in texts for text in ([each] if isinstance(each, str) else each)]
+        num_words = sum(len(self.task.reader.split(text)) for text in flat)
+        self._check_number(num_words)
+        try:
+            found = self.task.predict(texts, probabilities=request["probabilities"])
+        except InputError as error:
+            raise InputError(_UNFIT) from error  # which would repeat the text
+        return {"num_words": num_words, "data": [each.as_json() for each in found]}
+
+    def _check_number(self, num_words: int) -> None:
+        if num_words > self.max_words:
+            raise InputError(
+                f"{num_words:,} words are too many for one request; at most {self.max_words:,}."
+            )
 
 
 @dataclass
@@ -219,6 +233,11 @@ class SenseFinder:
         found = self._found.pop(key, None)
         if found is None:
             uses, encoder = self._uses(Query.of(request["word"]))
+            if len(uses) < MIN_USES:
+                raise NotFoundError(
+                    f"The corpus has too few uses of this word to group them: {len(uses)}. "
+                    f"At least {MIN_USES} are needed."
+                )
             found = find_senses(uses, encoder, finer=request["finer"]).to_json()
         self._found[key] = found  # the newest stands last
         while len(self._found) > self._KEPT:
@@ -227,11 +246,15 @@ class SenseFinder:
 
     def _uses(self, query: Query) -> tuple[Uses, UseEncoder]:
         """From the index if it has the word; else the model reads them."""
-        if self._index is not None:
-            with contextlib.suppress(InputError):
-                indexed = self._index.find(self._corpus, query)
-                return indexed.uses, indexed
-        return find_uses(self._corpus, query), self._encoder
+        try:
+            find_terms(query, self._corpus)
+            if self._index is not None:
+                with contextlib.suppress(InputError):
+                    indexed = self._index.find(self._corpus, query)
+                    return indexed.uses, indexed
+            return find_uses(self._corpus, query), self._encoder
+        except NoUseError as error:  # which would tell the word, and where the corpus lies
+            raise NotFoundError("The corpus has no use of this word.") from error
 
     @cached_property
     def _encoder(self) -> UseEncoder:
@@ -251,7 +274,8 @@ def _warm_up(embedder: WordEmbedder) -> float:
 
 
 def _refusal(error: PolysemeError) -> dict[str, Any]:
-    return {"refused": str(error).partition("\n")[0]}
+    is_missing = isinstance(error, NotFoundError)
+    return {"refused": str(error).partition("\n")[0], "is_missing": is_missing}
 
 
 def main() -> None:
