@@ -117,7 +117,7 @@ class _Places(Settings):
     "given", ["s3://bucket/x", "gs://bucket/x", "file:///tmp/x", "HTTPS://host/x", "abfs:/x"]
 )
 def test_an_address_is_no_path(given: str) -> None:
-    with pytest.raises(ConfigError, match="remote store, which is not supported yet"):
+    with pytest.raises(ConfigError, match="is on a remote store"):
         build(_Places, {"out": given})
 
 

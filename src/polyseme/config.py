@@ -11,9 +11,15 @@ import typing
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 
 from polyseme.errors import ConfigError
@@ -22,6 +28,8 @@ from polyseme.limits import TOML_BYTES, TOML_PARTS, LimitError, check_size, pars
 LARGEST_NUMBER = 2**53
 """Of any setting, either way: whole numbers are exact up to it in JSON, and far from overflow."""
 
+REMOTE_SCHEMES = ("s3", "gs", "az", "file")
+"""How the address of a store begins."""
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]+")  # two letters: not a drive of Windows
 
 
@@ -34,12 +42,13 @@ class Settings(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _can_be_worked_with(cls, value: Any) -> Any:
+    def _can_be_worked_with(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, int | float) and abs(each) > LARGEST_NUMBER:
                 raise ValueError(f"a number beyond {LARGEST_NUMBER:,} cannot be used")
             if isinstance(each, Path):
-                check_path(each)
+                check_path(each, may_be_remote=MayBeRemote in field.metadata)
         return value
 
 
@@ -55,26 +64,46 @@ class Option:
     """Whether a list is given by repeating the option: its values may have commas."""
 
 
-def check_path(path: Path | str) -> None:
-    """Refuse a name that could not be written into a file of ours, and the address of a store."""
+class MayBeRemote:
+    """Marks a setting that may be the address of a store: `corpus: Folder`."""
+
+
+Folder = Annotated[Path, MayBeRemote]
+"""A folder here, or the address of one in a store."""
+OptionalFolder = Annotated[Path | None, MayBeRemote]
+"""The same, or nothing."""
+
+
+def check_path(path: Path | str, *, may_be_remote: bool = False) -> None:
+    """Refuse a name that could not be written into a file of ours, and the address of a store
+    where it cannot be used."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
         raise ValueError(f"{str(path)!a} is not UTF-8. Rename it, or choose another") from None
-    check_local(path)
+    check_address(path, may_be_remote=may_be_remote)
 
 
-def check_local(path: Path | str) -> None:
-    """Refuse the address of a store: as a path it is a folder `s3:` here, and nobody looks there.
+def check_address(path: Path | str, *, may_be_remote: bool = False) -> None:
+    """Refuse the address of a store where it cannot be used, or one of an unknown kind: as a path
+    it is a folder `s3:` here, and nobody looks there.
 
     `hf:` is how the name of an encoder of Hugging Face begins, with whatever path after it.
     """
     found = _ADDRESS.match(str(path))  # a Path keeps one slash of two
-    if found is not None and found[1] != "hf":
+    if found is None or found[1] == "hf" or (may_be_remote and found[1] in REMOTE_SCHEMES):
+        return
+    address = f"{found[1]}://{str(path)[found.end() :]}"
+    if found[1] in REMOTE_SCHEMES:
         raise ValueError(
-            f"{found[1]}://{str(path)[found.end() :]} is on a remote store, which is not supported "
-            "yet. Name a local folder or file, or the path where the store is mounted"
+            f"{address} is on a remote store, which cannot be used here. Copy it to a folder of "
+            "this machine and name that, or name the path where the store is mounted"
         )
+    known = ", ".join(f"{scheme}://" for scheme in REMOTE_SCHEMES)
+    raise ValueError(
+        f"{address} is on a remote store of a kind that is not known; known are {known}. Name a "
+        "local folder or file, or the path where the store is mounted"
+    )
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)

@@ -55,7 +55,7 @@ METHODS = {
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
-        *("check_files", "check_same_words", "config", "folder", "manifest", "open"),
+        *("address", "check_files", "check_same_words", "config", "folder", "manifest", "open"),
         *("preparation", "read_stats", "shards", "vocabulary"),
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},

@@ -327,16 +327,16 @@ def test_a_refused_bomb_says_why(tmp_path: Path) -> None:
     assert "a.txt.gz: broken-file: it unpacks to over 16 MB" in plain(result.stderr)
 
 
-def test_an_address_of_a_store_is_refused_as_input_and_as_output(
+def test_an_address_of_an_unknown_kind_is_refused_as_input_and_as_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.txt").write_text("A few words.")
-    command = ("prepare", "a.txt", "--language", "en", "--out", "s3://bucket/x")
-    assert "s3://bucket/x is on a remote store" in " ".join(
+    command = ("prepare", "a.txt", "--language", "en", "--out", "hdfs://bucket/x")
+    assert "hdfs://bucket/x is on a remote store" in " ".join(
         polyseme(*command, code=2).stderr.split()
     )
-    command = ("prepare", "s3://bucket/a.txt", "--language", "en", "--out", "x")
+    command = ("prepare", "hdfs://bucket/a.txt", "--language", "en", "--out", "x")
     assert "remote store" in " ".join(polyseme(*command, code=66).stderr.split())
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 

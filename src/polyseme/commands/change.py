@@ -35,7 +35,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.commands.senses import check_report, how_it_was_made, language_of
-from polyseme.config import Option, Settings
+from polyseme.config import Option, OptionalFolder, Settings
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
@@ -58,7 +58,7 @@ class ChangeConfig(Settings):
     find: FindConfig
     """What to look for."""
     model: ModelName = None
-    index: Path | None = None
+    index: OptionalFolder = None
     """For one word: read the uses from this index (`polyseme index`) instead of embedding them."""
     before: Conditions
     """Metadata condition of the first side: year<1860."""

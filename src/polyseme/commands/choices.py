@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from rich.console import Group, RenderableType
 
-from polyseme.config import Settings
+from polyseme.config import Folder, Settings
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line
 
@@ -27,7 +27,7 @@ class ChoiceSetConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder, of documents with several sentences each."""
     out: Path
     """Folder to write to."""

@@ -20,7 +20,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import Folder, Settings
 from polyseme.printable import PrintableText
 from polyseme.progress import Progress
 from polyseme.tables import on_one_line, titled
@@ -36,7 +36,7 @@ class CompareModelsConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder."""
     out: Path
     """Folder for the models, one below it for each preset, and the report."""

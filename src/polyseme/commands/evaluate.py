@@ -25,7 +25,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Option, Settings
+from polyseme.config import Folder, MayBeRemote, Option, OptionalFolder, Settings
 from polyseme.data.ngrams import (
     NgramConfig,
     NgramResult,
@@ -35,6 +35,7 @@ from polyseme.data.ngrams import (
 from polyseme.errors import ConfigError, ModelError
 from polyseme.printable import PrintableText
 from polyseme.progress import NullProgress, Progress
+from polyseme.storage.installed import model_folder
 from polyseme.tables import on_one_line, titled
 from polyseme.text.corpus import Corpus
 
@@ -48,13 +49,13 @@ class EvaluateConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("model_or_task",)
 
-    model_or_task: Path
+    model_or_task: Folder
     """The model folder, or that of a trained task."""
-    corpus: Annotated[Path | None, Option("--in", "CORPUS")] = None
+    corpus: Annotated[Path | None, MayBeRemote, Option("--in", "CORPUS")] = None
     """For a model: the corpus whose held-out text it is evaluated on."""
     data: Path | None = None
     """For a task: a file of examples; by default the task's test data."""
-    model: Path | None = None
+    model: OptionalFolder = None
     """For a task: where its model is now, if it is not found automatically."""
     order: int = Field(default=3, ge=0, le=5)
     """Order of the n-gram model; 0 for none."""
@@ -89,6 +90,7 @@ def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateRes
     from polyseme.tasks.folder import is_task
 
     progress = progress or NullProgress()
+    config = config.model_copy(update={"model_or_task": model_folder(config.model_or_task)})
     folder = config.model_or_task
     if is_task(folder):
         if config.corpus is not None:

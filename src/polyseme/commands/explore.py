@@ -22,12 +22,13 @@ from typing import ClassVar
 from pydantic import Field
 from rich.console import RenderableType
 
-from polyseme.config import Settings
+from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.embedding.settings import ModelName
 from polyseme.explorer.settings import PagesConfig
 from polyseme.ports import open_port
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import default_model
+from polyseme.storage.store import is_url
 
 
 class ExploreConfig(Settings):
@@ -35,10 +36,10 @@ class ExploreConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder."""
     model: ModelName = None
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read uses from this index (`polyseme index`), made with the model, where it has the word."""
     notes: Path | None = None
     """Folder for your edits and labels; by default a folder beside the corpus, CORPUS-notes."""
@@ -73,8 +74,9 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
         from polyseme.meanings.use_map.places import lay_out_aside
 
         index = None if config.index is None else open_for(config.index, corpus, model)
-        folder = config.corpus.resolve()
-        notes = config.notes or folder.with_name(f"{folder.name}-notes")
+        # Beside the corpus; of one in a store, where the explorer was started.
+        beside = Path.cwd() if is_url(config.corpus) else config.corpus.resolve().parent
+        notes = config.notes or beside / f"{config.corpus.resolve().name}-notes"
         workspace = Workspace(
             corpus,
             model,

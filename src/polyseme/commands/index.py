@@ -25,7 +25,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings, to_toml
+from polyseme.config import Folder, Settings, to_toml
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ModelExecutorConfig
@@ -43,7 +43,7 @@ class IndexConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder."""
     model: ModelName = None
     out: Path

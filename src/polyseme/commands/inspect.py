@@ -18,7 +18,7 @@ from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import Folder, Settings
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
@@ -31,7 +31,7 @@ class InspectConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder."""
     top: int = Field(default=20, ge=1, le=1000)
     """How many of the most frequent words to show."""

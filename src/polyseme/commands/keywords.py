@@ -15,13 +15,12 @@ Examples:
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Group, RenderableType
 
 from polyseme.commands.collocates import how_many, word_table
-from polyseme.config import Option, Settings
+from polyseme.config import Folder, Option, Settings
 from polyseme.display import counted
 from polyseme.meanings.settings import Conditions, WordListConfig
 from polyseme.printable import PrintableText
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 class KeywordsConfig(Settings):
     """Which part of a corpus, against which other, and which words are listed."""
 
-    corpus: Annotated[Path, Option("--in", "CORPUS")]
+    corpus: Annotated[Folder, Option("--in", "CORPUS")]
     """The corpus folder."""
     where: Conditions
     """The sentences whose metadata meet this condition. Repeat the option for more conditions; all

@@ -22,7 +22,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.commands.uses import UseLines
-from polyseme.config import Settings
+from polyseme.config import OptionalFolder, Settings
 from polyseme.display import counted
 from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
@@ -42,7 +42,7 @@ class LabelConfig(Settings):
     find: FindConfig
     """What to look for."""
     model: ModelName = None
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     labels: Path
     """Your labels: a table as `polyseme uses --out` writes it, with a column `label`; or a log of

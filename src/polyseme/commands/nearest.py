@@ -26,7 +26,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands.uses import UseLines
-from polyseme.config import Settings
+from polyseme.config import OptionalFolder, Settings
 from polyseme.display import counted
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
@@ -56,7 +56,7 @@ class NearestConfig(Settings):
     find: FindConfig
     """What to look for; without --word, the word that is marked."""
     model: ModelName = None
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     top: int = Field(10, ge=1, le=10_000)
     """How many uses, and how many static neighbours."""

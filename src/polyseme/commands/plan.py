@@ -13,7 +13,6 @@ Examples:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +21,7 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import OptionalFolder, Settings
 from polyseme.pretraining.settings import RunConfig
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.tables import titled
@@ -39,7 +38,7 @@ class PlanConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path | None = None
+    corpus: OptionalFolder = None
     """The corpus folder; without it, the presets are listed."""
     preset: str = "elmo-mini"
     """Which preset."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Group, RenderableType
 
-from polyseme.config import Settings
+from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
@@ -42,7 +42,7 @@ class PredictConfig(Settings):
     inputs: tuple[str, ...] = ()
     """Texts, each quoted; two for a task on pairs. - reads standard input, one example per line, as
     in a file."""
-    task: Path
+    task: Folder
     """The folder of the trained task; of several seeds, the best on the development data."""
     input_file: Path | None = None
     """A file of texts instead, one per line."""
@@ -51,7 +51,7 @@ class PredictConfig(Settings):
     probabilities: bool = False
     """Also give probabilities: of each word's label, or of all labels of a text. Not available for
     coreference and sequence to sequence; choice and question answering always give them."""
-    model: Path | None = None
+    model: OptionalFolder = None
     """Where the model that the task was trained with is now, if it is not found automatically."""
 
 

@@ -18,8 +18,9 @@ Examples:
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, ClassVar
@@ -29,20 +30,20 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings, build, to_toml
+from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.executors import ExecutorConfig, Receipt, ShardJob, run_job
+from polyseme.executors import ExecutorConfig, Receipt, ShardInput, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
-    make_output,
     write_text,
 )
 from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
 from polyseme.storage.locks import hold_folder
+from polyseme.storage.remote_folders import Output, open_output
 from polyseme.tables import titled
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.encodings import suggested
@@ -52,12 +53,13 @@ from polyseme.text.plan import ShardPieces, plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import WHOLE_FILES, ReadStats, list_reasons
+from polyseme.text.remote_sources import local_inputs
 from polyseme.text.sampling import count_letters, sniff, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
 from polyseme.text.statistics import most_frequent
-from polyseme.text.word_counts import count_words
+from polyseme.text.word_counts import COUNTS, count_words, merge_counts, with_word_counts
 
 _MOST_SHARDS = 100_000  # their numbers have five digits: with more, names would not be in order
 _BYTES_PER_SHARD = 680  # in the manifest: four files with their hashes, and the hash of the input
@@ -73,9 +75,9 @@ class PrepareConfig(Settings):
     arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
-    """Files, folders or globs to read."""
-    out: Path
-    """Folder to write the corpus to."""
+    """Files, folders or globs to read; also s3://BUCKET/PATH and the like."""
+    out: Folder
+    """Folder to write the corpus to, or the address of one in a bucket."""
     corpus: CorpusConfig
     """What the corpus is."""
     executor: ExecutorConfig = Field(default_factory=ExecutorConfig)
@@ -102,7 +104,7 @@ class PrepareResult:
     def to_json(self) -> dict[str, Any]:
         """Plain values: what was read and written, how long it took, advice."""
         how = {"seconds": round(self.seconds, 3), "shards_found": self.shards_found}
-        folder = str(self.corpus.folder)
+        folder = self.corpus.address
         return {"folder": folder, **self.corpus.read_stats, **how, "notes": self.advice}
 
     def __repr__(self) -> str:
@@ -112,7 +114,7 @@ class PrepareResult:
         counts = self.corpus.read_stats
         rows = [(label.strip(), counts[name]) for label, name in _LINES]
         advice = [(line, "") for line in self.advice]
-        return html_table(f"Accounting of {self.corpus.folder}", [*rows, *advice])
+        return html_table(f"Accounting of {self.corpus.address}", [*rows, *advice])
 
 
 def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResult:
@@ -123,22 +125,25 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")
     outside = _outside(config)
     config = _resolved(config, outside)
-    found = find_sources(config.inputs, config.corpus)
-    found, notices = sniff(_without_own_files(found, config), config.corpus)
-    check_attributes(found.sources, config.corpus)
-    sources, missing = outside.add_to(found.sources)
-    found = replace(found, sources=sources)
-    _log_sources(found, [*notices, *missing], progress)
-    shards = plan_shards(found.sources, config.corpus)
-    _check_manifest_fits(found, shards)
-    with disk_faults_explained(config.out):
-        make_output(config.out)
-        with hold_folder(config.out):
-            _check_folder(config)
-            (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
-            write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
-            receipts = _make_shards(shards, config, progress)
-            _finish(config, found, receipts, progress)
+    with local_inputs(config.inputs) as inputs:
+        config = config.model_copy(update={"inputs": inputs.inputs})
+        found = find_sources(config.inputs, config.corpus)
+        found, notices = sniff(_without_own_files(found, config), config.corpus)
+        check_attributes(found.sources, config.corpus)
+        sources, missing = outside.add_to(found.sources)
+        found = replace(found, sources=sources)
+        _log_sources(found, [*notices, *missing], progress)
+        shards = plan_shards(inputs.known(found.sources), config.corpus)
+        _check_manifest_fits(found, shards)
+        with disk_faults_explained(config.out), open_output(config.out) as output:
+            config = config.model_copy(update={"out": output.folder})
+            with hold_folder(config.out):
+                _check_folder(config, output)
+                (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
+                write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
+                output.begin()
+                receipts = _make_shards(inputs.shards(shards), config, output, progress)
+                _finish(config, found, receipts, output, progress)
     corpus = Corpus.open(config.out)
     shards_found = sum(receipt.was_there for receipt in receipts)
     advice = [*_advise(corpus), *missing]
@@ -209,8 +214,8 @@ def show(result: PrepareResult) -> RenderableType:
         if name in _SECTION_ENDS:
             table.add_section()
     lines = [_how_it_went(result), *result.advice]
-    lines.append(f"Next: polyseme inspect {quote(str(result.corpus.folder))}")
-    return Group(titled(f"Read statistics of {result.corpus.folder}", table), *lines)
+    lines.append(f"Next: polyseme inspect {quote(result.corpus.address)}")
+    return Group(titled(f"Read statistics of {result.corpus.address}", table), *lines)
 
 
 def _how_it_went(result: PrepareResult) -> str:
@@ -252,9 +257,8 @@ def _log_sources(found: FoundSources, notices: list[str], progress: Progress) ->
         progress.log(notice)
 
 
-def _check_folder(config: PrepareConfig) -> None:
+def _check_folder(config: PrepareConfig, output: Output) -> None:
     """Refuse to write over a corpus of other settings, or over something not ours."""
-    has_shards = any((config.out / "receipts").glob("*.json"))
     check_same_settings(
         config.out,
         config.corpus,
@@ -262,22 +266,24 @@ def _check_folder(config: PrepareConfig) -> None:
         error=CorpusError,
         refusal="was prepared with other settings: {}. Choose another --out, or add --replace to "
         "rebuild it.",
-        may_differ=config.replace or not has_shards,
+        may_differ=config.replace or not output.has_shards,
     )
 
 
 def _make_shards(
-    shards: list[ShardPieces], config: PrepareConfig, progress: Progress
+    shards: Sequence[ShardInput], config: PrepareConfig, output: Output, progress: Progress
 ) -> list[Receipt]:
+    work = shard_function(config.corpus)
     job = ShardJob(
-        work=shard_function(config.corpus),
+        # In a store the words of a shard are counted where the shard is.
+        work=work if output.store is None else partial(with_word_counts, work),
         fingerprint=fingerprint(config.corpus),
         folders=(SHARDS, WORDS, QUARANTINE),
     )
     progress.start("Preparing", sum(shard.size for shard in shards))
     try:
         return run_job(
-            job, shards, config.out, executor=config.executor, on_progress=progress.update
+            job, shards, output.target, executor=config.executor, on_progress=progress.update
         )
     except FileNotFoundError as error:
         raise InputError(
@@ -287,13 +293,25 @@ def _make_shards(
 
 
 def _finish(
-    config: PrepareConfig, found: FoundSources, receipts: list[Receipt], progress: Progress
+    config: PrepareConfig,
+    found: FoundSources,
+    receipts: list[Receipt],
+    output: Output,
+    progress: Progress,
 ) -> None:
     """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
     files = {name: info for receipt in receipts for name, info in receipt.files.items()}
-    shards = [config.out / name for name in files if name.startswith(f"{SHARDS}/")]
     progress.start("Counting words", 1)
-    distinct = count_words(shards, config.out / VOCABULARY, threads=config.executor.workers)
+    threads = config.executor.workers
+    counted = {name for name in files if name.startswith(f"{COUNTS}/")}
+    if output.store is None:
+        shards = [config.out / name for name in files if name.startswith(f"{SHARDS}/")]
+        distinct = count_words(shards, config.out / VOCABULARY, threads=threads)
+    else:
+        output.fetch(counted, files)
+        tables = [config.out / name for name in sorted(counted)]
+        distinct = merge_counts(tables, config.out / VOCABULARY, threads=threads)
+    files = {name: info for name, info in files.items() if name not in counted}
     progress.update(1)
     files |= describe_files(config.out, (VOCABULARY, CONFIG))
     stats = ReadStats.total(receipt.counts for receipt in receipts)
@@ -309,6 +327,8 @@ def _finish(
         passed_over=dict(found.passed_over),
         read_stats={**stats.as_json(), "distinct_words": distinct},
     )
+    output.publish()
+    output.fetch([name for name in files if name.startswith(f"{QUARANTINE}/")][:_TOLD], files)
 
 
 def _check_words(stats: ReadStats, config: PrepareConfig) -> None:
@@ -333,7 +353,7 @@ def _advise(corpus: Corpus) -> list[str]:
     is_plain = any(name.endswith((".txt", ".text")) for name in corpus.manifest["inputs"])
     advice = [_about_links(corpus.manifest["passed_over"])]
     if counts["quarantined"]:
-        advice.append(f"What was quarantined is in {corpus.folder / QUARANTINE}, with reasons.")
+        advice.append(f"What was quarantined is in {corpus.address}/{QUARANTINE}, with reasons.")
         advice += _unread_files(corpus.folder, counts["quarantine_reasons"])
     if counts["quarantined"] > counts["kept"]:
         advice.append(_about_encoding(counts["quarantine_reasons"], config.language))

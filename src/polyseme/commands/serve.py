@@ -24,7 +24,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from rich.console import RenderableType
 
-from polyseme.config import Option, Settings
+from polyseme.config import MayBeRemote, Option, OptionalFolder, Settings
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.ports import open_port
@@ -39,11 +39,11 @@ class ServeConfig(Settings):
 
     model: str
     """The model: a folder, a name that `polyseme models` shows, or hf:FOLDER."""
-    task: Path | None = None
+    task: OptionalFolder = None
     """Also serve this trained task, at /predict."""
-    corpus: Annotated[Path | None, Option("--in", "CORPUS")] = None
+    corpus: Annotated[Path | None, MayBeRemote, Option("--in", "CORPUS")] = None
     """Also serve senses of words in this corpus, at /senses."""
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read the uses of words from this index (`polyseme index`)."""
     host: str = "127.0.0.1"
     """The address to listen on; any but a loopback address needs --api-key-file."""

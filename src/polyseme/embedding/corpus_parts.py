@@ -51,6 +51,10 @@ class CorpusPart:
         """What changes when the shard is written to."""
         return stamp_of(self.shard)
 
+    def staged(self, _folder: Path) -> "CorpusPart":
+        """Itself: its shard is on this machine."""
+        return self
+
     def sentences(self) -> Iterator[CorpusSentence]:
         """All of them, in order."""
         with damage_explained(self.shard), ParquetReader(self.shard, _COLUMNS) as file:

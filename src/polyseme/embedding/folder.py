@@ -18,6 +18,7 @@ from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import VectorsError
 from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.parquet import ParquetReader
+from polyseme.storage.remote_folders import local_folder
 
 VECTORS = "vectors"
 """Folder, in the output, of the files of vectors."""
@@ -81,6 +82,7 @@ class VectorFolder:
     @classmethod
     def open(cls, folder: Path) -> "VectorFolder":
         """The vectors in this folder, its manifest read, its files not yet."""
+        folder = local_folder(folder)
         return cls(folder, read_manifest(folder, ARTIFACT))
 
     @cached_property

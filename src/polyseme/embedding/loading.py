@@ -24,6 +24,7 @@ from polyseme.model import ARTIFACT, preparation_of
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import HF_PREFIX, MANIFEST, check_holds, holds, read_manifest
 from polyseme.storage.installed import model_folder
+from polyseme.storage.store import is_url, url_of
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.settings import CorpusConfig
@@ -115,6 +116,8 @@ def environment_for(
 
 def absolute(name: Name) -> str:
     """The name from wherever it is read: workers may start in another folder."""
+    if is_url(name):
+        return url_of(name)
     hf = hf_name(name)
     if hf is None:
         return str(model_folder(name).resolve())

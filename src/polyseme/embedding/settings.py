@@ -15,7 +15,7 @@ Precision = Literal["float32", "bfloat16"]
 
 def _model_name(value: Any) -> Any:
     if isinstance(value, str | PathLike):
-        check_path(fspath(value))
+        check_path(fspath(value), may_be_remote=True)
         return fspath(value)
     return value
 

@@ -22,7 +22,8 @@ from polyseme.executors.commit import (
     Receipt,
     ShardInput,
     ShardJob,
-    commit_shard,
+    Target,
+    commit,
     portable,
 )
 from polyseme.executors.settings import ExecutorConfig
@@ -38,7 +39,12 @@ _SHORT = None if os.name == "nt" else "/tmp"  # noqa: S108
 
 
 def run_on_ray(
-    job: ShardJob, inputs: Sequence[ShardInput], folder: Path, run: str, *, executor: ExecutorConfig
+    job: ShardJob,
+    inputs: Sequence[ShardInput],
+    target: Target,
+    run: str,
+    *,
+    executor: ExecutorConfig,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     """Yield each shard with its receipt as it is committed somewhere on the cluster."""
     with _connected(executor) as ray:
@@ -46,14 +52,15 @@ def run_on_ray(
         # user's to see at once.
         options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
         options |= {"num_gpus": job.num_gpus} if job.num_gpus else {}
-        commit = ray.remote(**options)(_commit)
+        remote = ray.remote(**options)(_commit)
+        seen = target.resolve() if isinstance(target, Path) else target
         shared_job = ray.put(job)
         waiting = iter(inputs)
         in_hand: dict[Any, ShardInput] = {}
         while True:
             places = int(ray.cluster_resources().get("CPU", 1)) * _TASKS_PER_PLACE
             while len(in_hand) < max(places, 1) and (shard := next(waiting, None)) is not None:
-                in_hand[commit.remote(shared_job, shard, folder.resolve(), run)] = shard
+                in_hand[remote.remote(shared_job, shard, seen, run)] = shard
             if not in_hand:
                 return
             done, _ = ray.wait(list(in_hand), num_returns=1, timeout=5.0)
@@ -62,10 +69,10 @@ def run_on_ray(
                 yield shard, _result(ray, reference, shard)
 
 
-def _commit(job: ShardJob, shard: ShardInput, folder: Path, run: str) -> Receipt:
-    """`commit_shard`, as a task on the cluster."""
+def _commit(job: ShardJob, shard: ShardInput, target: Target, run: str) -> Receipt:
+    """`commit`, as a task on the cluster."""
     try:
-        return commit_shard(job, shard, folder, run)
+        return commit(job, shard, target, run)
     except Exception as error:  # noqa: BLE001  # not lost: it goes to the run that asked
         raise portable(error, shard) from None
 

@@ -4,6 +4,9 @@ The function writes into a scratch folder. Its files are made durable, hashed an
 their final names; the receipt, written last, is the commit. A death at any moment leaves
 either no receipt (the shard is done again) or a complete shard.
 
+In a store (`storage/store.py`) there is no rename: objects are put under names that carry their
+hashes, and the record of a shard, created last under a name that carries its key, is the commit.
+
 Scratch folders live under `.work/<run>`. A new run takes away those of the runs before it, and
 with them from any survivor of a killed run, perhaps on another machine, the means to publish
 anything: a late rename finds nothing to rename.
@@ -15,7 +18,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +33,9 @@ from polyseme.storage.files import (
     write_text,
 )
 from polyseme.storage.folders import listed_files
+from polyseme.storage.remote_folders import object_name, put_file, scratch_space
 from polyseme.storage.shapes import check_shape
+from polyseme.storage.store import Store, in_parallel
 
 Report = Callable[[int], None]
 """Called by the work on a shard: so much more of `shard.size` is done."""
@@ -61,6 +66,9 @@ class ShardInput(Protocol):
 
     def stamp(self) -> object:
         """What changes when someone writes to its files; reads nothing of them."""
+
+    def staged(self, folder: Path) -> "ShardInput":
+        """The same with its files on this machine: itself, or what was fetched into a folder."""
 
 
 Done = tuple[dict[str, Any], str]
@@ -106,6 +114,19 @@ def for_worker(job: ShardJob, number: int) -> ShardJob:
     return replace(job, work=job.per_worker[number % len(job.per_worker)], per_worker=())
 
 
+Target = Path | Store
+"""Where shards go: a folder that all workers see, or a store."""
+
+
+def commit(
+    job: ShardJob, shard: ShardInput, target: Target, run: str, report: Report = lambda _: None
+) -> Receipt:
+    """Make sure this shard is where it belongs."""
+    if isinstance(target, Path):
+        return commit_shard(job, shard, target, run, report)
+    return commit_to_store(job, shard, target, report)
+
+
 def commit_shard(
     job: ShardJob, shard: ShardInput, folder: Path, run: str, report: Report = lambda _: None
 ) -> Receipt:
@@ -125,22 +146,12 @@ def commit_shard(
     scratch = _open_scratch(folder, run, shard.name)
     unfinished = scratch / "files"
     try:
-        before = shard.stamp()
-        counts, digest = job.work(shard, unfinished, Throttled(report))
-        if shard.stamp() != before:
-            raise ExecutorError(
-                f"The input of {shard.name} changed while it was being read. "
-                "Let nothing write to it, then run the same command again."
-            )
+        counts, digest = _worked(job, shard, scratch, Throttled(report))
         if not (scratch / _MARK).exists():
             raise ExecutorError(_taken_over(folder))
-        files = {}
-        for path in _files_below(unfinished):
-            name = path.relative_to(unfinished).as_posix()
-            files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        files = _described_below(unfinished)
         for name in files:
             job.publish(unfinished / name, folder / name)
-        counts = json.loads(canonical_json(counts))  # as it will be read: all keys are text
         receipt = Receipt(shard.name, _key(job, digest), digest, files, counts)
         final = folder / RECEIPTS / f"{shard.name}.json"
         write_text(final, _sealed(receipt), work=scratch)
@@ -153,6 +164,90 @@ def commit_shard(
     return receipt
 
 
+def _worked(job: ShardJob, shard: ShardInput, scratch: Path, report: Report) -> Done:
+    """Do the work of a shard below a scratch folder, on input that nobody changes meanwhile."""
+    staged = shard.staged(scratch / "input")
+    before = staged.stamp()
+    counts, digest = job.work(staged, scratch / "files", report)
+    if staged.stamp() != before:
+        raise ExecutorError(
+            f"The input of {shard.name} changed while it was being read. "
+            "Let nothing write to it, then run the same command again."
+        )
+    # As they will be read: all keys are text. What was fetched is known by its object, not by what
+    # was read of it.
+    return json.loads(canonical_json(counts)), digest if staged is shard else shard.digest()
+
+
+def _described_below(folder: Path) -> dict[str, dict[str, Any]]:
+    files = {}
+    for path in _files_below(folder):
+        name = path.relative_to(folder).as_posix()
+        files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    return files
+
+
+def commit_to_store(job: ShardJob, shard: ShardInput, store: Store, report: Report) -> Receipt:
+    """Do a shard's work, put its files, then create its record.
+
+    Whoever creates the record first has done the shard. A late one's files have other names or are
+    the same to the byte, so they harm nothing.
+    """
+    with scratch_space() as scratch:
+        (scratch / "files").mkdir()
+        counts, digest = _worked(job, shard, scratch, Throttled(report))
+        files = _described_below(scratch / "files")
+        receipt = Receipt(shard.name, _key(job, digest), digest, files, counts)
+        for name, described in files.items():
+            put_file(store, scratch / "files" / name, name, described["sha256"])
+    name = _record_name(receipt.name, receipt.key)
+    if store.create(name, _sealed(receipt).encode("utf-8")):
+        return receipt
+    found = store.read(name)
+    first = found and _unsealed(found[0].decode("utf-8"), shard.name)
+    if not first:
+        raise ExecutorError(
+            f"{store.url}/{name} is there and damaged. Remove it, then run the same command again."
+        )
+    return first
+
+
+def _record_name(name: str, key: str) -> str:
+    return f"{RECEIPTS}/{name}-{key[:16]}.json"
+
+
+def finished_in_store(
+    job: ShardJob, inputs: Sequence[ShardInput], store: Store
+) -> dict[str, Receipt]:
+    """The shards that are done, by name: known by a listing and their records, which are small.
+
+    No byte of data is read: an object whose name carries a hash is what it was when it was put.
+    A record whose files are not all there is removed, and its shard done again.
+    """
+    there = {entry.name: entry.size for entry in store.list()}
+    keys = {shard.name: _key(job, shard.digest()) for shard in inputs}
+    records = {_record_name(name, key): name for name, key in keys.items()}
+    known = [record for record in records if record in there]
+    found: dict[str, Receipt] = {}
+    damaged = []
+    for record, content in zip(known, in_parallel(store.read, known), strict=True):
+        name = records[record]
+        receipt = content and _unsealed(content[0].decode("utf-8", "replace"), name)
+        if (
+            receipt
+            and receipt.key == keys[name]
+            and all(
+                there.get(object_name(file, described["sha256"])) == described["bytes"]
+                for file, described in receipt.files.items()
+            )
+        ):
+            found[name] = replace(receipt, was_there=True)
+        else:
+            damaged.append(record)
+    store.delete(damaged)
+    return found
+
+
 def _key(job: ShardJob, digest: str) -> str:
     return hashlib.sha256(f"{job.fingerprint}\n{digest}".encode()).hexdigest()
 
@@ -161,13 +256,20 @@ def read_receipt(folder: Path, name: str) -> Receipt | None:
     """The receipt of a shard, or None if there is none or any of its bytes is not as written."""
     try:
         text = read_text(folder / RECEIPTS / f"{name}.json", JSON_BYTES)
+    except (OSError, ValueError):
+        return None  # damaged counts as missing: the shard is done again
+    return _unsealed(text, name)
+
+
+def _unsealed(text: str, name: str) -> Receipt | None:
+    try:
         values = parse_json(text)
         del values["seal"]
         listed_files(values)
         check_shape(values["counts"], dict[str, Any])
         receipt = Receipt(**values)
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None  # damaged counts as missing: the shard is done again
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
     return receipt if receipt.name == name and _sealed(receipt) == text else None
 
 

@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 
 from polyseme.errors import ExecutorError
 from polyseme.executors.commit import (
@@ -21,7 +20,8 @@ from polyseme.executors.commit import (
     Receipt,
     ShardInput,
     ShardJob,
-    commit_shard,
+    Target,
+    commit,
     for_worker,
     portable,
 )
@@ -30,12 +30,12 @@ from polyseme.executors.commit import (
 class _Worker:
     """A process, the pipe to it, and the shard it has in hand."""
 
-    def __init__(self, job: ShardJob, folder: Path, run: str) -> None:
+    def __init__(self, job: ShardJob, target: Target, run: str) -> None:
         # Spawned, not forked: threads of the parent (Arrow, progress) would be copied mid-step.
         context = multiprocessing.get_context("spawn")
         self.pipe, far_end = context.Pipe()
         self.process: SpawnProcess = context.Process(
-            target=_serve, args=(far_end, job, folder, run), daemon=True
+            target=_serve, args=(far_end, job, target, run), daemon=True
         )
         self.process.start()
         far_end.close()  # so that a dead worker closes the pipe
@@ -51,7 +51,7 @@ class _Worker:
 def run_locally(
     job: ShardJob,
     inputs: Sequence[ShardInput],
-    folder: Path,
+    target: Target,
     run: str,
     on_progress: Callable[[str, int], None],
     *,
@@ -61,7 +61,7 @@ def run_locally(
     waiting = deque(inputs)
     deaths: Counter[str] = Counter()
     jobs = [for_worker(job, number) for number in range(min(workers, len(inputs)))]
-    crew = [_Worker(each, folder, run) for each in jobs]
+    crew = [_Worker(each, target, run) for each in jobs]
     try:
         for worker in crew:
             worker.give(waiting.popleft())
@@ -78,7 +78,7 @@ def run_locally(
                     _check_deaths(shard, deaths[shard.name], worker)
                     waiting.appendleft(shard)
                     place = crew.index(worker)
-                    crew[place] = worker = _Worker(jobs[place], folder, run)  # noqa: PLW2901
+                    crew[place] = worker = _Worker(jobs[place], target, run)  # noqa: PLW2901
                 else:
                     if isinstance(answer, int):
                         on_progress(shard.name, answer)
@@ -112,13 +112,13 @@ def _check_deaths(shard: ShardInput, deaths: int, worker: _Worker) -> None:
     )
 
 
-def _serve(pipe: Connection, job: ShardJob, folder: Path, run: str) -> None:
+def _serve(pipe: Connection, job: ShardJob, target: Target, run: str) -> None:
     """The life of a worker process: shards in; how much is done, receipts or errors out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     try:
         while (shard := pipe.recv()) is not None:
             try:
-                pipe.send(commit_shard(job, shard, folder, run, pipe.send))
+                pipe.send(commit(job, shard, target, run, pipe.send))
             except Exception as error:  # noqa: BLE001  # carried to the parent, which raises it
                 pipe.send(portable(error, shard))
     except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -1,6 +1,7 @@
 """Run a job over all its inputs on the chosen backend, and tidy up what earlier runs left.
 
-Only one run at a time may write to a folder; a second one is refused. Files are removed in the
+Only one run at a time may write to a folder; a second one is refused. In a store several may work,
+and each shard is done by whoever is first. Files are removed in the
 output folder only where they were made: those called as shards are, directly in a folder of the
 job.
 """
@@ -12,10 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from polyseme.executors.commit import RECEIPTS, Receipt, ShardInput, ShardJob, commit_shard
+from polyseme.executors.commit import (
+    RECEIPTS,
+    Receipt,
+    ShardInput,
+    ShardJob,
+    Target,
+    commit,
+    finished_in_store,
+)
 from polyseme.executors.settings import ExecutorConfig
 from polyseme.storage.files import WORK, clear_work, disk_faults_explained, refuse_link
 from polyseme.storage.locks import hold_folder
+from polyseme.storage.store import Store
 
 OnProgress = Callable[[int], None]
 
@@ -23,7 +33,7 @@ OnProgress = Callable[[int], None]
 def run_job(
     job: ShardJob,
     inputs: Sequence[ShardInput],
-    folder: Path,
+    target: Target,
     *,
     executor: ExecutorConfig,
     on_progress: OnProgress = lambda _: None,
@@ -34,6 +44,9 @@ def run_job(
     """
     names = [shard.name for shard in inputs]
     assert len(set(names)) == len(names), "shard names must differ"
+    if not isinstance(target, Path):
+        return _run_to_store(job, inputs, target, Progress(inputs, on_progress), executor)
+    folder = target
     folder.mkdir(parents=True, exist_ok=True)
     with disk_faults_explained(folder), hold_folder(folder), _work_folder(folder) as run:
         for top in (RECEIPTS, *job.folders):
@@ -46,6 +59,25 @@ def run_job(
         receipts = [found[name] for name in names]
         _remove_strays(job, folder, receipts)
         return receipts
+
+
+def _run_to_store(
+    job: ShardJob,
+    inputs: Sequence[ShardInput],
+    store: Store,
+    progress: "Progress",
+    executor: ExecutorConfig,
+) -> list[Receipt]:
+    """Several runs may work at once: each shard is one's, whichever is first."""
+    found = finished_in_store(job, inputs, store)
+    for name in found:
+        progress.finish(name)
+    missing = [shard for shard in inputs if shard.name not in found]
+    if missing:
+        for shard, receipt in _receipts(job, missing, store, "", progress, executor=executor):
+            progress.finish(shard.name)
+            found[shard.name] = receipt
+    return [found[shard.name] for shard in inputs]
 
 
 class Progress:
@@ -69,7 +101,7 @@ class Progress:
 def _receipts(
     job: ShardJob,
     inputs: Sequence[ShardInput],
-    folder: Path,
+    target: Target,
     run: str,
     progress: Progress,
     *,
@@ -78,14 +110,14 @@ def _receipts(
     if executor.backend == "ray":
         from polyseme.executors.cluster import run_on_ray
 
-        yield from run_on_ray(job, inputs, folder, run, executor=executor)
+        yield from run_on_ray(job, inputs, target, run, executor=executor)
     elif executor.workers == 1 or len(inputs) == 1:
         for shard in inputs:
-            yield shard, commit_shard(job, shard, folder, run, partial(progress.add, shard.name))
+            yield shard, commit(job, shard, target, run, partial(progress.add, shard.name))
     else:
         from polyseme.executors.local import run_locally
 
-        yield from run_locally(job, inputs, folder, run, progress.add, workers=executor.workers)
+        yield from run_locally(job, inputs, target, run, progress.add, workers=executor.workers)
 
 
 @contextlib.contextmanager

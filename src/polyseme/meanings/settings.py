@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from polyseme.config import Option, Settings
+from polyseme.config import Folder, Option, OptionalFolder, Settings
 from polyseme.embedding.settings import ModelName, Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class GroupingConfig(Settings):
     """By which model uses are described, and how finely they are grouped."""
 
     model: ModelName = None
-    index: Path | None = None
+    index: OptionalFolder = None
     """Read the uses from this index (`polyseme index`) instead of embedding them."""
     layer: int | None = Field(None, ge=0, le=100)
     """Describe each use only by its vector in this layer of the model, from 0 (the word without
@@ -157,7 +157,7 @@ class FindConfig(Settings):
 
     word: str | None = None
     """The word, or a term of several words."""
-    corpus: Annotated[Path, Option("--in", "CORPUS")]
+    corpus: Annotated[Folder, Option("--in", "CORPUS")]
     """The corpus folder."""
     forms: tuple[str, ...] = ()
     """Other forms of the word to find as well: plays,played,playing."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from polyseme.config import Option, Settings
+from polyseme.config import Folder, Option, Settings
 from polyseme.training.settings import TrainingConfig
 
 
@@ -26,7 +26,7 @@ class PretrainConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("corpus",)
 
-    corpus: Path
+    corpus: Folder
     """The corpus folder."""
     out: Path
     """Folder to write the model to; an interrupted run is resumed there."""

@@ -20,6 +20,8 @@ from shlex import quote
 from polyseme.errors import InputError, ModelError, installed_from
 from polyseme.progress import Progress
 from polyseme.storage.folders import HF_PREFIX
+from polyseme.storage.remote_folders import local_folder
+from polyseme.storage.store import is_url
 
 TEXTS = "texts.jsonl.xz"
 """The texts of a demo package: JSON lines, one book each, with title, year and period."""
@@ -84,8 +86,11 @@ def require_texts(name: str) -> Path:
 def model_folder(name: str | PathLike[str]) -> Path:
     """The folder of a model: the one that is named, or of an installed model of that name.
 
-    A folder comes first. What is neither is returned as it is: whoever opens it says what is wrong.
+    What is in a store is fetched. A folder comes before a name. What is neither is returned as it
+    is: whoever opens it says what is wrong.
     """
+    if is_url(name):
+        return local_folder(name)
     text, folder = fspath(name), Path(name)
     if text.startswith(HF_PREFIX) or folder.exists():
         return folder

@@ -33,6 +33,8 @@ from polyseme.storage.folders import (
     open_artifact,
     write_manifest,
 )
+from polyseme.storage.installed import model_folder
+from polyseme.storage.remote_folders import local_folder
 from polyseme.storage.weights import load_network, read_shapes, write_weights
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.embeddings.embeddings import Embeddings, load_model
@@ -226,7 +228,7 @@ class Task:
 
         `model`: where its model lies now, if it has moved.
         """
-        folder, moved = Path(folder), None if model is None else Path(model)
+        folder, moved = local_folder(folder), None if model is None else model_folder(model)
         if not (folder / MANIFEST).is_file():
             folder = best_in(folder)
         told = open_artifact(folder, ARTIFACT, weights=read_shapes)

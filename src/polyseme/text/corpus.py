@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
 from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.remote_folders import address_of, local_folder
 from polyseme.storage.shapes import check_shape
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.read_stats import COUNTS, ReadStats
@@ -67,25 +68,34 @@ class Corpus:
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> "Corpus":
-        """The corpus in this folder, its manifest read, its files not yet."""
-        manifest = read_manifest(Path(folder), ARTIFACT)
+        """The corpus in this folder, its manifest read, its files not yet.
+
+        What is in a store is fetched.
+        """
+        folder = local_folder(folder)
+        manifest = read_manifest(folder, ARTIFACT)
         counts = manifest["read_stats"]
         try:
             preparation = Preparation.from_manifest(manifest["preparation"])
             check_shape({name: counts[name] for name in COUNTS}, dict[str, NonNegativeInt])
             ReadStats.total([counts]).check()
         except (ValueError, KeyError, InternalError) as error:
-            raise ARTIFACT.damaged(Path(folder), error) from error
-        return cls(Path(folder), manifest, preparation)
+            raise ARTIFACT.damaged(folder, error) from error
+        return cls(folder, manifest, preparation)
 
     def __fspath__(self) -> str:
         """Its folder: a corpus may be given wherever the path of one may."""
         return str(self.folder)
 
+    @property
+    def address(self) -> str:
+        """Its folder as it is shown: where it was fetched from, if it was."""
+        return address_of(self.folder)
+
     def __repr__(self) -> str:
         counts = self.read_stats
         return summary(
-            f"Corpus {self.folder}",
+            f"Corpus {self.address}",
             self.config.language,
             counted(counts["documents"], "document"),
             counted(counts["sentences"], "sentence"),
@@ -95,7 +105,7 @@ class Corpus:
     def _repr_html_(self) -> str:
         names = ("documents", "sentences", "words", "distinct_words", "held_out_words")
         rows = [(name.replace("_", " "), self.read_stats[name]) for name in names]
-        return html_table(f"Corpus {self.folder}", [("language", self.config.language), *rows])
+        return html_table(f"Corpus {self.address}", [("language", self.config.language), *rows])
 
     def check_same_words(self, preparation: Preparation | None, or_else: str = "") -> None:
         """Refuse to be read by a model whose words were found in another way.

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from polyseme.storage.files import ReadingHash, canonical_json, stamp_of
 from polyseme.text.encodings import encoding_of, newline_in
@@ -59,6 +60,10 @@ class ShardPieces:
     def stamp(self) -> list[tuple[int, int, int]]:
         """What changes when one of its files is written to."""
         return [stamp_of(piece.source.path) for piece in self.pieces]
+
+    def staged(self, _folder: Path) -> "ShardPieces":
+        """Itself: its files are on this machine."""
+        return self
 
     def digest(self, contents: Sequence[str] | None = None) -> str:
         """Hash of everything this shard is made from; reads it, unless hashes of it are given."""
@@ -122,7 +127,11 @@ def _next_split(source: Source, target: int, config: CorpusConfig) -> tuple[int,
         file.seek(target)
         line_end = None
         offset, held = target, b""
-        while block := file.read(_WINDOW):
+        while offset + len(held) < source.bytes:
+            source.before_reading(offset + len(held), offset + len(held) + _WINDOW)
+            block = file.read(_WINDOW)
+            if not block:
+                break
             held += block
             if (match := boundary.search(held)) and offset + match.end() < source.bytes:
                 return offset + match.end(), not _is_one_document(source)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from polyseme.config import check_local
+from polyseme.config import check_address
 from polyseme.errors import InputError
 from polyseme.limits import open_regular
 from polyseme.storage.archives import Archive, ArchiveError
@@ -54,6 +54,10 @@ def ignore(_: int) -> None:
     """The listener where nobody listens."""
 
 
+def ignore_span(_start: int, _stop: int) -> None:
+    """What has to be done before a file of this machine is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One input file. `name` is its path below what the user named, the same on any machine."""
@@ -69,6 +73,10 @@ class Source:
     """Metadata that do not stand in it (`file_metadata.py`): columns and values."""
     on_read: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
     """Called with how many more of its bytes have been read, again and again."""
+    before_reading: Callable[[int, int], None] = field(
+        default=ignore_span, compare=False, repr=False
+    )
+    """Called with a span of bytes that a plan is about to look at."""
     content: ReadingHash | None = field(default=None, compare=False, repr=False)
     """Told of its bytes as they are read."""
 
@@ -129,7 +137,7 @@ def without_endings(name: str) -> str:
 def _files_of(given: str) -> list[tuple[Path, str, Path | None]]:
     """The files an input stands for, each with its name, and the folder that it must lie in."""
     try:
-        check_local(given)
+        check_address(given)
     except ValueError as error:
         raise InputError(f"{error}.") from error
     path = Path(given)

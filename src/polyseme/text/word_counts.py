@@ -5,8 +5,9 @@ number of distinct words is bounded by the disk, not by the machine.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -31,10 +32,40 @@ _QUERY = """
 """
 
 
-def count_words(shards: Sequence[Path], final: Path, *, threads: int) -> int:
+_MERGE = """
+    SELECT word, sum(count)::BIGINT AS count, sum(held_out)::BIGINT AS held_out
+    FROM read_parquet($shards) GROUP BY word ORDER BY count DESC, word
+"""
+COUNTS = "counts"
+"""Folder for the counts of each shard, where shards are not on this machine."""
+
+
+def with_word_counts(
+    work: Callable[[Any, Path, Callable[[int], None]], tuple[dict[str, Any], str]],
+    shard: Any,
+    folder: Path,
+    report: Callable[[int], None],
+) -> tuple[dict[str, Any], str]:
+    """The work on a shard, and `counts/NAME.parquet` of what it has written."""
+    done = work(shard, folder, report)
+    (folder / COUNTS).mkdir()
+    count_words(
+        [folder / "shards" / f"{shard.name}.parquet"],
+        folder / COUNTS / f"{shard.name}.parquet",
+        threads=1,
+    )
+    return done
+
+
+def merge_counts(tables: Sequence[Path], final: Path, *, threads: int) -> int:
+    """One table of all words from those of the shards; returns how many spellings there are."""
+    return count_words(tables, final, threads=threads, query=_MERGE)
+
+
+def count_words(shards: Sequence[Path], final: Path, *, threads: int, query: str = _QUERY) -> int:
     """Count all words of all shards into one table; returns how many spellings there are."""
     with scratch_folder(final.parent) as spilled, scratch_for(final) as scratch:
-        return _count(shards, scratch, spilled, threads=threads)
+        return _count(shards, scratch, spilled, threads=threads, query=query)
 
 
 @contextlib.contextmanager
@@ -54,11 +85,11 @@ def open_duckdb(
         yield connection
 
 
-def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int) -> int:
+def _count(shards: Sequence[Path], table: Path, spilled: Path, *, threads: int, query: str) -> int:
     rows = 0
     with open_duckdb(":memory:", memory=_MEMORY, threads=threads, spilled=spilled) as connection:
         names = {"shards": [str(path) for path in shards]}
-        result = connection.execute(_QUERY, names)
+        result = connection.execute(query, names)
         with (
             table.open("wb") as file,
             # Each word is there once: a dictionary would only be in the way.

@@ -8,14 +8,13 @@ Examples:
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Settings
+from polyseme.config import Folder, Settings
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import VectorsError
 from polyseme.progress import Progress
@@ -27,7 +26,7 @@ class VectorsInfoConfig(Settings):
 
     arguments: ClassVar[tuple[str, ...]] = ("folder",)
 
-    folder: Path
+    folder: Folder
     """The folder of vectors."""
     verify: bool = False
     """Read every file and compare it with the hash in the manifest."""

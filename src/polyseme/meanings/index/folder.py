@@ -28,6 +28,7 @@ from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.records import record_files
+from polyseme.storage.remote_folders import local_folder
 from polyseme.text.corpus import Corpus
 
 DATA, PARTS = "data", "parts"
@@ -117,6 +118,7 @@ class IndexFolder:
     @classmethod
     def open(cls, folder: Path) -> "IndexFolder":
         """What `polyseme index` left; an error if that is unfinished or not as long as it was."""
+        folder = local_folder(folder)
         manifest = read_manifest(folder, ARTIFACT)
         files = manifest["files"]
         if set(files) != set(file_names(manifest["key"])):

@@ -1,0 +1,319 @@
+"""Folders of ours in a store: fetched to be read here, and written to by a run.
+
+    in   s3://bucket/corpus, where manifest.json says what belongs to it
+    out  a folder on this machine with the same files, or `Output` to write one there
+
+A file of a folder in a store is an object whose name carries its hash: `shards/part-00017.parquet`
+is `shards/part-00017-1f0c4b2a9d3e5f60.parquet`. So no writer can change what another one's records
+and manifest stand on, whatever it is late with; the manifest itself is the same to the byte as in
+a local folder. Folders that were copied there by other tools, under plain names, can be read, too.
+
+What is fetched is held against its hash once and kept in a bounded cache, by that hash. A folder to
+read is made of hard links into the cache and is gone with the process.
+"""
+
+import atexit
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from polyseme.errors import ConfigError, StorageError
+from polyseme.limits import JSON_BYTES, parse_json, read_bytes
+from polyseme.storage.files import (
+    WORK,
+    make_output,
+    own_folder,
+    publish,
+    sha256_of,
+    write_text,
+)
+from polyseme.storage.folders import CONFIG, MANIFEST, is_inside, listed_files
+from polyseme.storage.scratchnames import is_abandoned, new_name
+from polyseme.storage.store import Entry, Store, in_parallel, is_url, open_store
+
+_GIGABYTE = 1 << 30
+_DEFAULT_GIGABYTES = 50
+_AT_ONCE = 8  # files fetched at the same time
+
+
+def object_name(name: str, sha256: str) -> str:
+    """The name of a file in a store: `shards/part-00017.parquet` with its hash before the dot."""
+    folder, slash, last = name.rpartition("/")
+    stem, dot, suffix = last.partition(".")
+    return f"{folder}{slash}{stem}-{sha256[:16]}{dot}{suffix}"
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept: POLYSEME_CACHE, or where this system has its caches."""
+    given = os.environ.get("POLYSEME_CACHE")
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given) if given else Path(home) / "polyseme"
+
+
+def cache_limit() -> int:
+    """Bytes that fetched files may take: POLYSEME_CACHE_GB."""
+    given = os.environ.get("POLYSEME_CACHE_GB", str(_DEFAULT_GIGABYTES))
+    try:
+        return int(float(given) * _GIGABYTE)
+    except ValueError as error:
+        raise ConfigError(
+            f"POLYSEME_CACHE_GB is {given!r}; it is a number of gigabytes, as 50."
+        ) from error
+
+
+def local_folder(where: str | os.PathLike[str]) -> Path:
+    """A folder on this machine: the one that is named, or what an address stands for, fetched.
+
+    It is there as long as this process. Later it may be fetched again, from the cache if it is the
+    same.
+    """
+    if not is_url(where):
+        return Path(where)
+    store = open_store(where)
+    found = {entry.name: entry for entry in store.list()}
+    manifests = [name for name in found if name.rpartition("/")[2] == MANIFEST and is_inside(name)]
+    if not manifests:
+        there = f"holds other things ({min(found)}, …)" if found else "holds nothing"
+        raise StorageError(
+            f"{store.url} {there}: there is no {MANIFEST}, which the folder of a finished corpus, "
+            "model, task, index or of vectors has. If a run there was interrupted, the same "
+            "command resumes it."
+        )
+    contents = tuple(_read_manifest(store, name) for name in sorted(manifests))
+    return _linked(store.url, contents, tuple(found.values()))
+
+
+def _read_manifest(store: Store, name: str) -> tuple[str, bytes]:
+    found = store.read(name)
+    if found is None:
+        raise StorageError(f"{store.url}/{name} is gone since it was listed. Try again.")
+    return name, found[0]
+
+
+@lru_cache(maxsize=64)
+def _linked(url: str, manifests: tuple[tuple[str, bytes], ...], entries: tuple[Entry, ...]) -> Path:
+    """A new folder with all files that the manifests name, the manifests last."""
+    store = open_store(url)
+    wanted: list[tuple[str, Mapping[str, Any], Entry]] = []
+    there = {entry.name: entry for entry in entries}
+    for name, content in manifests:
+        top = name[: -len(MANIFEST)]
+        for file, described in _files_of(store, name, content).items():
+            wanted.append((top + file, described, _entry(store, there, top + file, described)))
+    size = sum(entry.size for _, _, entry in wanted)
+    if size > cache_limit():
+        raise StorageError(
+            f"{store.url} has {size / _GIGABYTE:,.1f} GB, and the cache in {cache_folder()} may "
+            f"hold {cache_limit() / _GIGABYTE:,.1f} GB. Set POLYSEME_CACHE_GB to more, if the disk "
+            "has it, or mount the store and name that path."
+        )
+    folder = new_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make_room(size)
+
+    def fetch(each: tuple[str, Mapping[str, Any], Entry]) -> None:
+        name, described, entry = each
+        link(cached(store, entry, described["sha256"]), folder / name)
+
+    for _ in in_parallel(fetch, wanted, _AT_ONCE):
+        pass
+    for name, content in manifests:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    _ADDRESSES[folder] = store.url
+    return folder
+
+
+_ADDRESSES: dict[Path, str] = {}
+
+
+def address_of(folder: Path) -> str:
+    """How a folder is shown: by the address that it was fetched from, if it was."""
+    return _ADDRESSES.get(folder, str(folder))
+
+
+def _files_of(store: Store, name: str, content: bytes) -> dict[str, dict[str, Any]]:
+    try:
+        return listed_files(parse_json(content.decode("utf-8")))
+    except (ValueError, LookupError, TypeError) as error:
+        raise StorageError(
+            f"{store.url}/{name} is damaged, or is not a manifest of Polyseme: {error}."
+        ) from error
+
+
+def _entry(
+    store: Store, there: Mapping[str, Entry], name: str, described: Mapping[str, Any]
+) -> Entry:
+    """The object that is a file of a manifest: by its name with the hash, or by its plain one."""
+    for known_as in (object_name(name, described["sha256"]), name):
+        if known_as in there:
+            return there[known_as]
+    raise StorageError(
+        f"{store.url}/{name} is missing, and the manifest names it. Run the command that made the "
+        "folder again, or copy it there again, whole."
+    )
+
+
+def new_folder() -> Path:
+    """An empty folder in the cache, for as long as this process lives."""
+    work = own_folder(own_folder(cache_folder()) / WORK)
+    for path in work.iterdir():
+        if is_abandoned(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+    folder = work / new_name()
+    folder.mkdir()
+    return folder
+
+
+@contextlib.contextmanager
+def scratch_space() -> Iterator[Path]:
+    """An empty folder in the cache, for as long as it is needed."""
+    folder = new_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def link(cached_file: Path, final: Path) -> None:
+    """A file of the cache under a name of its own; removing it from the cache leaves it there."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    os.link(cached_file, final)
+
+
+def cached(store: Store, entry: Entry, sha256: str) -> Path:
+    """A file with this hash, from the cache, or fetched and held against the hash."""
+    objects = own_folder(own_folder(cache_folder()) / "objects")
+    final = objects / sha256
+    with contextlib.suppress(FileNotFoundError):
+        if final.stat().st_size == entry.size:
+            os.utime(final)  # what was used last goes last
+            return final
+    scratch = own_folder(objects / WORK) / new_name()
+    try:
+        with scratch.open("wb") as stream:
+            store.fetch(entry.name, stream, (0, entry.size), entry.etag)
+        if (found := sha256_of(scratch)) != sha256:
+            raise StorageError(
+                f"{store.url}/{entry.name} is not as it was written: its SHA-256 is {found[:16]}…, "
+                f"its manifest has {sha256[:16]}…. Make or copy it again."
+            )
+        publish(scratch, final)
+    finally:
+        scratch.unlink(missing_ok=True)
+    return final
+
+
+def make_room(size: int) -> None:
+    """Remove what was not used for longest, until so many bytes more may be fetched."""
+    objects = cache_folder() / "objects"
+    if not objects.is_dir():
+        return
+    there = []
+    for path in objects.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if path.name != WORK:
+                there.append((path.stat(), path))
+    taken = sum(status.st_size for status, _ in there)
+    for status, path in sorted(there, key=lambda each: each[0].st_mtime_ns):
+        if taken + size <= cache_limit():
+            return
+        path.unlink(missing_ok=True)
+        taken -= status.st_size
+
+
+@dataclass
+class Output:
+    """Where a run writes: a folder, or one on this machine whose files go to a store."""
+
+    folder: Path
+    store: Store | None = None
+    before: tuple[bytes, str] | None = None
+    """The manifest that a store had when the run began, and its etag."""
+
+    @property
+    def target(self) -> "Path | Store":
+        """Where workers put shards."""
+        return self.folder if self.store is None else self.store
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether a run has put any there."""
+        if self.store is None:
+            return any((self.folder / "receipts").glob("*.json"))
+        return next(self.store.list("receipts"), None) is not None
+
+    def begin(self) -> None:
+        """Say with which settings work began: a run with others is refused from here on."""
+        if self.store is not None:
+            self.store.put(self.folder / CONFIG, CONFIG)
+
+    def publish(self) -> None:
+        """Put the files that the manifest names, then the manifest: it replaces what was there when
+        the run began, and nothing else. A local folder has all of it already."""
+        if self.store is None:
+            return
+        content = read_bytes(self.folder / MANIFEST, JSON_BYTES)
+        files = _files_of(self.store, MANIFEST, content)
+        here = {name: each for name, each in files.items() if (self.folder / name).is_file()}
+        for name, described in here.items():
+            put_file(self.store, self.folder / name, name, described["sha256"])
+        if self.before is not None and self.before[0] == content:
+            return
+        if not self.store.replace_if(MANIFEST, content, self.before and self.before[1]):
+            raise StorageError(
+                f"Another run has finished {self.store.url} in another way while this one was "
+                "working: its result stands. The shards of this run are kept; run the command "
+                "again with --replace if this is the one you want."
+            )
+        if self.before is not None:
+            old = _objects(_files_of(self.store, MANIFEST, self.before[0]))
+            self.store.delete(old - _objects(files))
+
+    def fetch(self, names: Iterable[str], files: Mapping[str, Mapping[str, Any]]) -> None:
+        """Bring files that workers have put there into the folder."""
+        if self.store is None:
+            return
+        store, there = self.store, {entry.name: entry for entry in self.store.list()}
+        for name in names:
+            if not (self.folder / name).exists():
+                entry = _entry(store, there, name, files[name])
+                link(cached(store, entry, files[name]["sha256"]), self.folder / name)
+
+
+def _objects(files: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    return {object_name(name, described["sha256"]) for name, described in files.items()}
+
+
+def put_file(store: Store, path: Path, name: str, sha256: str) -> None:
+    """A finished file, under the name that carries its hash."""
+    store.put(path, object_name(name, sha256))
+
+
+@contextlib.contextmanager
+def open_output(where: Path) -> Iterator[Output]:
+    """The place a command writes to; of a store, with what tells whether it may."""
+    if not is_url(where):
+        make_output(where)
+        yield Output(where)
+        return
+    store = open_store(where)
+    found, settings = store.read(MANIFEST), store.read(CONFIG)
+    if found is None and settings is None and (first := next(store.list(), None)) is not None:
+        raise StorageError(
+            f"{store.url} holds other things ({first.name}, …). Choose a new or empty place for "
+            "--out."
+        )
+    folder = new_folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _ADDRESSES[folder] = store.url
+    if settings is not None:
+        write_text(folder / CONFIG, settings[0].decode("utf-8"))
+    if found is not None:
+        write_text(folder / MANIFEST, found[0].decode("utf-8"))
+    yield Output(folder, store, found)

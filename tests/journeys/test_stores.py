@@ -1,0 +1,149 @@
+"""From and to a bucket, by the same commands and with the same result as in folders."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bucket import ACCESS, SECRET, bucket, s3  # noqa: F401
+from command_line import polyseme
+
+from polyseme.storage.files import sha256_of
+from polyseme.storage.remote_folders import local_folder
+from polyseme.storage.store import open_store
+
+_SENTENCES = [
+    "The bank of the river was green.",
+    "She put her money into the bank.",
+    "A boat lay at the bank.",
+    "The bank lends money to people.",
+]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Files of several kinds, some of them cut into several shards."""
+    folder = tmp_path / "texts"
+    (folder / "more").mkdir(parents=True)
+    articles = "\n\n".join(
+        f"{_SENTENCES[n % 4]} Number {n} says so.\n{_SENTENCES[(n + 1) % 4]}" for n in range(3_000)
+    )
+    (folder / "long.txt").write_text(articles)
+    lines = "\n".join(_SENTENCES) + "\n"
+    with gzip.open(folder / "packed.txt.gz", "wt") as stream:
+        stream.write(lines)
+    (folder / "more" / "packed.txt.bz2").write_bytes(bz2.compress(lines.encode()))
+    pq.write_table(
+        pa.table({"text": [f"{s} Row {n}." for n in range(500) for s in _SENTENCES]}),
+        folder / "rows.parquet",
+        row_group_size=400,
+    )
+    (folder / "empty.txt").touch()
+    return folder
+
+
+def upload(folder: Path, url: str) -> str:
+    """As `aws s3 cp --recursive` would."""
+    store = open_store(url)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            store.put(path, path.relative_to(folder).as_posix())
+    return url
+
+
+def hashes(folder: Path, *names: str) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256_of(path)
+        for name in names
+        for path in sorted((folder / name).rglob("*"))
+        if path.is_file()
+    }
+
+
+_OPTIONS = ("--language", "en", "--layout", "articles", "--shard-bytes", "60000")
+_MADE = ("shards", "words", "quarantine")
+
+
+def test_a_corpus_from_and_to_a_bucket_is_the_local_one_to_the_byte(
+    texts: Path,
+    tmp_path: Path,
+    bucket: str,  # noqa: F811
+) -> None:
+    upload(texts, f"{bucket}/texts")
+    polyseme("prepare", texts, *_OPTIONS, "--out", tmp_path / "local", "--workers", "1")
+    out = f"{bucket}/made/corpus"
+    done = polyseme("prepare", f"{bucket}/texts", *_OPTIONS, "--out", out, "--workers", "2")
+    assert f"polyseme inspect {out}" in done.stdout
+    fetched = local_folder(out)
+    assert len(hashes(tmp_path / "local", "shards")) > 3
+    assert hashes(fetched, *_MADE) == hashes(tmp_path / "local", *_MADE)
+    assert sha256_of(fetched / "vocabulary.parquet") == sha256_of(
+        tmp_path / "local" / "vocabulary.parquet"
+    )
+    # Local texts into a bucket: not even the manifest differs.
+    polyseme("prepare", texts, *_OPTIONS, "--out", f"{bucket}/second", "--workers", "1")
+    assert sha256_of(local_folder(f"{bucket}/second") / "manifest.json") == sha256_of(
+        tmp_path / "local" / "manifest.json"
+    )
+    # And from a bucket into a folder.
+    polyseme(
+        "prepare", f"{bucket}/texts/", *_OPTIONS, "--out", tmp_path / "third", "--workers", "1"
+    )
+    assert hashes(tmp_path / "third", *_MADE) == hashes(tmp_path / "local", *_MADE)
+
+
+def test_a_finished_run_is_found_by_its_records(texts: Path, bucket: str) -> None:  # noqa: F811
+    upload(texts, f"{bucket}/texts")
+    command = ("prepare", f"{bucket}/texts", *_OPTIONS, "--out", f"{bucket}/corpus")
+    polyseme(*command, "--workers", "1")
+    store = open_store(f"{bucket}/corpus")
+    before = {entry.name: entry.etag for entry in store.list()}
+    again = polyseme(*command, "--workers", "1")
+    assert "shards from an earlier run were reused" in " ".join(again.stdout.split())
+    assert {entry.name: entry.etag for entry in store.list()} == before
+    # A shard that somebody has removed is made again, and only that.
+    gone = next(name for name in before if name.startswith("shards/"))
+    store.delete([gone])
+    polyseme(*command, "--workers", "1")
+    assert {entry.name for entry in store.list()} == set(before)
+
+
+def test_a_text_that_changes_is_prepared_again(texts: Path, bucket: str) -> None:  # noqa: F811
+    upload(texts, f"{bucket}/texts")
+    command = ("prepare", f"{bucket}/texts/*.txt", *_OPTIONS, "--out", f"{bucket}/corpus")
+    polyseme(*command, "--workers", "1")
+    (texts / "long.txt").write_text("Other words altogether.\n")
+    upload(texts, f"{bucket}/texts")
+    polyseme(*command, "--workers", "1")
+    words = pq.read_table(local_folder(f"{bucket}/corpus") / "vocabulary.parquet")["word"]
+    assert sorted(words.to_pylist()) == [".", "Other", "altogether", "words"]
+
+
+def test_other_settings_are_refused_and_a_key_stands_nowhere(
+    texts: Path,
+    bucket: str,  # noqa: F811
+) -> None:
+    upload(texts, f"{bucket}/texts")
+    out = f"{bucket}/corpus"
+    done = polyseme("prepare", f"{bucket}/texts/long.txt", *_OPTIONS, "--out", out)
+    refused = polyseme(
+        "prepare", f"{bucket}/texts/long.txt", "--language", "de", "--out", out, code=65
+    )
+    assert "was prepared with other settings" in " ".join(refused.stderr.split())
+    polyseme("prepare", f"{bucket}/texts/more", "--language", "en", "--out", out, "--replace")
+    store = open_store(out)
+    made = b"".join(found[0] for e in store.list() if (found := store.read(e.name)))
+    for text in (made, (done.stdout + done.stderr + refused.stderr).encode()):
+        assert SECRET.encode() not in text
+        assert ACCESS.encode() not in text
+
+
+def test_nothing_at_an_address_is_said_so(bucket: str) -> None:  # noqa: F811
+    found = polyseme("prepare", f"{bucket}/x", "--language", "en", "--out", f"{bucket}/y", code=66)
+    assert f"There is no object, and nothing below it, at {bucket}/x" in " ".join(
+        found.stderr.split()
+    )
+    found = polyseme("inspect", f"{bucket}/y", code=74)
+    assert "holds nothing" in " ".join(found.stderr.split())
