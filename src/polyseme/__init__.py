@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.substitutes import Substitutes
+    from polyseme.meanings.wordlists.word_list import WordList
     from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
     from polyseme.pretraining.scores import Score
@@ -43,9 +44,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Corpus", "Task", "__version__", "change", "generate", "index", "label", "load", "nearest",
-    "prepare", "pretrain", "same", "score", "senses", "substitutes", "train", "uses",
-    "vocabulary_change",
+    "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
+    "label", "load", "nearest", "prepare", "pretrain", "same", "score", "senses", "substitutes",
+    "train", "uses", "vocabulary_change",
 ]  # fmt: skip
 
 
@@ -382,6 +383,44 @@ def uses(
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     return find_uses(opened, query, where=where)
+
+
+def collocates(
+    corpus: "Folder", word: str | None = None, *, progress: bool = False, **settings: Any
+) -> "WordList":
+    """The words that stand around a word more often than elsewhere, the strongest first.
+
+    `settings` are those of `polyseme collocates`: `left=0`, `right=3`, `sort="g2"`,
+    `where="year<1860"`, `attribute="lemma"`, `upos=("NOUN",)`, `top=100`. Each has its counts,
+    `log_dice`, `g2`, and `log_ratio` with its interval.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.collocates import CollocatesConfig, run
+
+    given = {"word": word, "corpus": corpus, **settings}
+    return call(run, CollocatesConfig, given, progress=progress).found
+
+
+def keywords(
+    corpus: "Folder",
+    *,
+    where: "str | Sequence[str]",
+    against: "str | Sequence[str]" = (),
+    progress: bool = False,
+    **settings: Any,
+) -> "WordList":
+    """The words that set one part of a corpus apart from another: first those that are more
+    frequent there, then those that are less.
+
+    `where` and `against` are conditions on metadata: "year<1860"; without `against`, the part is
+    compared with the rest. `settings` are those of `polyseme keywords`: `sort="log-ratio"`,
+    `attribute="lemma"`, `top=100`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.keywords import KeywordsConfig, run
+
+    given = {"corpus": corpus, "where": where, "against": against, **settings}
+    return call(run, KeywordsConfig, given, progress=progress).found
 
 
 def vocabulary_change(

@@ -76,7 +76,8 @@ def test_commands_are_listed_in_working_order_under_headings(
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
     models = "prepare inspect plan pretrain evaluate score generate compare-models embed vectors"
-    meanings = "uses senses edit label change substitutes nearest same index demo explore"
+    words = "uses collocates keywords"
+    meanings = f"{words} senses edit label change substitutes nearest same index demo explore"
     others = "train predict compare choices serve push pull models doctor convert"
     assert listed == f"{models} {meanings} {others}".split()
 

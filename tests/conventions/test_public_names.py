@@ -12,6 +12,7 @@ from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.labels import LabelledUses
 from polyseme.meanings.substitutes import Substitutes
+from polyseme.meanings.wordlists.word_list import WordList
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
 from polyseme.pretraining.scores import Score
@@ -22,6 +23,8 @@ from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
     "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
+    "collocates": "(corpus, word=None, *, progress=False, **settings)",
+    "keywords": "(corpus, *, where, against=(), progress=False, **settings)",
     "generate": (
         "(prompts='', *, model=None, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
@@ -84,6 +87,10 @@ CLASSES: dict[type, set[str]] = {
     LabelledUses: {
         *("learned", "left_out", "lines_to_label", "next", "right_when_left_out", "table"),
         *("to_csv", "to_pandas", "uses"),
+    },
+    WordList: {
+        *("count", "index", "json_lines", "names", "num_found", "reference_size", "table"),
+        *("target_size", "title", "to_csv", "to_pandas", "uses", "words"),
     },
     Substitutes: {"own", "to_json", "use", "words"},
     TrainResult: {"config", "metadata", "notes", "score", "to_json"},

@@ -40,6 +40,7 @@ PAGES = [  # those that take longest first
     "docs/how-to/use-commands-in-a-pipe.md",
     "docs/how-to/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
+    "docs/how-to/collocates-keywords-ngrams.md",
     "docs/how-to/find-coreference.md",
     "docs/how-to/rewrite-texts.md",
     "docs/zh/rewrite-texts.md",
@@ -71,7 +72,9 @@ QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*"|\\\n""")
 """What means the same to a shell and to `shlex`: also a line that goes on in the next."""
 FOR_A_SHELL = re.compile(r"""[|&;<>()$`\\*?\[\]{}~#!\n"']""")
 """What means something else to a shell, outside of quotes: a pipe, a variable, a glob."""
-OF_A_WORD = re.compile(r"polyseme (?:uses|senses|change|label|edit) [^-`…\n][^`…\n]*")
+OF_A_WORD = re.compile(
+    r"polyseme (?:uses|collocates|keywords|senses|change|label|edit) [^-`…\n][^`…\n]*"
+)
 SCREEN = {"COLUMNS": "80"}  # a table is then laid out alike everywhere
 # What differs between machines and versions: seconds, speeds, versions of other packages.
 VOLATILE = re.compile(r"[\d,.]+ s\b|[\d,]+ words/s|\d+\.\d+\.\d+|\s+")

@@ -39,6 +39,8 @@ COMMANDS = {
     "embed": ("{model} {corpus} --layers top --workers 1 --out {out}", "polyseme vectors info"),
     "vectors info": ("{vectors} --verify", "files are intact"),
     "uses": ("word1 --in {corpus} --lines 2", "2 of "),
+    "collocates": ("word1 --in {corpus} --min-g2 0 --top 2", "2 of "),
+    "keywords": ("--in {corpus} --where 'document<text.txt@2' --min-g2 0", "here"),
     "senses": (f"{NUMBERED} --in {{corpus}} --model {{model}} --groups 2", "in 2 groups"),
     "change": (
         f"{NUMBERED} --in {{corpus}} --model {{model}} {SIDES}",

@@ -52,6 +52,8 @@ def commands(folder: Path) -> list[list[str]]:
         ("vectors", "info", folder / "vectors", "--verify"),
         ("inspect", corpus, "--verify"),
         ("uses", "cat", "--in", corpus),
+        ("collocates", "cat", "--in", corpus),
+        ("keywords", "--in", corpus, "--where", "document<text.txt@5"),
         ("senses", "and", "--in", corpus, "--model", model, "--groups", 2),
         (
             *("change", "and", "--in", corpus, "--model", model),

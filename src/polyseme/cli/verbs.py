@@ -20,6 +20,8 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
+        "collocates": (),
+        "keywords": (),
         "senses": (),
         "edit": (),
         "label": (),

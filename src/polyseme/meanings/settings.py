@@ -1,7 +1,8 @@
 """What the commands that read uses share: which word, in which corpus."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -44,6 +45,60 @@ def _listed(given: Any) -> Any:
 
 Conditions = Annotated[tuple[str, ...], BeforeValidator(_listed), Option(is_repeated=True)]
 """Conditions on metadata, all of which must be met; a single one needs no list."""
+
+
+Measure = Literal["log-dice", "g2", "log-ratio", "mi3", "frequency"]
+"""What words of a list are ranked by."""
+
+
+class WordListConfig(Settings):
+    """What is counted, and which words are listed."""
+
+    attribute: str | None = None
+    """Count the values of this word attribute instead of words: lemma."""
+    upos: tuple[str, ...] = ()
+    """Only words of these parts of speech: NOUN,ADJ. The corpus needs the word attribute upos."""
+    min_frequency: int = Field(3, ge=1, le=1_000_000_000)
+    """Only words that occur at least this often where they are more frequent."""
+    min_g2: float = Field(6.63, ge=0, le=1e12)
+    """Only words with at least this log-likelihood ratio: of words without any difference, one in
+    a hundred has 6.63, one in ten thousand 15.13."""
+    sort: Measure = "g2"
+    """Rank by g2, log-ratio or frequency."""
+    top: int = Field(25, ge=1, le=20_000)
+    """How many words."""
+    out: Path | None = Field(
+        None, description=out_help("Also write the list with all figures to this file")
+    )
+
+
+class CollocateListConfig(WordListConfig):
+    """The same of collocates, which are ranked by how strongly two words go together."""
+
+    sort: Measure = "log-dice"
+    """Rank by log-dice, g2, log-ratio, mi3 or frequency."""
+
+
+class WindowConfig(Settings):
+    """Which words stand around a use."""
+
+    left: int = Field(5, ge=0, le=1_000)
+    """How many words before the use, within its sentence."""
+    right: int = Field(5, ge=0, le=1_000)
+    """How many words after it."""
+    sentence: bool = False
+    """All words of the sentence instead."""
+
+    @model_validator(mode="after")
+    def _is_open(self) -> "WindowConfig":
+        if not (self.left or self.right or self.sentence):
+            raise ValueError("A window of no words has no collocates. Give --left or --right")
+        return self
+
+    def __str__(self) -> str:
+        if self.sentence:
+            return "in their sentences"
+        return f"up to {self.left} words before and {self.right} after them"
 
 
 class UseIndexConfig(Settings):

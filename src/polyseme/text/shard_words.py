@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.storage.records import map_arrays, save_array
@@ -41,6 +42,14 @@ class GroupWords:
         bounds, text = self._bounds, self._text.data
         begins, ends = bounds[:-1][codes].tolist(), bounds[1:][codes].tolist()
         return [str(text[begin:end], "utf-8") for begin, end in zip(begins, ends, strict=True)]
+
+    def to_arrow(self) -> Any:
+        """All distinct words as an array of Arrow, over the same memory."""
+        ends = pa.py_buffer(np.ascontiguousarray(self._bounds, np.int32))
+        text = pa.py_buffer(np.ascontiguousarray(self._text))
+        words = pa.StringArray.from_buffers(len(self), ends, text)
+        words.validate(full=True)
+        return words
 
     def find(self, words: Collection[str]) -> list[int]:
         """The numbers of these words, of those that are here."""

@@ -370,7 +370,7 @@ def _values_of(name: str, part: ShardGroups) -> set[str]:
     return found
 
 
-def _uses_of(words: GroupWords, terms: Sequence[Term]) -> Integers:
+def uses_in(words: GroupWords, terms: Sequence[Term]) -> Integers:
     """(N, 3): row of the sentence, and the use's first word there and the one after its last.
 
     In order, each once; uses may overlap.
@@ -434,7 +434,7 @@ def _search_part(
     with damage_explained(words_of(part.path)):
         words = ShardWords(words_of(part.path))
         groups = ((number, words[number]) for number in part.groups)
-        found = [(n, group, uses) for n, group in groups if len(uses := _uses_of(group, terms))]
+        found = [(n, group, uses) for n, group in groups if len(uses := uses_in(group, terms))]
     if not found:
         return []
     kept = []

@@ -1,0 +1,1 @@
+"""Lists of words with figures: collocates, keywords, n-grams."""

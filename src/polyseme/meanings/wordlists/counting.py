@@ -1,0 +1,313 @@
+"""Part of a corpus against another in, how often each word is in either out.
+
+    in   a corpus, and which words of each row group belong to the target and to the reference
+    out  `WordCounts`: every word with both counts; `count_documents`: of some words, those of each
+         document
+
+Words are counted as the numbers that a row group has for them, and spelled once for each row group.
+What is counted may also be a word attribute, such as the lemma. Memory grows with the distinct
+words of the corpus, not with its length.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from polyseme.errors import ConfigError
+from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
+from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Floats
+from polyseme.progress import NullProgress, Progress
+from polyseme.storage.parquet import ParquetReader
+from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.shard_words import GroupWords, ShardWords
+
+Mask = npt.NDArray[np.bool_]
+UPOS = "upos"
+_READABLE = r"[\p{L}\p{N}]"
+"""What a word that is listed has at least one of: punctuation is counted, and not listed."""
+
+
+class RowGroup(NamedTuple):
+    """What there is to choose words by."""
+
+    place: tuple[int, int]
+    """Number of the shard, and of the row group in it."""
+    words: GroupWords
+    columns: Mapping[str, TextColumn]
+
+
+class Chosen(NamedTuple):
+    """Which words of a row group belong to the target and to the reference, and to neither."""
+
+    target: Mask  # (T,)
+    reference: Mask  # (T,)
+    uses: int = 0
+    """How many uses of a word the target is around."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is counted."""
+
+    attribute: str | None = None
+    """The values of this word attribute, such as `lemma`, in the place of words."""
+    upos: tuple[str, ...] = ()
+    """Only words of these parts of speech."""
+    is_case_sensitive: bool = False
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse attributes that the corpus does not have."""
+        for name in (*([self.attribute] if self.attribute else ()), *([UPOS] if self.upos else ())):
+            if name not in corpus.config.word_attributes:
+                have = ", ".join(corpus.config.word_attributes) or "none"
+                raise ConfigError(
+                    f"{corpus.folder} has no word attribute {name!r}; it has: {have}. Prepare the "
+                    f"texts with --word-attributes {name}."
+                )
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The word attributes that are read."""
+        names = ((self.attribute,) if self.attribute else ()) + ((UPOS,) if self.upos else ())
+        return frozenset(names)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which words of a corpus are counted, and compared with which others."""
+
+    corpus: Corpus
+    choose: Callable[[RowGroup], Chosen]
+    columns: frozenset[str] = frozenset()
+    """The metadata that `choose` reads."""
+    unit: Unit = Unit()
+    """What is counted."""
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """Every word that can be read, with its counts in the target and in the reference."""
+
+    words: Any  # pa.Array
+    target: Integers  # (W,)
+    reference: Integers  # (W,)
+    target_size: int  # all words, punctuation included
+    reference_size: int
+    uses: int
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def table(self) -> Contingency:
+        """As what the measures take."""
+        counts = self.target.astype(np.float64), self.reference.astype(np.float64)
+        return Contingency(*counts, self.target_size, self.reference_size)
+
+    def select(self, numbers: npt.NDArray[Any]) -> "WordCounts":
+        """These words, in this order."""
+        target, reference = self.target[numbers], self.reference[numbers]
+        sizes = self.target_size, self.reference_size
+        return WordCounts(self.words.take(pa.array(numbers)), target, reference, *sizes, self.uses)
+
+
+def count_words(
+    selection: Selection, progress: Progress | None = None, *, threads: int = 2
+) -> WordCounts:
+    """Count all words of the target and of the reference."""
+    selection.unit.check(selection.corpus)
+    progress = progress or NullProgress()
+    parts = all_groups(selection.corpus)
+    progress.start("Counting words", len(parts))
+    tables, sizes = [], np.zeros(3, np.int64)
+    work = partial(_count_part, selection)
+    for done, (table, counted) in enumerate(in_threads(work, parts, threads), start=1):
+        tables.append(table)
+        sizes += counted
+        progress.update(done)
+    found = _summed(pa.concat_tables(tables)) if tables else _summed(_SCHEMA.empty_table())
+    found = found.filter(pc.match_substring_regex(found["word"], _READABLE)).combine_chunks()
+    counts = (found[name].to_numpy() for name in ("target", "reference"))
+    return WordCounts(found["word"].combine_chunks(), *counts, *sizes.tolist())
+
+
+_SCHEMA = pa.schema([("word", pa.string()), ("target", pa.int64()), ("reference", pa.int64())])
+
+
+def _summed(table: Any) -> Any:
+    """Each word once. A table's own way of grouping takes five times as long."""
+    words = table["word"].combine_chunks().dictionary_encode()
+    codes, num = words.indices.to_numpy(), len(words.dictionary)
+    sums = [np.bincount(codes, table[name].to_numpy(), num) for name in _SCHEMA.names[1:]]
+    columns = [words.dictionary, *(pa.array(each.astype(np.int64)) for each in sums)]
+    return pa.Table.from_arrays(columns, schema=_SCHEMA)
+
+
+def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]:
+    tables, sizes = [], np.zeros(3, np.int64)
+    for group in _row_groups(selection, part, selection.columns):
+        sides = group.target, group.reference
+        counts = [np.bincount(group.codes[side], minlength=len(group.spellings)) for side in sides]
+        columns = [group.spellings, *map(pa.array, counts)]
+        tables.append(pa.Table.from_arrays(columns, schema=_SCHEMA))
+        sizes += [*(side.sum() for side in sides), group.uses]
+    return _summed(pa.concat_tables(tables)), sizes
+
+
+class _Counted(NamedTuple):
+    """What is counted of a row group."""
+
+    spellings: Any  # pa.Array, of each code; several codes may have one spelling
+    codes: npt.NDArray[Any]  # (T,)
+    target: Mask
+    reference: Mask
+    uses: int
+    words: GroupWords
+    columns: Mapping[str, TextColumn]
+
+
+def _row_groups(
+    selection: Selection, part: ShardGroups, columns: frozenset[str]
+) -> Iterator[_Counted]:
+    unit = selection.unit
+    names = sorted(columns | unit.attributes)
+    with damage_explained(words_of(part.path)):
+        shard = ShardWords(words_of(part.path))
+    # Metadata and attributes are in Parquet; that is not opened where nothing of it is asked for.
+    reader = ParquetReader(part.path, names) if names else None
+    try:
+        for number in part.groups:
+            with damage_explained(part.path):
+                words = shard[number]
+                values: dict[str, TextColumn] = {}
+                attributes: dict[str, tuple[Any, Integers]] = {}
+                if reader is not None:
+                    table = reader.read_group(number)
+                    values = {n: TextColumn.from_arrow(table[n].chunks) for n in sorted(columns)}
+                    attributes = {
+                        name: _attribute(table[name], len(words.codes)) for name in unit.attributes
+                    }
+                chosen = selection.choose(RowGroup((part.shard, number), words, values))
+                yield _counted(unit, words, values, attributes, chosen)
+    finally:
+        if reader is not None:
+            reader.__exit__(None, None, None)
+
+
+def _counted(
+    unit: Unit,
+    words: GroupWords,
+    columns: Mapping[str, TextColumn],
+    attributes: Mapping[str, tuple[Any, Integers]],
+    chosen: Chosen,
+) -> _Counted:
+    spellings, codes = words.to_arrow(), words.codes
+    target, reference, uses = chosen
+    if unit.attribute is not None:
+        spellings, codes = attributes[unit.attribute]
+        target, reference = target & (codes >= 0), reference & (codes >= 0)
+    if unit.upos:
+        tags, numbers = attributes[UPOS]
+        wanted = [number for number, tag in enumerate(tags.to_pylist()) if tag in unit.upos]
+        is_wanted = np.isin(numbers, wanted)
+        target, reference = target & is_wanted, reference & is_wanted
+    if not unit.is_case_sensitive:
+        spellings = pc.utf8_lower(spellings)
+    return _Counted(spellings, codes, target, reference, uses, words, columns)
+
+
+def _attribute(column: Any, num_words: int) -> tuple[Any, Integers]:
+    """Distinct values of a word attribute, and the number of each word's; -1 for none."""
+    values = pc.list_flatten(column).combine_chunks()
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    if len(codes) != num_words:
+        raise ValueError("a word attribute does not have a value for each word")
+    return values.dictionary, codes
+
+
+def count_documents(
+    selection: Selection,
+    words: Any,
+    progress: Progress | None = None,
+    *,
+    threads: int = 2,
+) -> DocumentCounts:
+    """Count some words, of the array that `count_words` gave, in each document."""
+    progress = progress or NullProgress()
+    parts = all_groups(selection.corpus)
+    progress.start("Counting documents", len(parts))
+    numbers: dict[str, int] = {}
+    sizes: list[tuple[Integers, Floats, Floats]] = []
+    found: list[tuple[Integers, Integers, Floats, Floats]] = []
+    work = partial(_count_part_documents, selection, words)
+    for done, groups in enumerate(in_threads(work, parts, threads), start=1):
+        for names, group_sizes, (own, documents, *counts) in groups:
+            new = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+            sizes.append((new, *group_sizes))
+            found.append((own, new[documents], counts[0], counts[1]))
+        progress.update(done)
+    return _joined(found, sizes, len(numbers))
+
+
+def _joined(
+    found: Sequence[tuple[Integers, Integers, Floats, Floats]],
+    sizes: Sequence[tuple[Integers, Floats, Floats]],
+    num_documents: int,
+) -> DocumentCounts:
+    """Of all row groups; a document may lie in two."""
+    own, documents, *counts = (_concatenated([each[n] for each in found]) for n in range(4))
+    per = max(1, num_documents)
+    pairs, places = np.unique(own.astype(np.int64) * per + documents, return_inverse=True)
+    owners, *totals = (_concatenated([each[n] for each in sizes]) for n in range(3))
+    return DocumentCounts(
+        pairs // per,
+        pairs % per,
+        *(_sums(places, each, len(pairs)) for each in counts),
+        *(_sums(owners.astype(np.int64), each, num_documents) for each in totals),
+    )
+
+
+def _concatenated(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.empty(0)
+
+
+def _sums(places: npt.NDArray[Any], values: npt.NDArray[Any], size: int) -> Floats:
+    """(size,) the sum of the values at each place."""
+    return np.bincount(places, values, minlength=size).astype(np.float64)
+
+
+_GroupCounts = tuple[list[str], tuple[Floats, Floats], tuple[Integers, Integers, Floats, Floats]]
+
+
+def _count_part_documents(
+    selection: Selection, words: Any, part: ShardGroups
+) -> list[_GroupCounts]:
+    found = []
+    for group in _row_groups(selection, part, selection.columns | {DOCUMENT}):
+        column = group.columns[DOCUMENT]
+        documents = np.repeat(column.codes, np.diff(group.words.offsets))
+        num = len(column.values)
+        sides = group.target, group.reference
+        sizes = [_sums(documents, side, num) for side in sides]
+        wanted = pc.index_in(group.spellings, value_set=words).fill_null(-1).to_numpy()
+        places = np.flatnonzero((wanted >= 0)[group.codes] & (sides[0] | sides[1]))
+        keys = wanted[group.codes[places]].astype(np.int64) * num + documents[places]
+        pairs, inverse = np.unique(keys, return_inverse=True)
+        counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
+        own, at = pairs // max(1, num), pairs % max(1, num)
+        found.append((column.values, (sizes[0], sizes[1]), (own, at, counts[0], counts[1])))
+    return found
+
+
+def sentences_chosen(accepted: Mask, words: GroupWords) -> Mask:
+    """(T,) the words of these sentences."""
+    offsets = words.offsets
+    if len(accepted) != len(offsets) - 1:
+        raise ValueError("it has other sentences than the words beside it")
+    return np.repeat(accepted, np.diff(offsets))

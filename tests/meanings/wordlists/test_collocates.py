@@ -1,0 +1,245 @@
+"""Collocates and keywords against counts that are made word by word."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from corpora import prepared
+
+from meanings.making import make_corpus
+from polyseme.errors import ConfigError, InputError
+from polyseme.meanings.concordance.search import Query
+from polyseme.meanings.settings import CollocateListConfig, WindowConfig, WordListConfig
+from polyseme.meanings.wordlists.collocates import collocates
+from polyseme.meanings.wordlists.keywords import keywords
+from polyseme.meanings.wordlists.measures import Contingency
+from polyseme.text import shards
+from polyseme.text.corpus import Corpus
+
+ALL: dict[str, Any] = {"min_frequency": 1, "min_g2": 0, "top": 1000, "sort": "frequency"}
+WORDS = ["the", "a", "river", "bank", "Bank", "money", "of", "closed", "steep", "loan", ",", "."]
+
+
+def random_documents() -> list[tuple[str, dict[str, Any]]]:
+    random = np.random.default_rng(3)
+    return [
+        (
+            " ".join(random.choice(WORDS, random.integers(4, 25)).tolist()) + " .",
+            {"year": 1800 + n},
+        )
+        for n in range(60)
+    ]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "_ROW_GROUP", 7)
+        folder = tmp_path_factory.mktemp("random")
+        yield make_corpus(folder, random_documents(), meta=["year"])
+
+
+def sentences(corpus: Corpus, where: range = range(60)) -> list[list[str]]:
+    """Of these documents, in lower case, as another program reads them."""
+    found: list[list[str]] = []
+    for shard in corpus.shards:
+        table = pq.read_table(shard, columns=["document", "words"])
+        for row in table.to_pylist():
+            if int(row["document"].lstrip("d")) in where:
+                found.append([word.lower() for word in row["words"]])
+    return found
+
+
+def counted_by_hand(
+    corpus: Corpus, left: int, right: int, where: range = range(60)
+) -> tuple[Counter[str], Counter[str], int]:
+    around, elsewhere, uses = Counter[str](), Counter[str](), 0
+    for words in sentences(corpus, where):
+        nodes = [at for at, word in enumerate(words) if word == "bank"]
+        uses += len(nodes)
+        for at, word in enumerate(words):
+            if word == "bank":
+                continue
+            is_near = any(node - left <= at <= node + right for node in nodes)
+            (around if is_near else elsewhere)[word] += 1
+    return around, elsewhere, uses
+
+
+@pytest.mark.parametrize(("left", "right"), [(2, 2), (0, 3), (1, 0), (50, 50)])
+@pytest.mark.parametrize("where", [range(60), range(10, 40)])
+def test_collocates_are_those_that_are_counted_word_by_word(
+    corpus: Corpus, left: int, right: int, where: range
+) -> None:
+    condition = "" if len(where) == 60 else "year>=1810 and year<1840"
+    around, elsewhere, uses = counted_by_hand(corpus, left, right, where)
+    found = collocates(
+        corpus,
+        Query.of("bank"),
+        WindowConfig(left=left, right=right),
+        CollocateListConfig(**ALL),
+        where=[condition] if condition else [],
+    )
+    assert found.uses == uses
+    assert found.target_size == around.total()
+    assert found.reference_size == elsewhere.total()
+    expected = {
+        word: (count, elsewhere[word])
+        for word, count in around.items()
+        if word.isalpha()
+        and count / around.total() > (count + elsewhere[word]) / (around + elsewhere).total()
+    }
+    assert {each.word: (each.count, each.reference) for each in found} == expected
+    assert expected
+
+
+def test_a_sentence_may_be_the_window(corpus: Corpus) -> None:
+    window = WindowConfig(sentence=True)
+    found = collocates(corpus, Query.of("bank"), window, CollocateListConfig(**ALL))
+    around, elsewhere, _ = counted_by_hand(corpus, 99, 99)
+    assert (found.target_size, found.reference_size) == (around.total(), elsewhere.total())
+
+
+def test_figures_of_a_collocate_are_those_of_its_counts(corpus: Corpus) -> None:
+    found = collocates(corpus, Query.of("bank"), WindowConfig(), CollocateListConfig(**ALL))
+    for each in found:
+        target, reference = (np.array([float(n)]) for n in (each.count, each.reference))
+        own = Contingency(target, reference, found.target_size, found.reference_size)
+        assert each.g2 == pytest.approx(own.g2[0])
+        assert each.log_ratio == pytest.approx(own.log_ratio[0])
+        assert each.expected == pytest.approx(own.expected[0])
+        assert each.log_ratio_low < each.log_ratio < each.log_ratio_high
+
+
+def test_documents_of_a_collocate_are_those_it_stands_in(tmp_path: Path) -> None:
+    texts = [
+        "the river bank . a loan .",
+        "river bank . river bank .",
+        "bank loan . the a .",
+        "a a .",
+    ]
+    corpus = make_corpus(tmp_path, [(text, {}) for text in texts])
+    found = collocates(corpus, Query.of("bank"), WindowConfig(), CollocateListConfig(**ALL))
+    [river] = [each for each in found if each.word == "river"]
+    assert (river.count, river.reference, river.documents) == (3, 0, 2)
+    # Words around bank: 3 in the first document, 4 in the second, 2 in the third.
+    assert river.dp == pytest.approx((abs(1 / 3 - 3 / 9) + abs(2 / 3 - 4 / 9) + 2 / 9) / 2)
+
+
+def test_a_case_sensitive_search_lists_words_as_they_are_written(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, [("bank Money and money . Bank Money .", {}), ("a a a a .", {})])
+    config = CollocateListConfig(**ALL)
+    found = collocates(corpus, Query.of("bank", case_sensitive=True), WindowConfig(), config)
+    assert {each.word: each.count for each in found} == {"Money": 1, "money": 1, "and": 1}
+    found = collocates(corpus, Query.of("bank"), WindowConfig(), config)
+    assert {each.word: each.count for each in found} == {"money": 3, "and": 1}
+
+
+def test_keywords_are_those_that_are_counted_word_by_word(corpus: Corpus) -> None:
+    found = keywords(corpus, ("year<1820",), (), WordListConfig(**ALL))
+    parts = [
+        Counter(word for sentence in sentences(corpus, where) for word in sentence)
+        for where in (range(20), range(20, 60))
+    ]
+    assert (found.target_size, found.reference_size) == (parts[0].total(), parts[1].total())
+    expected = {word: (parts[0][word], parts[1][word]) for word in parts[0] if word.isalpha()}
+    assert {each.word: (each.count, each.reference) for each in found} == expected
+    ratios = [each.log_ratio for each in found]
+    signs = [ratio > 0 for ratio in ratios]
+    assert signs == sorted(signs, reverse=True)  # what is more frequent comes first
+
+
+def test_the_rest_is_what_is_left_and_two_parts_have_none_in_common(corpus: Corpus) -> None:
+    rest = keywords(corpus, ("year<1820",), (), WordListConfig(**ALL))
+    other = keywords(corpus, ("year<1820",), ("year>=1820",), WordListConfig(**ALL))
+    assert rest.words == other.words
+    with pytest.raises(ConfigError, match="meet both"):
+        keywords(corpus, ("year<1820",), ("year<1810",), WordListConfig(**ALL))
+    with pytest.raises(ConfigError, match="no words in the rest"):
+        keywords(corpus, ("year>=1800",), (), WordListConfig(**ALL))
+    with pytest.raises(ConfigError, match="for collocates"):
+        keywords(corpus, ("year<1820",), (), WordListConfig(sort="log-dice"))
+
+
+def test_a_word_without_uses_there_is_told(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no use of 'nobody'"):
+        collocates(corpus, Query.of("nobody"), WindowConfig(), CollocateListConfig())
+    other = make_corpus(
+        tmp_path / "x", [("bank .", {"year": 1}), ("a .", {"year": 2})], meta=["year"]
+    )
+    with pytest.raises(InputError, match="of --where"):
+        collocates(other, Query.of("bank"), WindowConfig(), CollocateListConfig(), where="year=2")
+
+
+VERTICAL = """<text id="a">
+<s>
+The\tthe\tDET
+banks\tbank\tNOUN
+lend\tlend\tVERB
+money\tmoney\tNOUN
+</s>
+<s>
+A\ta\tDET
+bank\tbank\tNOUN
+lent\tlend\tVERB
+the\tthe\tDET
+moneys\tmoney\tNOUN
+</s>
+<s>
+I\tI\tPRON
+money\tmoney\tVERB
+the\tthe\tDET
+table\ttable\tNOUN
+</s>
+</text>
+"""
+
+
+@pytest.fixture
+def annotated(tmp_path: Path) -> Corpus:
+    (tmp_path / "t.vert").write_text(VERTICAL, encoding="utf-8")
+    return prepared(
+        tmp_path / "t.vert",
+        tmp_path / "corpus",
+        format="vertical",
+        held_out=0.0,
+        word_attributes=("lemma", "upos"),
+    )
+
+
+def test_lemmas_may_be_counted_instead_of_words(annotated: Corpus) -> None:
+    query = Query.of("bank", forms=["banks"])
+    config = CollocateListConfig(**ALL, attribute="lemma")
+    found = collocates(annotated, query, WindowConfig(), config)
+    assert {each.word: each.count for each in found}["lend"] == 2
+
+
+def test_a_part_of_speech_is_compared_with_itself(annotated: Corpus) -> None:
+    query = Query.of("bank", forms=["banks"])
+    config = CollocateListConfig(**ALL, attribute="lemma", upos=("NOUN",))
+    found = collocates(annotated, query, WindowConfig(), config)
+    assert {each.word: (each.count, each.reference) for each in found} == {"money": (2, 0)}
+    assert (found.target_size, found.reference_size) == (2, 1)  # nouns
+
+
+def test_an_attribute_that_a_corpus_does_not_have_is_refused(corpus: Corpus) -> None:
+    config = CollocateListConfig(attribute="lemma")
+    with pytest.raises(ConfigError, match="--word-attributes lemma"):
+        collocates(corpus, Query.of("bank"), WindowConfig(), config)
+
+
+def test_a_list_is_a_table_and_lines_of_json(corpus: Corpus, tmp_path: Path) -> None:
+    found = collocates(corpus, Query.of("bank"), WindowConfig(), CollocateListConfig(**ALL))
+    found.to_csv(tmp_path / "c.csv")
+    lines = (tmp_path / "c.csv").read_text("utf-8-sig").splitlines()
+    assert lines[0].startswith('"word","together","elsewhere"')
+    assert len(lines) == 1 + len(found)
+    assert [json.loads(json.dumps(each))["word"] for each in found.json_lines()] == [
+        each.word for each in found
+    ]
+    assert repr(found).startswith("<Collocates of 'bank': ")
+    assert found._repr_html_().startswith("<div>")
