@@ -13,17 +13,6 @@ from polyseme.encoders.kernels.instructions import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 
 
-def test_the_same_process_describes_itself_alike() -> None:
-    one, other = (describe(device="cpu", precision="float32") for _ in range(2))
-    assert one == other
-    assert differences(one, other) == ""
-
-
-def test_threads_are_those_of_the_work_or_else_of_torch() -> None:
-    assert describe(device="cpu", precision="float32", threads=3)["threads"] == 3
-    assert describe(device="cpu", precision="float32")["threads"] == torch.get_num_threads()
-
-
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [

@@ -142,17 +142,6 @@ def test_two_threads_give_the_bits_of_one() -> None:
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
 
 
-def test_a_layer_can_be_copied_and_the_copy_goes_its_own_way() -> None:
-    lstm, vectors = drawn("projected")
-    with torch.no_grad():
-        first = lstm(vectors, torch.tensor([9]))
-        other = copy.deepcopy(lstm)
-        for parameter in other.parameters():
-            parameter.zero_()
-        assert not torch.equal(other(vectors, torch.tensor([9]))[0], first[0])
-        assert torch.equal(lstm(vectors, torch.tensor([9]))[0], first[0])
-
-
 def test_it_begins_with_any_state_as_recur_does(monkeypatch: pytest.MonkeyPatch) -> None:
     lstm, vectors = drawn("free", steps=6)
     random = torch.Generator().manual_seed(1)

@@ -1,6 +1,5 @@
 """An encoder of Hugging Face wherever a model of ours can stand: embed, train, compare, predict."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,14 +147,6 @@ def test_a_cache_is_of_one_encoder_and_one_pooling(made: Made, tmp_path: Path) -
         train_task(made, tmp_path / f"t{len(caches)}-{pooling}", **quick)
         caches.add(frozenset(path.name for path in (tmp_path / "cache").iterdir()))
     assert sorted(len(names) for names in caches) == [2, 4]  # of training and development data
-
-
-def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
-    values = {"task": made.task, "out": tmp_path / "c", "variants": ["static", "frozen"]}
-    result = compare.run(build(compare.CompareConfig, values))
-    assert [each.variant for each in result.results] == ["static", "frozen"]
-    told = json.loads((tmp_path / "c" / "compare-dev.json").read_text(encoding="utf-8"))
-    assert told["variants"][1]["against_first"] is not None
 
 
 def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path: Path) -> None:

@@ -97,13 +97,6 @@ def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong == every
 
 
-def test_models_come_as_json() -> None:
-    rows = [json.loads(line) for line in polyseme("models", "--json").stdout.splitlines()]
-    assert [row["name"] for row in rows][:2] == ["en-mini", "zh-mini"]
-    assert rows[0]["language"] == "en"
-    assert rows[0]["num_bytes"] == sum(p.stat().st_size for p in Path(rows[0]["folder"]).iterdir())
-
-
 @pytest.mark.usefixtures("right_vectors")
 def test_doctor_tells_of_a_torch_for_cuda_where_there_is_no_gpu(
     monkeypatch: pytest.MonkeyPatch,

@@ -215,10 +215,6 @@ def test_every_epoch_has_all_rows_in_an_order_of_its_own_and_of_its_seed() -> No
     assert len(orders) == 9
 
 
-def test_steps_are_counted_over_epochs() -> None:
-    assert [step for (_, step), _ in batches({}, 7)] == list(range(7))
-
-
 def test_batches_go_on_from_any_position_as_if_never_stopped() -> None:
     whole = batches({}, 8)
     for done in range(1, 8):

@@ -66,10 +66,6 @@ def test_no_two_steps_shares_or_seeds_draw_the_same() -> None:
     assert len(set(drawn.rows.values())) == len(drawn.rows)
 
 
-def test_the_same_place_draws_the_same() -> None:
-    assert Drawn().run(2, shares=3).rows == Drawn().run(2, shares=3).rows
-
-
 def test_dropout_leaves_out_others_at_every_step_and_with_every_seed() -> None:
     losses = []
     for seed in (1, 2):

@@ -28,11 +28,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copies[0]
 
 
-@pytest.mark.usefixtures("source")
-def test_a_library_that_was_not_built_is_not_there() -> None:
-    assert loader.load.__wrapped__() is None
-
-
 @needs_compiler
 def test_a_built_library_is_found(source: Path) -> None:
     path = build.build()
@@ -55,11 +50,6 @@ def test_a_changed_source_leaves_the_old_library_aside() -> None:
         assert loader.load.__wrapped__() is None
         changed.write_bytes(before)
         assert build.library_path(instruction_sets()[0]) == built
-
-
-def test_each_instruction_set_has_its_own_file() -> None:
-    paths = {build.library_path(name) for name in NEEDS}
-    assert len(paths) == len(NEEDS)
 
 
 @needs_compiler

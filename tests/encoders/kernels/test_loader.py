@@ -37,15 +37,6 @@ def test_no_function_is_called_that_is_not_declared() -> None:
         assert not re.search(r"\b(library|kernel)\[", path.read_text(encoding="utf-8")), path
 
 
-def test_a_loaded_library_has_its_functions_declared(library: Kernel) -> None:
-    there = [name for name in SIGNATURES if hasattr(library, name)]
-    assert {"forward_float32", "backward_bfloat16"} <= set(there)
-    for name in there:
-        result, arguments = SIGNATURES[name]
-        function = getattr(library, name)
-        assert (function.restype, list(function.argtypes)) == (result, arguments)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [(1, 2), (ctypes.byref(StepShape()), (StridedArray * 7)()), (ctypes.byref(GatesShape()), b"")],

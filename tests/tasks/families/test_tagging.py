@@ -24,14 +24,6 @@ def test_spans_of_any_scheme_are_written_in_the_network_s_own() -> None:
     assert Tagging(TaggingConfig()).fit([iob1]).labels.names == ("B-LOC", "B-PER", "I-PER")
 
 
-def test_labels_that_mark_no_spans_stay_as_they_are() -> None:
-    verb = Tagged(("go", "B-x"), ("VERB", "B-x"))
-    family = Tagging(TaggingConfig(scheme="none")).fit([verb])
-    assert family.gold(verb) == ("VERB", "B-x")
-    assert family.measures[0] == "accuracy"
-    assert Tagging(TaggingConfig()).measures[0] == "f1"
-
-
 def test_kinds_that_are_given_are_not_counted() -> None:
     example = Tagged(("she", "gave"), ("B-ARG0", "B-V"), 1)
     family = Tagging(TaggingConfig(ignore_labels=("V",))).fit([example])
