@@ -32,7 +32,7 @@ from polyseme.tasks.comparison import (
 )
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.training import Splits
-from polyseme.tasks.variants import Variant
+from polyseme.tasks.seeds import Variant
 from polyseme.training.memory import keep_freed_memory
 
 VARIANTS: tuple[Variant, ...] = ("static", "frozen")

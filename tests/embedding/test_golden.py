@@ -8,7 +8,7 @@ import torch
 
 from embedding.making import tiny
 from polyseme.embedding import golden
-from polyseme.embedding.golden import GOLDEN, TOLERANCE, check_vectors, largest_difference
+from polyseme.embedding.loading import GOLDEN, TOLERANCE, check_vectors, largest_difference
 from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.storage.installed import MODELS

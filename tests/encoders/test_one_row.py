@@ -10,7 +10,7 @@ from encoders.kernel import Kernels
 from polyseme.encoders.cell import State
 from polyseme.encoders.encoded import Direction
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.encoders.steps import OneRow
 

@@ -17,7 +17,7 @@ import pytest
 from required import needs
 from starlette.testclient import TestClient
 
-from polyseme.explorer.jobs import Job, WorkQueue
+from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration

@@ -10,7 +10,7 @@ from required import need_package
 from scipy.sparse import csr_matrix
 
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.meanings.groups.grouping import louvain_communities, modularity
 
 

@@ -8,10 +8,14 @@ import torch
 from objectives.making import VOCABULARY, random_sentences
 from polyseme.data.batch import BOS, EOS
 from polyseme.encoders.encoded import Encoded
-from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
-from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.objectives.bidirectional import (
+    Bidirectional,
+    BidirectionalConfig,
+    Causal,
+    CausalConfig,
+)
+from polyseme.objectives.prediction import Targets
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
-from polyseme.objectives.targets import Targets
 
 FULL = FullSoftmaxConfig()
 

@@ -11,9 +11,8 @@ from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.encoded import Encoded
 from polyseme.errors import ConfigError
 from polyseme.objectives.masked import ClassificationHead, Masked, MaskedConfig
-from polyseme.objectives.prediction import Prediction, scores
+from polyseme.objectives.prediction import Prediction, TrainingTargets, scores, word_ids
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
-from polyseme.objectives.targets import TrainingTargets, word_ids
 
 
 def masked(**values: object) -> Masked:

@@ -12,7 +12,8 @@ from polyseme.config import build
 from polyseme.data.batch import PAD
 from polyseme.model import LanguageModel, ModelConfig
 from polyseme.objectives import crossentropy
-from polyseme.objectives.causal import Causal
+from polyseme.objectives.bidirectional import Causal
+from polyseme.objectives.prediction import Negatives
 from polyseme.objectives.softmaxes import (
     FullSoftmaxConfig,
     SampledSoftmaxConfig,
@@ -21,7 +22,6 @@ from polyseme.objectives.softmaxes import (
     log_q,
     sample_negatives,
 )
-from polyseme.objectives.targets import Negatives
 
 VOCAB_SIZE, DIM = 40, 6
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from polyseme.pretraining.scores import score_sentences
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.corpus import Corpus
 from pretraining.making import tiny_model
 

@@ -7,7 +7,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from polyseme.tasks.bleu import Tokenize, score_texts
+from polyseme.tasks.measures import Tokenize, score_texts
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "far"]
 CHARACTERS = "天地玄黄宇宙洪荒日月，。"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.tasks.clusters import (
+from polyseme.tasks.measures import (
     CLUSTER_MEASURES,
     Clusters,
     b_cubed,

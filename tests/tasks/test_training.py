@@ -21,8 +21,8 @@ from polyseme.storage.files import sha256_of
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
 from polyseme.tasks.task import Task
 from polyseme.tasks.training import Splits, TaskTraining, train_task, write_report
+from polyseme.training.optimizer import Position
 from polyseme.training.step import LossSpikeGuard
-from polyseme.training.train_module import Position
 from tasks.making import config_of, examples_for
 
 NAME = "names, frozen"

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.encodings import encoding_of, newline_in
 from polyseme.text.sources import LEAVES_FOLDER, Compression, find_sources
+from polyseme.text.streams import encoding_of, newline_in
 from text.documents import make_docx, make_epub, make_pdf
 from text.making import make_config
 

@@ -5,8 +5,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
-from polyseme.text.word_counts import VOCABULARY_SCHEMA
+from polyseme.text.word_counts import (
+    VOCABULARY_SCHEMA,
+    Bin,
+    Coverage,
+    Frequent,
+    bin_lengths,
+    coverage,
+    most_frequent,
+)
 
 
 def write_vocabulary(path: Path, counts: list[int]) -> Path:

@@ -23,9 +23,8 @@ from polyseme.errors import ConfigError, TrainingError, TrainingStoppedError
 from polyseme.training import step
 from polyseme.training.checkpoint import Checkpoint, Checkpoints, Outcome
 from polyseme.training.loop import stop_signals, train
-from polyseme.training.optimizer import learning_rate_at
+from polyseme.training.optimizer import Position, learning_rate_at
 from polyseme.training.processes import DistributedContext
-from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
 from training.toy_run import TESTS, SlowToy, command
 

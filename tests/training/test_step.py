@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
+from polyseme.training.optimizer import Losses
 from polyseme.training.processes import DistributedContext
 from polyseme.training.step import LossSpikeGuard, Stepper, shard_seed
-from polyseme.training.train_module import Losses
 from training.toy import Toy, ToyBatch, make_batch, settings
 
 

@@ -57,7 +57,7 @@ from polyseme.storage.installed import default_model
 from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.standard_input import STANDARD_INPUT, texts_of
+from polyseme.text.streams import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder

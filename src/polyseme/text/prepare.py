@@ -25,8 +25,7 @@ from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPrepr
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters import WordSpans
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.shard_words import ShardWordsWriter
-from polyseme.text.shards import ShardWriter
+from polyseme.text.shards import ShardWordsWriter, ShardWriter
 
 Done = tuple[dict[str, Any], str]
 """Counts of a shard, and the hash of what it was made from."""

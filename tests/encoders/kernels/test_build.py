@@ -13,7 +13,7 @@ import torch
 from required import leave_out_if
 
 from polyseme.encoders.kernels import build, loader
-from polyseme.encoders.kernels.instructions import NEEDS, instruction_sets
+from polyseme.encoders.kernels.build import NEEDS, instruction_sets
 from polyseme.errors import PolysemeError
 from polyseme.storage.files import sha256_of
 

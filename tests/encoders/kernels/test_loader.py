@@ -10,15 +10,9 @@ import pytest
 
 from encoders.kernel import Kernels
 from polyseme.encoders import cell
-from polyseme.encoders.kernels import build, instructions, loader
-from polyseme.encoders.kernels.instructions import NEEDS, InstructionSet, instruction_sets
-from polyseme.encoders.kernels.loader import (
-    SIGNATURES,
-    GatesShape,
-    Kernel,
-    StepShape,
-    StridedArray,
-)
+from polyseme.encoders.kernels import build, loader
+from polyseme.encoders.kernels.build import NEEDS, InstructionSet, instruction_sets
+from polyseme.encoders.kernels.loader import SIGNATURES, GatesShape, Kernel, StepShape, StridedArray
 
 SOURCES = Path(build.__file__).parent
 
@@ -69,7 +63,7 @@ def test_the_processor_decides_which_library_is_loaded(
 ) -> None:
     for name in all_built:
         flags = {"flags": " ".join(("sse2", *NEEDS[name]))}
-        monkeypatch.setattr(instructions, "_facts", lambda told=flags: told)
+        monkeypatch.setattr(build, "_facts", lambda told=flags: told)
         kernel = loader.load.__wrapped__()
         assert kernel is not None
         assert kernel.instruction_set == name

@@ -25,8 +25,7 @@ from polyseme.tasks.embeddings.embeddings import (
     WordAligner,
     load_model,
 )
-from polyseme.tasks.embeddings.features import Sentences, TaskInputs
-from polyseme.tasks.embeddings.mix import LayerMix
+from polyseme.tasks.embeddings.features import LayerMix, Sentences, TaskInputs
 from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
 from tasks.embeddings.making import EMBEDDINGS, SENTENCES, embed_one, embeddings_of
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from polyseme.errors import ModelError
-from polyseme.tasks.embeddings.mix import ByteDropout, LayerMix, MixConfig
+from polyseme.tasks.embeddings.features import ByteDropout, LayerMix, MixConfig
 
 PLAIN = MixConfig(dropout=0)
 

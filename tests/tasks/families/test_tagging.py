@@ -8,8 +8,7 @@ from slack import allowed
 
 from polyseme.errors import InputError
 from polyseme.tasks.embeddings.features import InputDims
-from polyseme.tasks.families.labels import Labels
-from polyseme.tasks.families.layers import ContextConfig
+from polyseme.tasks.families.labels import ContextConfig, Labels
 from polyseme.tasks.families.tagging import MAX_TAGS, Tagged, Tagging, TaggingConfig
 from polyseme.tasks.spans import Scheme
 from tasks.rules import is_allowed

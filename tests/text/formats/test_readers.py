@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.errors import InputError
-from polyseme.text import encodings, streams
 from polyseme.text import records as limited
-from polyseme.text.encodings import codec_of
+from polyseme.text import streams
 from polyseme.text.formats import marked as marked_text
 from polyseme.text.formats import markup, tables
 from polyseme.text.formats.lines import LONGEST_PARAGRAPH
 from polyseme.text.formats.marked import LONGEST_SENTENCE
 from polyseme.text.records import LONGEST_VALUE, Rejected
 from polyseme.text.settings import InputFormat
+from polyseme.text.streams import codec_of
 from text.documents import make_docx, make_epub, make_zip, word_paragraph
 from text.making import make_config, num_blank, read_all, reasons, records, texts
 
@@ -569,7 +569,7 @@ def test_encodings_are_known_by_the_names_of_the_web() -> None:
               "iso-8859-8-i": "iso8859-8", "utf-16": "utf-16-le", "euc-kr": "cp949",
               "koi8-r": "koi8-r"}  # fmt: skip
     assert {label: codec_of(label) for label in wanted} == wanted
-    assert all("a".encode(codec) for codec in encodings._CODECS)
+    assert all("a".encode(codec) for codec in streams._CODECS)
 
 
 def test_a_chapter_outside_the_order_of_reading_is_left_out(tmp_path: Path) -> None:

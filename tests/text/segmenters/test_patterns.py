@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.text.segmenters import Segmenter, describe_segmenter
-from polyseme.text.segmenters.patterns import Characters, Whitespace
+from polyseme.text.segmenters import Characters, Segmenter, Whitespace, describe_segmenter
 
 
 @pytest.mark.parametrize(

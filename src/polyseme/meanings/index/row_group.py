@@ -36,7 +36,7 @@ from polyseme.storage.files import sha256_of
 from polyseme.storage.parquet import ParquetReader, read_table
 from polyseme.storage.records import RecordWriter
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 
 FORMAT = 1
 """Raise it when the same uses give other files."""

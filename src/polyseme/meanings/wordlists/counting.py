@@ -26,7 +26,7 @@ from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Fl
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
 UPOS = "upos"

@@ -34,6 +34,8 @@ from polyseme.tasks.embeddings.features import (
     EncoderInput,
     FeatureBatch,
     InputDims,
+    LayerMix,
+    MixConfig,
     Sentences,
     TaskInputs,
 )
@@ -45,7 +47,6 @@ from polyseme.tasks.embeddings.finetuned import (
     SequenceSource,
 )
 from polyseme.tasks.embeddings.frozen import Frozen, FrozenConfig, LayerSource
-from polyseme.tasks.embeddings.mix import LayerMix, MixConfig
 from polyseme.tasks.embeddings.word_embedding import (
     EmbeddingVocabulary,
     NewVectorsConfig,

@@ -22,8 +22,13 @@ from polyseme.errors import InputError
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.classification import PairClassifier, PairsConfig
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text
-from polyseme.tasks.families.labels import COLOURS, words_of
-from polyseme.tasks.families.layers import ContextConfig, check_finite, number_in_example
+from polyseme.tasks.families.labels import (
+    COLOURS,
+    ContextConfig,
+    check_finite,
+    number_in_example,
+    words_of,
+)
 from polyseme.tasks.measures import ExampleScores, Values
 from polyseme.tasks.texts import TextReader, WordTuple
 
