@@ -219,11 +219,8 @@ def senses_of(
         own, lines = described.select(chosen), [given[number] for number in numbers]
         grouped = own.without_syntax
         if topics:
-            grouped = topics.added_to(
-                grouped,
-                Uses.of(*map(list, zip(*lines, strict=True))),
-                ModelUseEncoder(embedder).words,
-            )
+            around = Uses.of([words for words, _ in lines], [span for _, span in lines])
+            grouped = topics.added_to(grouped, around, ModelUseEncoder(embedder).words)
         every = variants(own, randomly.select(chosen)) | {"as grouped": join_views(grouped)}
         for name, vectors in every.items():
             nearest, mean = _supervised(vectors, senses, train)

@@ -32,7 +32,7 @@ class UseFeatures:
     def __len__(self) -> int:
         return len(self.context)
 
-    def _arrays(self) -> Iterator[npt.NDArray[Any] | None]:
+    def _arrays(self) -> Iterator[Any]:
         return (getattr(self, each.name) for each in fields(self))
 
     @property
