@@ -42,7 +42,11 @@ class UseFeatures:
 
     def select(self, chosen: npt.NDArray[np.int64]) -> "UseFeatures":
         """Those of some uses."""
-        return UseFeatures(*(None if each is None else each[chosen] for each in self._arrays()))
+
+        def of(array: Any) -> Any:
+            return None if array is None else array[chosen]
+
+        return UseFeatures(*map(of, self._arrays()))
 
     def joined(self, other: "UseFeatures") -> "UseFeatures":
         """Those of these uses and then of others, of the same model and corpus."""
