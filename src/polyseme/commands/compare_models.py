@@ -92,7 +92,7 @@ def show(result: CompareModelsResult) -> RenderableType:
     parts: list[RenderableType] = [titled("Models after equal time", table)]
     if found.query:
         parts.append(PrintableText(f"Uses most like: {found.query}"))
-        for each in found.models:
+        for each in filter(lambda model: model.nearest, found.models):
             lines = (PrintableText(f"  {line}") for line in each.nearest)
             parts += [PrintableText(each.preset, "bold"), *lines]
     parts += map(PrintableText, found.notes)
