@@ -9,9 +9,9 @@ spelled and counted in each document. Memory is the same for any corpus.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,8 @@ _MERGED = 1 << 22  # counts in hand before equal n-grams are added up
 Result = TypeVar("Result")
 
 
-class ListedNgram(NamedTuple):
+@dataclass(frozen=True)
+class ListedNgram:
     """An n-gram with its figures."""
 
     ngram: str
@@ -104,11 +105,11 @@ class NgramList(Tabular, Sequence[ListedNgram]):
     @property
     def columns(self) -> list[str]:
         """Of the table."""
-        return [*ListedNgram._fields]
+        return [each.name for each in fields(ListedNgram)]
 
     def rows(self) -> Iterator[list[Cell]]:
         """Of the table, in the order of the list."""
-        return ([*each] for each in self.ngrams)
+        return ([*astuple(each)] for each in self.ngrams)
 
     def json_lines(self) -> Iterator[dict[str, Any]]:
         """A line for each n-gram."""
