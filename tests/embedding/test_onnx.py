@@ -15,7 +15,7 @@ from polyseme.embedding.onnx_export import GRAPH, TRITON, VOCABULARY
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/deploy.md").read_text(encoding="utf-8")
-CASES = [
+CASES: list[tuple[str, str, str, str]] = [
     ("lstm", "separate", "bidirectional", "word+characters"),
     ("plain-lstm", "joint", "masked", "bytes"),
     ("lstm", "forward", "causal", "word"),
@@ -35,7 +35,9 @@ def page_code(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_the_graph_gives_the_librarys_vectors(case: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_graph_gives_the_librarys_vectors(
+    case: tuple[str, str, str, str], tmp_path: Path
+) -> None:
     need_package("onnxruntime")
     need_package("onnxscript")
     model = make(*case, "full").model()
@@ -77,6 +79,6 @@ def test_the_published_model_as_a_graph(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    words = ["--format", "onnx", "--out", tmp_path / "exported"]
-    told = polyseme("convert", "export", ROOT / "models/en-mini", *words, code=1).stderr
+    words = ["convert", "export", str(ROOT / "models/en-mini"), "--format", "onnx"]
+    told = polyseme(*words, "--out", tmp_path / "exported", code=1).stderr
     assert "pip install onnxscript" in told

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from polyseme.data.batch import BOS, EOS, FIRST_WORD, PAD, UNK, Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.cell import LayerWeights, State
+from polyseme.encoders.encoded import Encoded
 from polyseme.encoders.encoder import Encoder
 from polyseme.encoders.lstm import Lstm
 from polyseme.errors import extra_needed_for
@@ -61,7 +62,7 @@ class _Graph(nn.Module):
         """(B, L, T, D)"""
         words = torch.arange(ids.numel(), device=ids.device).view(ids.shape)
         flat = ids.new_zeros(ids.numel(), 0) if char_ids is None else char_ids.flatten(0, 1)
-        encoded = self.encoder(Batch(words, lengths, ids.flatten(), flat))
+        encoded: Encoded = self.encoder(Batch(words, lengths, ids.flatten(), flat))
         return encoded.layers.transpose(0, 1)
 
 
