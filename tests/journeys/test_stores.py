@@ -160,7 +160,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 
 _EMBED = ("--layers", "all", "--pca", "8", "--workers")
-_INDEX = ("--min-uses", "5", "--workers")
+_INDEX = ("--words", "word7,word20,word3", "--workers")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
