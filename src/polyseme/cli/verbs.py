@@ -22,6 +22,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "uses": (),
         "collocates": (),
         "keywords": (),
+        "ngrams": (),
         "senses": (),
         "edit": (),
         "label": (),
