@@ -48,13 +48,11 @@ COUNT = np.dtype([("word", "<i4"), ("uses", "<i4")])
 
 def index_part(work: ModelWork, config: UseIndexConfig, words: Path, corpus: Corpus) -> "IndexPart":
     """The work on one part; `words` is the table of `chosen_words`."""
-    tables = [
-        SharedFile.of(path, folder, sha256_of(path))
-        for path, folder in ((words, words.parent), (corpus.vocabulary, corpus.folder))
-    ]
-    made_from = [config.model_dump(mode="json"), *(table.sha256 for table in tables)]
+    chosen = SharedFile.of(words, words.parent, sha256_of(words))
+    vocabulary = SharedFile.of(corpus.vocabulary, corpus.folder, sha256_of(corpus.vocabulary))
+    made_from = [config.model_dump(mode="json"), chosen.sha256, vocabulary.sha256]
     columns = (DOCUMENT, *corpus.config.meta)
-    return IndexPart(config, *tables, columns, work.key(FORMAT, *made_from))
+    return IndexPart(config, chosen, vocabulary, columns, work.key(FORMAT, *made_from))
 
 
 @dataclass(frozen=True)
