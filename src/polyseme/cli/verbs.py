@@ -23,6 +23,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "query": (),
         "collocates": (),
         "keywords": (),
+        "ngrams": (),
         "senses": (),
         "edit": (),
         "label": (),

@@ -22,11 +22,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings
-from polyseme.display import counted
+from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.meanings.settings import CollocateListConfig, FindConfig, WindowConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,11 +21,9 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands.collocates import how_many, word_table
 from polyseme.config import Folder, Option, Settings
-from polyseme.display import counted
+from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.meanings.settings import Conditions, WordListConfig
-from polyseme.printable import PrintableText
 from polyseme.progress import Progress
-from polyseme.tables import on_one_line, titled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

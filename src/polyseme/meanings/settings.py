@@ -79,6 +79,25 @@ class CollocateListConfig(WordListConfig):
     """Rank by log-dice, g2, log-ratio, mi3 or frequency."""
 
 
+class NgramListConfig(Settings):
+    """Which n-grams are listed."""
+
+    size: int = Field(3, ge=1, le=8)
+    """How many words they have."""
+    attribute: str | None = None
+    """Count the values of this word attribute instead of words: lemma, upos."""
+    upos: tuple[str, ...] = ()
+    """Only n-grams of words of these parts of speech: ADJ,NOUN. The corpus needs the word attribute
+    upos."""
+    min_frequency: int = Field(3, ge=1, le=1_000_000_000)
+    """Only n-grams that occur at least this often."""
+    top: int = Field(25, ge=1, le=20_000)
+    """How many n-grams."""
+    out: Path | None = Field(
+        None, description=out_help("Also write the list with all figures to this file")
+    )
+
+
 class WindowConfig(Settings):
     """Which words stand around a use."""
 
@@ -161,6 +180,11 @@ class SearchConfig(Settings):
     """Only sentences whose metadata meet this condition: year<1860, author~Dickens (contains),
     "year>=1900 or not (author~Dickens and year<1850)". Repeat the option for more conditions; all
     must be met."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is looked for."""
+        return bool(self.word or self.forms or self.regex)
 
     @property
     def query(self) -> "Query":

@@ -14,11 +14,10 @@ from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     Condition,
-    columns_of,
     rows_meeting,
 )
 from polyseme.meanings.concordance.search import Query, Sought, uses_in
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
+from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
 from polyseme.meanings.wordlists.counting import (
@@ -27,6 +26,7 @@ from polyseme.meanings.wordlists.counting import (
     RowGroup,
     Selection,
     Unit,
+    columns_read,
     count_words,
     sentences_chosen,
 )
@@ -53,17 +53,13 @@ def collocates(
     terms = find_terms(query, corpus)
     around = _AroundUses(_Finding(terms), window, condition)
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
-    selection = Selection(corpus, around, frozenset(_columns(condition)), unit)
+    selection = Selection(corpus, around, columns_read(condition), unit)
     counts = count_words(selection, progress)
     if not counts.uses:
         raise InputError(f"{corpus.folder} has no use of {query} in the sentences of --where.")
     title = f"Collocates of {query}"
     names = ("together", "elsewhere")
     return list_words(counts, selection, config, title=title, names=names, progress=progress)
-
-
-def _columns(condition: Condition) -> set[str]:
-    return set() if condition == EVERYTHING else {DOCUMENT, *columns_of(condition)}
 
 
 @dataclass(frozen=True)
