@@ -182,11 +182,6 @@ class SearchConfig(Settings):
     must be met."""
 
     @property
-    def is_given(self) -> bool:
-        """Whether anything is looked for."""
-        return bool(self.word or self.forms or self.regex)
-
-    @property
     def query(self) -> "Query":
         """What is looked for; an error if that is nothing, or two things."""
         raise NotImplementedError
@@ -219,6 +214,11 @@ class FindConfig(SearchConfig):
     """Instead of a word, a query in CQL: '[lemma="bank" & upos="NOUN"] []{0,3} "account"'."""
     case_sensitive: bool = False
     """Match case: Bank is not bank."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is looked for."""
+        return bool(self.word or self.forms or self.regex or self.cql)
 
     @property
     def query(self) -> "Query":

@@ -302,7 +302,7 @@ def parse_query(text: str) -> ParsedQuery:
     except _RefusedError as error:
         raise _refusal(text, error) from None
     except lark.exceptions.UnexpectedCharacters as error:
-        raise _misread(text, error.pos_in_stream, error.allowed or set()) from None
+        raise _misread(text, error.pos_in_stream or 0, error.allowed or set()) from None
     except lark.exceptions.UnexpectedToken as error:
         at = len(text) if error.token.type == "$END" else error.token.start_pos
         raise _misread(text, at, error.accepts or error.expected) from None
@@ -445,7 +445,8 @@ def _automaton(node: Node) -> Automaton:
                 return found
             case Choice():
                 parts = [build(part) for part in node.parts]
-                first, last = (frozenset().union(*(p[n] for p in parts)) for n in (1, 2))
+                first = frozenset[int]().union(*(part.first for part in parts))
+                last = frozenset[int]().union(*(part.last for part in parts))
                 return _Part(any(part.is_optional for part in parts), first, last)
             case Repeat():
                 return repeat(node)
@@ -646,4 +647,5 @@ def _looked_up(table: Mask, codes: npt.NDArray[Any]) -> Mask:
             for code in few.tolist():
                 found |= codes == code
             return found if is_rare else ~found
-    return table[codes]
+    looked_up: Mask = table[codes]
+    return looked_up
