@@ -25,9 +25,11 @@ import pyarrow.compute as pc
 from polyseme.display import counted
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.meanings.concordance.conditions import (
+    SUBCORPUS,
     All,
     ColumnValues,
     Condition,
+    Subcorpora,
     parse_where,
     rows_meeting,
 )
@@ -38,6 +40,7 @@ from polyseme.meanings.concordance.sentence_table import (
     SentenceTable,
     TextColumn,
 )
+from polyseme.meanings.concordance.subcorpora import path_of, read_subcorpora
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.normalization import UnfitTextError, in_other_scripts
@@ -370,10 +373,18 @@ class CorpusColumns(Mapping[str, ColumnValues]):
         self._values: dict[str, ColumnValues] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter((DOCUMENT, *self._corpus.config.meta))
+        return iter((*self._own, *((SUBCORPUS,) if self._has_subcorpora else ())))
 
     def __len__(self) -> int:
-        return 1 + len(self._corpus.config.meta)
+        return len(self._own) + self._has_subcorpora
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        return (DOCUMENT, *self._corpus.config.meta)
+
+    @property
+    def _has_subcorpora(self) -> bool:
+        return SUBCORPUS not in self._own and path_of(self._corpus).exists()
 
     def __contains__(self, name: object) -> bool:
         return name in tuple(self)
@@ -381,6 +392,8 @@ class CorpusColumns(Mapping[str, ColumnValues]):
     def __getitem__(self, name: str) -> ColumnValues:
         if name not in self:
             raise KeyError(name)
+        if name not in self._own:
+            return Subcorpora(read_subcorpora(self._corpus))  # which may change meanwhile
         if name not in self._values:
             parts = in_threads(partial(_values_of, name), all_groups(self._corpus), self._threads)
             self._values[name] = ColumnValues(set().union(*parts))
