@@ -37,7 +37,7 @@ class NgramsConfig(Settings):
     arguments: ClassVar[tuple[str, ...]] = ("word",)
 
     find: FindConfig
-    """What the n-grams have in them, if that is asked for, and where they are counted."""
+    """What n-grams have in them, and where to look."""
     ngrams: NgramListConfig = NgramListConfig()
     """Which n-grams are listed."""
 

@@ -13,7 +13,9 @@ from corpora import prepared
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.concordance.search import Query
+from polyseme.meanings.concordance.conditions import ConditionError, Not, complete, parse_where
+from polyseme.meanings.concordance.search import CorpusColumns, Query
+from polyseme.meanings.concordance.subcorpora import keep_subcorpus, path_of, remove_subcorpus
 from polyseme.meanings.settings import (
     CollocateListConfig,
     NgramListConfig,
@@ -180,6 +182,37 @@ def test_a_word_without_uses_there_is_told(corpus: Corpus, tmp_path: Path) -> No
     )
     with pytest.raises(InputError, match="of --where"):
         collocates(other, Query.of("bank"), WindowConfig(), CollocateListConfig(), where="year=2")
+
+
+def test_a_name_stands_for_the_condition_it_was_given(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, random_documents(), meta=["year"])
+    columns = CorpusColumns(corpus)
+    with pytest.raises(ConfigError, match="no column subcorpus"):
+        parse_where("subcorpus=old", columns)
+    old = parse_where("year<1820 or year=1850", columns)
+    keep_subcorpus(corpus, "old", old)
+    assert parse_where("subcorpus=old", columns) == old
+    assert parse_where("subcorpus!=old", columns) == Not(old)
+    # A name is kept as what it stands for, and can be given again.
+    keep_subcorpus(corpus, "older", parse_where("subcorpus=old and year<1810", columns))
+    keep_subcorpus(corpus, "old", parse_where("year=1859", columns))
+    older = parse_where("subcorpus=older", columns)
+    assert str(older) == "(year<1820 or year=1850) and year<1810"
+    assert [each.shown for each in complete("subcorpus=o", columns)] == ["old", "older"]
+    for wrong, told in [
+        ("subcorpus=odl", "Did you mean"),
+        ("subcorpus<old", "Expected a name after subcorpus="),
+    ]:
+        with pytest.raises(ConditionError, match=told):
+            parse_where(wrong, columns)
+    with pytest.raises(ConfigError, match="no name"):
+        keep_subcorpus(corpus, "a b", old)
+    remove_subcorpus(corpus, "older")
+    with pytest.raises(InputError, match="it has: old"):
+        remove_subcorpus(corpus, "older")
+    path_of(corpus).write_text("old = 3")
+    with pytest.raises(InputError, match="no condition"):
+        parse_where("subcorpus=old", columns)
 
 
 VERTICAL = """<text id="a">

@@ -183,13 +183,14 @@ class CountedGroup:
         """How often each of some things is in each document. `numbers`: which it is at each of
         these places."""
         column = self.columns[DOCUMENT]
-        documents = np.repeat(column.codes, np.diff(self.words.offsets))
-        num = len(column.values)
+        num, offsets = len(column.values), self.words.offsets
         sides = self.target, self.reference
-        keys = numbers.astype(np.int64) * num + documents[places]
+        rows = np.searchsorted(offsets, places, side="right") - 1
+        keys = numbers.astype(np.int64) * num + column.codes[rows]
         pairs, inverse = np.unique(keys, return_inverse=True)
         counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
-        sizes = [_sums(documents, side, num) for side in sides]
+        sums = [np.concatenate([[0], np.cumsum(side, dtype=np.int32)])[offsets] for side in sides]
+        sizes = [_sums(column.codes, np.diff(each), num) for each in sums]
         own, at = pairs // max(1, num), pairs % max(1, num)
         return column.values, (sizes[0], sizes[1]), (own, at, counts[0], counts[1])
 
