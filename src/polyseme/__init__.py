@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Folder = str | PathLike[str]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
     "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
