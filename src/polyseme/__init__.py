@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     Folder = str | PathLike[str]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
-    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "same", "score", "senses",
+    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
     "substitutes", "train", "uses", "vocabulary_change",
 ]  # fmt: skip
 
@@ -384,6 +384,19 @@ def uses(
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     return find_uses(opened, query, where=where)
+
+
+def query(corpus: "Folder | Corpus", cql: str, *, where: "str | Sequence[str]" = ()) -> "Uses":
+    """Every match of a query in CQL: `'[lemma="bank" & upos="NOUN"] []{0,3} "account"'`.
+
+    A sequence as of `polyseme.uses`: it can be sorted, grouped by meaning, and written to a table.
+    """
+    from polyseme.meanings.concordance.search import Query
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    return find_uses(opened, Query.of(cql=cql), where=where)
 
 
 def collocates(
