@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
     from polyseme.meanings.substitutes import Substitutes
+    from polyseme.meanings.wordlists.ngrams import NgramList
     from polyseme.meanings.wordlists.word_list import WordList
     from polyseme.pretraining.evaluation import Score
     from polyseme.pretraining.generation import GeneratedText
@@ -42,11 +43,11 @@ if TYPE_CHECKING:
 
     Folder = str | PathLike[str]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
-    "label", "load", "nearest", "prepare", "pretrain", "same", "score", "senses", "substitutes",
-    "train", "uses", "vocabulary_change",
+    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
+    "substitutes", "train", "uses", "vocabulary_change",
 ]  # fmt: skip
 
 
@@ -385,6 +386,19 @@ def uses(
     return find_uses(opened, query, where=where)
 
 
+def query(corpus: "Folder | Corpus", cql: str, *, where: "str | Sequence[str]" = ()) -> "Uses":
+    """Every match of a query in CQL: `'[lemma="bank" & upos="NOUN"] []{0,3} "account"'`.
+
+    A sequence as of `polyseme.uses`: it can be sorted, grouped by meaning, and written to a table.
+    """
+    from polyseme.meanings.concordance.search import Query
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    return find_uses(opened, Query.of(cql=cql), where=where)
+
+
 def collocates(
     corpus: "Folder", word: str | None = None, *, progress: bool = False, **settings: Any
 ) -> "WordList":
@@ -421,6 +435,21 @@ def keywords(
 
     given = {"corpus": corpus, "where": where, "against": against, **settings}
     return call(run, KeywordsConfig, given, progress=progress).found
+
+
+def ngrams(
+    corpus: "Folder", word: str | None = None, *, progress: bool = False, **settings: Any
+) -> "NgramList":
+    """The most frequent sequences of words of a corpus, or those with a word in them.
+
+    `settings` are those of `polyseme ngrams`: `size=4`, `where="year<1860"`, `attribute="lemma"`,
+    `top=100`. Each has `ngram`, `count`, `per_million`, `documents` and `dp`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.ngrams import NgramsConfig, run
+
+    given = {"word": word, "corpus": corpus, **settings}
+    return call(run, NgramsConfig, given, progress=progress).found
 
 
 def vocabulary_change(

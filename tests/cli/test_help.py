@@ -75,8 +75,9 @@ def test_commands_are_listed_in_working_order_under_headings(
         elif line.startswith("│ ") and line[2] not in " -":
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
-    models = "prepare inspect plan pretrain evaluate score generate compare-models embed vectors"
-    words = "uses collocates keywords"
+    texts = "prepare inspect subcorpora"
+    models = f"{texts} plan pretrain evaluate score generate compare-models embed vectors"
+    words = "uses collocates keywords ngrams"
     meanings = f"{words} senses edit label change substitutes nearest same index demo explore"
     others = "train predict compare choices serve push pull models doctor convert"
     assert listed == f"{models} {meanings} {others}".split()

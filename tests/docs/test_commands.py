@@ -73,7 +73,7 @@ QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*"|\\\n""")
 FOR_A_SHELL = re.compile(r"""[|&;<>()$`\\*?\[\]{}~#!\n"']""")
 """What means something else to a shell, outside of quotes: a pipe, a variable, a glob."""
 OF_A_WORD = re.compile(
-    r"polyseme (?:uses|collocates|keywords|senses|change|label|edit) [^-`…\n][^`…\n]*"
+    r"polyseme (?:uses|collocates|keywords|ngrams|senses|change|label|edit) [^-`…\n][^`…\n]*"
 )
 SCREEN = {"COLUMNS": "80"}  # a table is then laid out alike everywhere
 # What differs between machines and versions: seconds, speeds, versions of other packages.

@@ -1,5 +1,6 @@
 """An encoder of Hugging Face wherever a model of ours can stand: embed, train, compare, predict."""
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,15 +150,13 @@ def test_a_cache_is_of_one_encoder_and_one_pooling(made: Made, tmp_path: Path) -
     assert sorted(len(names) for names in caches) == [2, 4]  # of training and development data
 
 
-def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path: Path) -> None:
-    reason = "is a Hugging Face encoder, which is not fine-tuned here"
-    changed = {"model": {"kind": "finetuned", "model": made.name}}
-    with pytest.raises(ConfigError, match=reason):
-        train_task(made, tmp_path / "t", embeddings=changed)
-    values = {"task": made.task, "out": tmp_path / "c", "variants": ["frozen", "finetuned"]}
-    with pytest.raises(ConfigError, match=reason):
-        compare.run(build(compare.CompareConfig, values))
-    assert not (tmp_path / "c" / "frozen").exists()
+def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
+    variants = ["static", "frozen", "finetuned"]
+    values = {"task": made.task, "out": tmp_path / "c", "variants": variants}
+    result = compare.run(build(compare.CompareConfig, values))
+    assert [each.variant for each in result.results] == variants
+    told = json.loads((tmp_path / "c" / "compare-dev.json").read_text(encoding="utf-8"))
+    assert told["variants"][1]["against_first"] is not None
 
 
 def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:

@@ -41,6 +41,7 @@ CONTEXTUALIZERS: dict[str, dict[str, Any]] = {
     "plain-lstm": _LSTM,
     "rotary": _TRANSFORMER,
     "learned": {**_TRANSFORMER, "positions": "learned", "max_positions": 40},
+    "feedforward": {"kind": "feedforward", "dim": DIM, "window": 3},
     "none": {"kind": "none", "dim": DIM},
 }
 INPUTS: dict[str, tuple[str, dict[str, Any]]] = {

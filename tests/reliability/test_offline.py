@@ -66,7 +66,7 @@ def test_no_command_opens_a_connection(tmp_path: Path) -> None:
 
 NOT_WATCHED = {
     *("push", "pull"),  # what they are for is a connection
-    "serve",  # listens on this machine, see test_serving.py
+    "serve",  # is watched in test_serving.py
     *("demo", "explore"),  # they serve pages: tests/explorer watches what the browser asks for
     "label",  # wants a table that a person has filled in; it does what `senses` does
 }

@@ -123,10 +123,12 @@ def client_of(app: Guard, **headers: str) -> Iterator[TestClient]:
 
 
 @contextmanager
-def serving(*arguments: str, timeout: float = 60) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serving(
+    *arguments: str, timeout: float = 60, under: Sequence[str] = ()
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a real server, which has loaded its model, and its process."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "polyseme", "serve", *arguments, "--port", "0"],
+        [*under, sys.executable, "-m", "polyseme", "serve", *arguments, "--port", "0"],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "200"},

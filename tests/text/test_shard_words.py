@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.storage.records import save_array
-from polyseme.text import shards
-from polyseme.text.shards import GroupWords, ShardWords, ShardWordsWriter
+from polyseme.text import shard_words
+from polyseme.text.shard_words import GroupWords, ShardWords, ShardWordsWriter
 
 Sentences = Sequence[Sequence[str]]
 # NUL and the last code point sort first and last; the empty word is no word, but does no harm.
@@ -47,7 +47,7 @@ def test_what_is_read_and_found_is_what_was_written(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not small:  # as if there were too many distinct words for 16 bits
-            patch.setattr(shards, "_SMALL", np.dtype("<u4"))
+            patch.setattr(shard_words, "_SMALL", np.dtype("<u4"))
         shard = write(tmp_path_factory.mktemp("words") / "a.npy", groups)
         assert len(shard) == len(groups)
         for number, sentences in enumerate(groups):

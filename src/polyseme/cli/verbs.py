@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
-    "Texts": {"prepare": (), "inspect": ()},
+    "Texts": {"prepare": (), "inspect": (), "subcorpora": ()},
     "Language models": {
         "plan": (),
         "pretrain": (),
@@ -20,8 +20,10 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
+        "query": (),
         "collocates": (),
         "keywords": (),
+        "ngrams": (),
         "senses": (),
         "edit": (),
         "label": (),
@@ -36,7 +38,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Serving": {"serve": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
-    "Old ELMo weights": {"convert": ("import_", "export")},
+    "Other programs' models": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""
 

@@ -145,7 +145,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
                 _check_folder(config, output)
                 (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
                 write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
-                output.begin()
+                output.keep(CONFIG)
                 receipts = _make_shards(inputs.shards(shards), config, output, progress)
                 _finish(config, found, receipts, output, progress)
     corpus = Corpus.open(config.out)

@@ -1,4 +1,4 @@
-"""Collocates and keywords against counts that are made word by word."""
+"""Collocates, keywords and n-grams against counts that are made word by word."""
 
 import json
 from collections import Counter
@@ -13,11 +13,20 @@ from corpora import prepared
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.concordance.search import Query
-from polyseme.meanings.settings import CollocateListConfig, WindowConfig, WordListConfig
+from polyseme.meanings.concordance.conditions import ConditionError, Not, complete, parse_where
+from polyseme.meanings.concordance.search import CorpusColumns, Query
+from polyseme.meanings.concordance.subcorpora import keep_subcorpus, path_of, remove_subcorpus
+from polyseme.meanings.settings import (
+    CollocateListConfig,
+    NgramListConfig,
+    WindowConfig,
+    WordListConfig,
+)
+from polyseme.meanings.wordlists import ngrams as ngram_lists
 from polyseme.meanings.wordlists.collocates import collocates
 from polyseme.meanings.wordlists.keywords import keywords
 from polyseme.meanings.wordlists.measures import Contingency
+from polyseme.meanings.wordlists.ngrams import ngrams
 from polyseme.text import shards
 from polyseme.text.corpus import Corpus
 
@@ -175,6 +184,37 @@ def test_a_word_without_uses_there_is_told(corpus: Corpus, tmp_path: Path) -> No
         collocates(other, Query.of("bank"), WindowConfig(), CollocateListConfig(), where="year=2")
 
 
+def test_a_name_stands_for_the_condition_it_was_given(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, random_documents(), meta=["year"])
+    columns = CorpusColumns(corpus)
+    with pytest.raises(ConfigError, match="no column subcorpus"):
+        parse_where("subcorpus=old", columns)
+    old = parse_where("year<1820 or year=1850", columns)
+    keep_subcorpus(corpus, "old", old)
+    assert parse_where("subcorpus=old", columns) == old
+    assert parse_where("subcorpus!=old", columns) == Not(old)
+    # A name is kept as what it stands for, and can be given again.
+    keep_subcorpus(corpus, "older", parse_where("subcorpus=old and year<1810", columns))
+    keep_subcorpus(corpus, "old", parse_where("year=1859", columns))
+    older = parse_where("subcorpus=older", columns)
+    assert str(older) == "(year<1820 or year=1850) and year<1810"
+    assert [each.shown for each in complete("subcorpus=o", columns)] == ["old", "older"]
+    for wrong, told in [
+        ("subcorpus=odl", "Did you mean"),
+        ("subcorpus<old", "Expected a name after subcorpus="),
+    ]:
+        with pytest.raises(ConditionError, match=told):
+            parse_where(wrong, columns)
+    with pytest.raises(ConfigError, match="no name"):
+        keep_subcorpus(corpus, "a b", old)
+    remove_subcorpus(corpus, "older")
+    with pytest.raises(InputError, match="it has: old"):
+        remove_subcorpus(corpus, "older")
+    path_of(corpus).write_text("old = 3")
+    with pytest.raises(InputError, match="no condition"):
+        parse_where("subcorpus=old", columns)
+
+
 VERTICAL = """<text id="a">
 <s>
 The\tthe\tDET
@@ -243,3 +283,65 @@ def test_a_list_is_a_table_and_lines_of_json(corpus: Corpus, tmp_path: Path) -> 
     ]
     assert repr(found).startswith("<Collocates of 'bank': ")
     assert found._repr_html_().startswith("<div>")
+
+
+def ngrams_by_hand(
+    corpus: Corpus, size: int, where: range = range(60), word: str = ""
+) -> Counter[str]:
+    found = Counter[str]()
+    for words in sentences(corpus, where):
+        for at in range(len(words) - size + 1):
+            own = words[at : at + size]
+            if all(each.isalpha() for each in own) and (not word or word in own):
+                found[" ".join(own)] += 1
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("word", ["", "bank"])
+@pytest.mark.parametrize("where", [range(60), range(10, 40)])
+def test_ngrams_are_those_that_are_counted_word_by_word(
+    corpus: Corpus, size: int, word: str, where: range
+) -> None:
+    condition = () if len(where) == 60 else ("year>=1810", "year<1840")
+    config = NgramListConfig(size=size, min_frequency=2, top=20_000)
+    found = ngrams(corpus, Query.of(word) if word else None, config, where=condition)
+    expected = ngrams_by_hand(corpus, size, where, word)
+    assert found.total == expected.total()
+    often = {ngram: count for ngram, count in expected.items() if count >= 2}
+    assert {each.ngram: each.count for each in found} == often
+    assert found.num_found == len(often)
+    assert list(found) == sorted(found, key=lambda each: (-each.count, each.ngram))
+
+
+def test_the_most_frequent_ngrams_are_exact_where_there_are_too_many_to_count_each(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ngram_lists, "_PLACES", 64)
+    monkeypatch.setattr(ngram_lists, "_COUNTED", 16)
+    expected = ngrams_by_hand(corpus, 2)
+    found = ngrams(corpus, None, NgramListConfig(size=2, min_frequency=1, top=1000))
+    assert found.at_least > 1
+    assert len(found) > 0
+    assert {each.ngram: each.count for each in found} == {
+        ngram: count for ngram, count in expected.items() if count >= found.at_least
+    }
+
+
+def test_ngrams_of_terms_lemmas_and_parts_of_speech(annotated: Corpus) -> None:
+    every = NgramListConfig(size=2, min_frequency=1, attribute="lemma")
+    found = {each.ngram: each for each in ngrams(annotated, None, every)}
+    assert (found["bank lend"].count, found["bank lend"].documents) == (2, 1)
+    term = ngrams(annotated, Query.of("bank lent"), every.model_copy(update={"size": 3}))
+    assert [each.ngram for each in term] == ["a bank lend", "bank lend the"]
+    nouns = ngrams(annotated, None, every.model_copy(update={"size": 1, "upos": ("NOUN",)}))
+    assert {each.ngram: each.count for each in nouns} == {"bank": 2, "money": 2, "table": 1}
+
+
+def test_documents_and_dispersion_of_ngrams(tmp_path: Path) -> None:
+    texts = ["a bank a bank .", "a bank of a .", "of of of of of of of of of of ."]
+    corpus = make_corpus(tmp_path, [(text, {}) for text in texts])
+    [found] = ngrams(corpus, Query.of("bank"), NgramListConfig(size=2))
+    assert (found.ngram, found.count, found.documents) == ("a bank", 3, 2)
+    assert found.per_million == pytest.approx(3e6 / 21)
+    assert found.dp == pytest.approx((abs(2 / 3 - 5 / 21) + abs(1 / 3 - 5 / 21) + 11 / 21) / 2)

@@ -20,7 +20,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ConfigError, InputError
 from polyseme.model import Model
 from polyseme.tasks.embeddings.embeddings import Embeddings
-from polyseme.tasks.embeddings.features import Sentences
+from polyseme.tasks.embeddings.features import EncoderInput, Sentences
 from polyseme.tasks.embeddings.finetuned import (
     FineTuned,
     FineTunedConfig,
@@ -75,6 +75,7 @@ def test_before_training_it_gives_what_the_embedder_gives(
 def test_a_sentence_longer_than_it_learned_is_read_in_pieces(models: dict[str, Path]) -> None:
     module = finetuned(models["gpt"])  # has places for 38 words, BOS and EOS
     encoder_input = module.source(Sentences(LONG)).gather(np.array([4, 0]))
+    assert isinstance(encoder_input, EncoderInput)
     assert encoder_input.batch.lengths.tolist() == [32, 32, 32, 5]
     alone = encoder_input.select(torch.tensor([1]), torch.tensor([3]))
     assert alone.batch.lengths.tolist() == [5]
@@ -176,7 +177,7 @@ def test_a_pair_is_read_as_start_first_end_second_end(models: Models, tmp_path: 
     encoder_input = (
         sequences("gpt", models, tmp_path).prepare_sequences([[A, B]]).gather([0]).encoder_input
     )
-    assert encoder_input is not None
+    assert isinstance(encoder_input, EncoderInput)
     ids = encoder_input.batch.ids[encoder_input.batch.words[0]].tolist()
     known = {word: FIRST_WORD + n for n, word in enumerate(WORDS)}
     first, second = ([known.get(word, UNK) for word in words] for words in (A, B))

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,8 @@ class Some:
 Condition = Comparison | Not | All | Some
 EVERYTHING = All(())
 """The condition that every row meets."""
+SUBCORPUS = "subcorpus"
+"""What conditions ask about as if it were a column: the parts of the corpus that have a name."""
 
 
 def _inside(condition: Condition) -> str:
@@ -211,6 +213,14 @@ class ColumnValues:
         return [by_words[words] for words in close]
 
 
+class Subcorpora(ColumnValues):
+    """Named parts of a corpus (`subcorpora.py`): the values of a column that there is not."""
+
+    def __init__(self, conditions: Mapping[str, str]) -> None:
+        super().__init__(conditions)
+        self.conditions = conditions
+
+
 _SHOWN = 200  # characters of what a user wrote, or of a list of columns, in a message
 _NEAR = 3  # values that are named instead of one that no row has
 _COMPARED = 5_000  # values that are compared letter by letter: a second
@@ -228,6 +238,7 @@ SENTENCES = {
     "no_operator": "{operator} is no comparison. Expected one of < <= > >= = != ~, and quotation "
     "marks around a value that begins with such a sign.",
     "value": "Expected a value after {operator}.",
+    "no_order": "Expected a name after {column}= or {column}!=.",
     "not_a_number": "{column} is a column of numbers, such as {example}; {value} is not a number.",
     "not_all_numbers": "{column} has values that are not numbers, such as {example}, so {operator} "
     "compares text, and as text {number} and {value} have another order than as numbers. Use = or "
@@ -253,16 +264,18 @@ Sentence = tuple[str, dict[str, object]]
 class ConditionError(ConfigError):
     """A condition that cannot be understood, or that asks for what is not there."""
 
+    language: ClassVar[Mapping[str, str]] = SENTENCES
+    prefix: ClassVar[str] = "condition"  # of these keys in other languages
     sentences: tuple[Sentence, ...]
     condition: str
     at: int  # the character of the condition that it is about
 
     @classmethod
-    def of(cls, condition: str, at: int, *sentences: Sentence) -> "ConditionError":
+    def of(cls, condition: str, at: int, *sentences: Sentence) -> Self:
         """In English, with a caret under the character. Not `__init__`: errors travel as text."""
         before, after = _around(condition, at)
         caret = " " * cell_len(before) + "^"
-        error = cls(say_in(SENTENCES, sentences), f"  {before}{after}", f"  {caret}")
+        error = cls(say_in(cls.language, sentences), f"  {before}{after}", f"  {caret}")
         error.sentences, error.condition, error.at = sentences, condition, at
         return error
 
@@ -383,7 +396,7 @@ class _Parser:
             raise self._error(self.at, ("no_end", {}))
         return found
 
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> Condition:
         self.count += 1
         if self.count > MAX_COMPARISONS:
             raise self._error(self.at, ("too_many", {"most": f"{MAX_COMPARISONS:,}"}))
@@ -395,9 +408,19 @@ class _Parser:
         self._check_column(column, begin)
         begin = self._skip_spaces()
         if (value := self._quoted()) is not None:
-            return self._checked(column, operator, value, begin, begin)
-        value = self._plain_value()
-        return self._checked(column, operator, value, begin, self.at)
+            found = self._checked(column, operator, value, begin, begin)
+        else:
+            found = self._checked(column, operator, self._plain_value(), begin, self.at)
+        values = self.columns[column]
+        return self._named(found, values, begin) if isinstance(values, Subcorpora) else found
+
+    def _named(self, found: Comparison, values: Subcorpora, begin: int) -> Condition:
+        """What stands under a name."""
+        if found.operator not in _EQUALITIES or not found.value:
+            raise self._error(begin, ("no_order", {"column": found.column}))
+        plain = {name: self.columns[name] for name in self.columns if name != found.column}
+        part = parse_condition(values.conditions[found.value], plain)
+        return part if found.operator == "=" else Not(part)
 
     def _operator(self, column: str) -> str:
         begin = self._skip_spaces()

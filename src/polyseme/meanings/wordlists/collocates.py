@@ -14,12 +14,10 @@ from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     Condition,
-    columns_of,
-    parse_where,
     rows_meeting,
 )
-from polyseme.meanings.concordance.search import CorpusColumns, Query, Term, uses_in
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
+from polyseme.meanings.concordance.search import Query, Sought, uses_in
+from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
 from polyseme.meanings.wordlists.counting import (
@@ -28,13 +26,14 @@ from polyseme.meanings.wordlists.counting import (
     RowGroup,
     Selection,
     Unit,
+    columns_read,
     count_words,
     sentences_chosen,
 )
 from polyseme.meanings.wordlists.word_list import WordList, list_words
 from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
-from polyseme.text.shards import GroupWords
+from polyseme.text.shard_words import GroupWords
 
 Find = Callable[[RowGroup], Integers]
 """The uses in a row group: (N, 3), row of the sentence, first word, the one after the last."""
@@ -50,11 +49,11 @@ def collocates(
     progress: Progress | None = None,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
-    condition = parse_where(where, CorpusColumns(corpus))
+    condition = query.condition(where, corpus)
     terms = find_terms(query, corpus)
     around = _AroundUses(_Finding(terms), window, condition)
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
-    selection = Selection(corpus, around, frozenset(_columns(condition)), unit)
+    selection = Selection(corpus, around, columns_read(condition), unit)
     counts = count_words(selection, progress)
     if not counts.uses:
         raise InputError(f"{corpus.folder} has no use of {query} in the sentences of --where.")
@@ -63,15 +62,11 @@ def collocates(
     return list_words(counts, selection, config, title=title, names=names, progress=progress)
 
 
-def _columns(condition: Condition) -> set[str]:
-    return set() if condition == EVERYTHING else {DOCUMENT, *columns_of(condition)}
-
-
 @dataclass(frozen=True)
 class _Finding:
     """Finds terms."""
 
-    terms: Sequence[Term]
+    terms: Sequence[Sought]
 
     def __call__(self, group: RowGroup) -> Integers:
         return uses_in(group.words, self.terms)

@@ -20,13 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.errors import ConfigError
+from polyseme.meanings.concordance.conditions import EVERYTHING, Condition, columns_of, rows_meeting
 from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
 from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Floats
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shards import GroupWords, ShardWords
+from polyseme.text.shard_words import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
 UPOS = "upos"
@@ -132,9 +133,15 @@ def count_words(
         sizes += counted
         progress.update(done)
     found = _summed(pa.concat_tables(tables)) if tables else _summed(_SCHEMA.empty_table())
-    found = found.filter(pc.match_substring_regex(found["word"], _READABLE)).combine_chunks()
+    found = found.filter(pa.array(is_readable(found["word"]))).combine_chunks()
     counts = (found[name].to_numpy() for name in ("target", "reference"))
     return WordCounts(found["word"].combine_chunks(), *counts, *sizes.tolist())
+
+
+def is_readable(words: Any) -> Mask:
+    """(W,) which of these are words, and not punctuation."""
+    found: Mask = pc.match_substring_regex(words, _READABLE).to_numpy(zero_copy_only=False)
+    return found
 
 
 _SCHEMA = pa.schema([("word", pa.string()), ("target", pa.int64()), ("reference", pa.int64())])
@@ -151,7 +158,7 @@ def _summed(table: Any) -> Any:
 
 def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]:
     tables, sizes = [], np.zeros(3, np.int64)
-    for group in _row_groups(selection, part, selection.columns):
+    for group in read_row_groups(selection, part, selection.columns):
         sides = group.target, group.reference
         counts = [np.bincount(group.codes[side], minlength=len(group.spellings)) for side in sides]
         columns = [group.spellings, *map(pa.array, counts)]
@@ -160,7 +167,8 @@ def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]
     return _summed(pa.concat_tables(tables)), sizes
 
 
-class _Counted(NamedTuple):
+@dataclass(frozen=True)
+class CountedGroup:
     """What is counted of a row group."""
 
     spellings: Any  # pa.Array, of each code; several codes may have one spelling
@@ -171,10 +179,26 @@ class _Counted(NamedTuple):
     words: GroupWords
     columns: Mapping[str, TextColumn]
 
+    def documents_of(self, numbers: Integers, places: Integers) -> "GroupCounts":
+        """How often each of some things is in each document. `numbers`: which it is at each of
+        these places."""
+        column = self.columns[DOCUMENT]
+        num, offsets = len(column.values), self.words.offsets
+        sides = self.target, self.reference
+        rows = np.searchsorted(offsets, places, side="right") - 1
+        keys = numbers.astype(np.int64) * num + column.codes[rows]
+        pairs, inverse = np.unique(keys, return_inverse=True)
+        counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
+        sums = [np.concatenate([[0], np.cumsum(side, dtype=np.int32)])[offsets] for side in sides]
+        sizes = [_sums(column.codes, np.diff(each), num) for each in sums]
+        own, at = pairs // max(1, num), pairs % max(1, num)
+        return column.values, (sizes[0], sizes[1]), (own, at, counts[0], counts[1])
 
-def _row_groups(
+
+def read_row_groups(
     selection: Selection, part: ShardGroups, columns: frozenset[str]
-) -> Iterator[_Counted]:
+) -> Iterator[CountedGroup]:
+    """What is counted of each row group of a part, with these columns of metadata."""
     unit = selection.unit
     names = sorted(columns | unit.attributes)
     with damage_explained(words_of(part.path)):
@@ -206,7 +230,7 @@ def _counted(
     columns: Mapping[str, TextColumn],
     attributes: Mapping[str, tuple[Any, Integers]],
     chosen: Chosen,
-) -> _Counted:
+) -> CountedGroup:
     spellings, codes = words.to_arrow(), words.codes
     target, reference, uses = chosen
     if unit.attribute is not None:
@@ -219,7 +243,7 @@ def _counted(
         target, reference = target & is_wanted, reference & is_wanted
     if not unit.is_case_sensitive:
         spellings = pc.utf8_lower(spellings)
-    return _Counted(spellings, codes, target, reference, uses, words, columns)
+    return CountedGroup(spellings, codes, target, reference, uses, words, columns)
 
 
 def _attribute(column: Any, num_words: int) -> tuple[Any, Integers]:
@@ -242,35 +266,56 @@ def count_documents(
     progress = progress or NullProgress()
     parts = all_groups(selection.corpus)
     progress.start("Counting documents", len(parts))
-    numbers: dict[str, int] = {}
-    sizes: list[tuple[Integers, Floats, Floats]] = []
-    found: list[tuple[Integers, Integers, Floats, Floats]] = []
+    pairs = DocumentPairs()
     work = partial(_count_part_documents, selection, words)
     for done, groups in enumerate(in_threads(work, parts, threads), start=1):
-        for names, group_sizes, (own, documents, *counts) in groups:
-            new = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-            sizes.append((new, *group_sizes))
-            found.append((own, new[documents], counts[0], counts[1]))
+        for each in groups:
+            pairs.add(*each)
         progress.update(done)
-    return _joined(found, sizes, len(numbers))
+    return pairs.joined()
 
 
-def _joined(
-    found: Sequence[tuple[Integers, Integers, Floats, Floats]],
-    sizes: Sequence[tuple[Integers, Floats, Floats]],
-    num_documents: int,
-) -> DocumentCounts:
-    """Of all row groups; a document may lie in two."""
-    own, documents, *counts = (_concatenated([each[n] for each in found]) for n in range(4))
-    per = max(1, num_documents)
-    pairs, places = np.unique(own.astype(np.int64) * per + documents, return_inverse=True)
-    owners, *totals = (_concatenated([each[n] for each in sizes]) for n in range(3))
-    return DocumentCounts(
-        pairs // per,
-        pairs % per,
-        *(_sums(places, each, len(pairs)) for each in counts),
-        *(_sums(owners.astype(np.int64), each, num_documents) for each in totals),
-    )
+GroupCounts = tuple[list[str], tuple[Floats, Floats], tuple[Integers, Integers, Floats, Floats]]
+"""The documents of a row group; their sizes on both sides; which thing in which of them how often
+on either side."""
+
+
+class DocumentPairs:
+    """Counts by document, added up over row groups; a document may lie in two."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._sizes: list[tuple[Integers, Floats, Floats]] = []
+        self._found: list[tuple[Integers, Integers, Floats, Floats]] = []
+
+    def add(
+        self,
+        names: Sequence[str],
+        sizes: tuple[Floats, Floats],
+        found: tuple[Integers, Integers, Floats, Floats],
+    ) -> None:
+        """Those of a row group."""
+        new = [self._numbers.setdefault(name, len(self._numbers)) for name in names]
+        numbers = np.array(new, np.int64)
+        own, documents, *counts = found
+        self._sizes.append((numbers, *sizes))
+        self._found.append((own, numbers[documents], counts[0], counts[1]))
+
+    def joined(self) -> DocumentCounts:
+        """Those of all."""
+        num = len(self._numbers)
+        own, documents, *counts = (
+            _concatenated([each[n] for each in self._found]) for n in range(4)
+        )
+        per = max(1, num)
+        pairs, places = np.unique(own.astype(np.int64) * per + documents, return_inverse=True)
+        owners, *totals = (_concatenated([each[n] for each in self._sizes]) for n in range(3))
+        return DocumentCounts(
+            pairs // per,
+            pairs % per,
+            *(_sums(places, each, len(pairs)) for each in counts),
+            *(_sums(owners.astype(np.int64), each, num) for each in totals),
+        )
 
 
 def _concatenated(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -282,27 +327,33 @@ def _sums(places: npt.NDArray[Any], values: npt.NDArray[Any], size: int) -> Floa
     return np.bincount(places, values, minlength=size).astype(np.float64)
 
 
-_GroupCounts = tuple[list[str], tuple[Floats, Floats], tuple[Integers, Integers, Floats, Floats]]
-
-
-def _count_part_documents(
-    selection: Selection, words: Any, part: ShardGroups
-) -> list[_GroupCounts]:
+def _count_part_documents(selection: Selection, words: Any, part: ShardGroups) -> list[GroupCounts]:
     found = []
-    for group in _row_groups(selection, part, selection.columns | {DOCUMENT}):
-        column = group.columns[DOCUMENT]
-        documents = np.repeat(column.codes, np.diff(group.words.offsets))
-        num = len(column.values)
-        sides = group.target, group.reference
-        sizes = [_sums(documents, side, num) for side in sides]
+    for group in read_row_groups(selection, part, selection.columns | {DOCUMENT}):
         wanted = pc.index_in(group.spellings, value_set=words).fill_null(-1).to_numpy()
-        places = np.flatnonzero((wanted >= 0)[group.codes] & (sides[0] | sides[1]))
-        keys = wanted[group.codes[places]].astype(np.int64) * num + documents[places]
-        pairs, inverse = np.unique(keys, return_inverse=True)
-        counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
-        own, at = pairs // max(1, num), pairs % max(1, num)
-        found.append((column.values, (sizes[0], sizes[1]), (own, at, counts[0], counts[1])))
+        places = np.flatnonzero((wanted >= 0)[group.codes] & (group.target | group.reference))
+        found.append(group.documents_of(wanted[group.codes[places]], places))
     return found
+
+
+def columns_read(condition: Condition) -> frozenset[str]:
+    """What a condition needs to be held against."""
+    is_any = condition == EVERYTHING
+    return frozenset() if is_any else frozenset({DOCUMENT, *columns_of(condition)})
+
+
+@dataclass(frozen=True)
+class InSentences:
+    """The words of the sentences that meet a condition, against none."""
+
+    where: Condition
+
+    def __call__(self, group: RowGroup) -> Chosen:
+        """Of a row group."""
+        chosen = np.ones(len(group.words.codes), np.bool_)
+        if self.where != EVERYTHING:
+            chosen = sentences_chosen(rows_meeting(self.where, group.columns), group.words)
+        return Chosen(chosen, np.zeros(len(chosen), np.bool_))
 
 
 def sentences_chosen(accepted: Mask, words: GroupWords) -> Mask:

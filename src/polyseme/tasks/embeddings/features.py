@@ -11,9 +11,9 @@ and moved to a device.
 One vector per word from all of an encoder's layers, weighted by how useful each is; and dropout.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,9 +67,64 @@ class EncoderInput:
         batch = self.batch.select(pieces)
         return EncoderInput(batch, which * batch.words.shape[1] + places % width)
 
+    def align(self, word_of: Tensor) -> "EncoderInput":
+        """The same input, with each character's vector (B, T) where its word's comes out."""
+        return EncoderInput(self.batch, self.places.gather(1, word_of))
+
+    def read(self, encode: Callable[..., Any]) -> Tensor:
+        """(L, B, T, D) of the words, by the encoder."""
+        each = encode(self.batch).hidden_states
+        shape = (*self.places.shape, each[0].shape[-1])
+        return torch.stack(
+            [layer.flatten(0, 1)[self.places.flatten()].view(shape) for layer in each]
+        )
+
     def to(self, device: str | torch.device) -> "EncoderInput":
         """The same on another device."""
         return EncoderInput(self.batch.to(device), self.places.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class SubwordInput:
+    """What an encoder of Hugging Face that is fine-tuned reads, and each word's tokens in it."""
+
+    ids: Tensor  # (R, S) int64
+    """A row for each sentence, or for each window of one that is too long to be read at once."""
+    mask: Tensor  # (R, S) int64, 0 at padding
+    segments: Tensor | None  # (R, S) int64
+    places: Tensor  # (B, T, K) int64
+    """For each word its tokens: 1 + row times width + column; 0 where it has fewer."""
+
+    def select(self, rows: Tensor, lengths: Tensor) -> "SubwordInput":
+        """The input of these sentences, which have these lengths."""
+        places, width = self.places[rows, : int(lengths.max())], self.ids.shape[1]
+        is_token = places > 0
+        used, which = torch.unique((places - 1)[is_token] // width, return_inverse=True)
+        moved = torch.zeros_like(places)
+        moved[is_token] = 1 + which * width + (places - 1)[is_token] % width
+        segments = None if self.segments is None else self.segments[used]
+        return SubwordInput(self.ids[used], self.mask[used], segments, moved)
+
+    def align(self, word_of: Tensor) -> "SubwordInput":
+        """The same input, with each character's vector (B, T) where its word's comes out."""
+        rows = torch.arange(len(word_of), device=word_of.device)[:, None]
+        return replace(self, places=self.places[rows, word_of])
+
+    def read(self, encode: Callable[..., Any]) -> Tensor:
+        """(L, B, T, D): the mean of each word's tokens; zeros for a word that has none."""
+        bags = self.places.flatten(0, 1)  # (B * T, K)
+        found = []
+        for layer in encode(self.ids, self.mask, self.segments):
+            tokens = functional.pad(layer.flatten(0, 1), (0, 0, 1, 0))  # row 0 is no token
+            means = functional.embedding_bag(bags, tokens, mode="mean", padding_idx=0)
+            found.append(means.view(*self.places.shape[:2], -1))
+        return torch.stack(found)
+
+    def to(self, device: str | torch.device) -> "SubwordInput":
+        """The same on another device."""
+        segments = None if self.segments is None else self.segments.to(device)
+        places = self.places.to(device)
+        return SubwordInput(self.ids.to(device), self.mask.to(device), segments, places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +137,7 @@ class FeatureBatch:
     """The distinct words, for table and character CNN; `ids` are those of the table."""
     layers: Tensor | None = None  # (B, T, L, D), float16 or float32
     """What a frozen encoder has given."""
-    encoder_input: EncoderInput | None = None
+    encoder_input: EncoderInput | SubwordInput | None = None
     """What a fine-tuned encoder will read."""
     characters: Batch | None = None
     """The distinct characters, where labels stand at characters."""

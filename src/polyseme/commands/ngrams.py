@@ -1,0 +1,103 @@
+"""List the most frequent n-grams: sequences of two, three or more words.
+
+Of the whole corpus, of the sentences that meet a condition, or only those with a word in them. An
+n-gram lies in one sentence, and has no punctuation in it.
+
+Examples:
+
+  polyseme ngrams --in corpus/en --size 4
+
+  polyseme ngrams bank --in corpus/en --size 2 --where "year<1860" --top 100
+
+  polyseme ngrams --in corpus/en --attribute upos --size 3 --out patterns.csv
+
+  polyseme ngrams bank --in corpus/en --attribute lemma --upos ADJ,NOUN --size 2
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from polyseme.config import Settings
+from polyseme.display import PrintableText, counted, on_one_line, titled
+from polyseme.meanings.settings import FindConfig, NgramListConfig
+from polyseme.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polyseme.meanings.wordlists.ngrams import NgramList
+
+
+class NgramsConfig(Settings):
+    """Which n-grams are listed, and of which texts."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("word",)
+
+    find: FindConfig
+    """What n-grams have in them, and where to look."""
+    ngrams: NgramListConfig = NgramListConfig()
+    """Which n-grams are listed."""
+
+
+@dataclass(frozen=True)
+class NgramsResult:
+    """The n-grams."""
+
+    found: "NgramList"
+    config: NgramsConfig
+
+    def json_lines(self) -> "Iterator[dict[str, Any]]":
+        """A line for each n-gram."""
+        return self.found.json_lines()
+
+
+def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
+    """Count all n-grams, or those with a word in them."""
+    from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.wordlists.ngrams import ngrams
+    from polyseme.text.corpus import Corpus
+
+    if config.ngrams.out is not None:
+        check_format(config.ngrams.out)
+    find = config.find
+    found = ngrams(
+        Corpus.open(find.corpus),
+        find.query if find.is_given else None,
+        config.ngrams,
+        where=find.where,
+        case_sensitive=find.case_sensitive,
+        progress=progress,
+    )
+    if config.ngrams.out is not None:
+        write_table(found, config.ngrams.out)
+    return NgramsResult(found, config)
+
+
+def show(result: NgramsResult) -> RenderableType:
+    """The list, and what it was counted from."""
+    found, config = result.found, result.config
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("n-gram", overflow="fold", min_width=8)
+    for name in ("count", "per million", "documents", "DP"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in found:
+        figures = f"{each.count:,}", f"{each.per_million:,.1f}", f"{each.documents:,}"
+        table.add_row(PrintableText(each.ngram), *figures, f"{each.dp:.2f}")
+    often = f"occur at least {counted(found.at_least, 'time')}"
+    more = " More with --top." if len(found) < found.num_found else ""
+    parts: list[RenderableType] = [titled(found.title, table)] if len(found) else []
+    parts.append(PrintableText(f"{len(found):,} of {found.num_found:,} that {often}.{more}"))
+    if found.at_least > config.ngrams.min_frequency:
+        parts.append(PrintableText("Rarer ones were not counted one by one: there are too many."))
+    parts.append(
+        PrintableText(
+            f"Counted: {counted(found.total, 'n-gram')} in {counted(found.num_words, 'word')}."
+        )
+    )
+    if config.ngrams.out is not None:
+        out = config.ngrams.out
+        parts.append(on_one_line(f"{counted(len(found), 'n-gram')} written to {out}."))
+    return Group(*parts)
