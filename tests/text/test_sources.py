@@ -213,8 +213,8 @@ def test_a_link_out_of_the_folder_is_passed_over_unless_it_is_named(tmp_path: Pa
         found = find_sources([named], make_config())
         assert found.passed_over == [("x.txt", LEAVES_FOLDER)]
         assert [source.name for source in found.sources] == ["good.txt"]
-    [named] = find_sources([str(folder / "x.txt")], make_config()).sources
-    assert named.name == "x.txt"
+    [alone] = find_sources([str(folder / "x.txt")], make_config()).sources
+    assert alone.name == "x.txt"
 
 
 def test_a_folder_that_is_linked_into_a_glob_is_not_followed(tmp_path: Path) -> None:
