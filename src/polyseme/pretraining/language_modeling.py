@@ -18,11 +18,10 @@ from polyseme.data.stream import (
 from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.objective import count_targets
-from polyseme.objectives.targets import OwnTargets, TrainingTargets
+from polyseme.objectives.prediction import OwnTargets, TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets, fixed_targets
 from polyseme.text.corpus import Corpus
-from polyseme.training.optimizer import ParamGroup
-from polyseme.training.train_module import Position
+from polyseme.training.optimizer import ParamGroup, Position
 
 
 class Pretraining:
