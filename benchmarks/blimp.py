@@ -25,7 +25,7 @@ import numpy as np
 
 from polyseme.data.ngrams import NgramConfig, sentence_log_probabilities
 from polyseme.model import Model
-from polyseme.pretraining.scores import score_sentences
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import TextPreprocessor

@@ -54,11 +54,6 @@ def test_every_layer_has_a_vector_of_every_word(made: Made) -> None:
         assert np.isfinite(vectors).all()
 
 
-def test_it_shows_as_a_line_and_as_a_table(bert: Made) -> None:
-    assert repr(bert[1]) == "<HfEmbedder: 3 layers of 24 dimensions, float32 on cpu>"
-    assert "transformers" in bert[1]._repr_html_()
-
-
 def test_a_word_is_the_mean_of_its_tokens(made: Made) -> None:
     """Worked out with transformers alone: words with the spaces before them, one at a time."""
     folder, embedder = made
@@ -122,15 +117,6 @@ def test_padding_changes_nothing(made: Made) -> None:
         for place, count in enumerate(subwords.counts):
             own = layers[-1][row, at[place] : at[place] + count].mean(dim=0).numpy()
             assert is_close(vectors[-1, place], own)
-
-
-def test_the_same_sentence_has_the_same_vectors(made: Made) -> None:
-    folder, embedder = made
-    before = vectors_of(embedder, *SENTENCES)
-    vectors_of(embedder, long_sentence(90))
-    for again in (embedder, embedder_of(folder)):
-        for one, other in zip(before, vectors_of(again, *SENTENCES), strict=True):
-            assert np.array_equal(one, other)
 
 
 def test_context_reaches_upper_layers_only(bert: Made) -> None:

@@ -25,11 +25,6 @@ def test_every_word_is_taken_once_from_a_window_that_reads_it(counts: list[int])
         assert one.begin < other.begin <= one.end < other.end
 
 
-def test_what_has_room_is_read_at_once() -> None:
-    assert windows_of(np.full(LIMIT, 1), LIMIT) == [(0, LIMIT, 0, LIMIT)]
-    assert windows_of(np.array([], np.int64), LIMIT) == [(0, 0, 0, 0)]
-
-
 def test_windows_share_a_quarter_and_meet_in_its_middle() -> None:
     windows = windows_of(np.full(40, 1), LIMIT)
     assert windows == [(0, 16, 0, 14), (12, 28, 14, 26), (24, 40, 26, 40)]

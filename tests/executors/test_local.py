@@ -12,7 +12,6 @@ from executors.jobs import (
     die,
     die_once,
     fail,
-    fail_awkwardly,
     hashes,
     make_inputs,
     name_card,
@@ -39,12 +38,6 @@ def test_an_error_in_a_worker_arrives_as_itself(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="part-00001 is not to my taste") as caught:
         run_job(ShardJob(fail, ""), make_inputs(tmp_path / "in", 4), tmp_path / "out", executor=TWO)
     assert "in fail" in caught.value.__notes__[0], "where it happened is lost"
-
-
-def test_an_error_that_cannot_travel_arrives_as_its_text(tmp_path: Path) -> None:
-    job = ShardJob(fail_awkwardly, "")
-    with pytest.raises(ExecutorError, match=r"AwkwardError: part-0000. is awkward"):
-        run_job(job, make_inputs(tmp_path / "in", 2), tmp_path / "out", executor=TWO)
 
 
 def test_no_worker_outlives_an_error(tmp_path: Path) -> None:

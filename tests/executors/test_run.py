@@ -25,22 +25,6 @@ from polyseme.storage.locks import hold_folder
 HERE = ExecutorConfig(workers=1)
 
 
-def test_receipts_come_in_the_order_of_the_inputs(tmp_path: Path) -> None:
-    inputs = make_inputs(tmp_path / "in", 5)
-    shuffled = [inputs[i] for i in (3, 0, 4, 1, 2)]
-    receipts = run_job(capitals_job(), shuffled, tmp_path / "out", executor=HERE)
-    assert [receipt.name for receipt in receipts] == [shard.name for shard in shuffled]
-
-
-def test_nothing_but_files_and_receipts_is_left(tmp_path: Path) -> None:
-    run_job(capitals_job(), make_inputs(tmp_path / "in", 2), tmp_path / "out", executor=HERE)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["receipts", "upper"]
-
-
-def test_no_inputs_give_no_receipts(tmp_path: Path) -> None:
-    assert run_job(capitals_job(), [], tmp_path / "out", executor=ExecutorConfig(workers=2)) == []
-
-
 def test_progress_ends_at_the_sum_of_all_sizes_whether_found_or_made(tmp_path: Path) -> None:
     inputs = make_inputs(tmp_path / "in", 3)
     for was_there in (False, True):

@@ -57,10 +57,6 @@ NEVER_ONE = {
 """Limits, what is shown only of many, numbers with decimals, and operators before a verb."""
 
 
-def test_numbers_are_written_with_their_thousands_apart() -> None:
-    assert Language("en")("uses", n=12345) == "12,345 uses"
-
-
 def test_the_address_decides_then_the_corpus_then_the_browser() -> None:
     assert choose_language("zh", "en", "en") == "zh"
     assert choose_language("", "en-GB,zh", "zh") == "zh"

@@ -14,11 +14,6 @@ def read(address: str) -> View:
     return View.read(FormValues(urlsplit(address).query, most=100))
 
 
-def test_an_address_says_only_what_is_not_usual() -> None:
-    assert View(q="bank").address("/word") == "/word?q=bank"
-    assert View().address("/") == "/"
-
-
 @given(
     st.builds(
         View,
@@ -34,10 +29,6 @@ def test_an_address_says_only_what_is_not_usual() -> None:
 )
 def test_a_view_comes_back_from_its_address(view: View) -> None:
     assert read(view.address("/word", page=view.page)) == view
-
-
-def test_another_view_begins_at_the_first_page() -> None:
-    assert View(q="bank", page=7).replace(sort="left").page == 1
 
 
 @given(st.sets(st.integers(0, 10**6)))

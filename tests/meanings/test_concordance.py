@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.lines import (
     Line,
     first_words,
@@ -50,16 +49,6 @@ def test_a_column_sorts_numbers_by_size_then_text_then_none() -> None:
     ]
 
 
-def test_equal_ones_stay_in_the_order_of_the_corpus() -> None:
-    uses = uses_of("bank 0", "bank 1", "bank 2", year=["1", "1", "1"])
-    assert texts(sort_uses(uses, "year")) == texts(uses)
-
-
-def test_an_unknown_way_to_sort_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"'up'.*left, right, or a column: document, year"):
-        sort_uses(uses_of("bank", year=["1"]), "up")
-
-
 def test_a_sample_is_the_same_for_a_seed_and_in_order() -> None:
     uses = uses_of(*(f"bank {n}" for n in range(100)))
     drawn = texts(sample_uses(uses, 10, seed=1))
@@ -81,19 +70,6 @@ def test_the_keyword_stands_in_one_column() -> None:
     assert lines[0] == (" …sat on the", "bank", "of a river  ")
     assert lines[1] == (" " * 12, "bank", " " * 12)
     assert lines[2].left == "         the"
-
-
-def test_a_chinese_character_takes_two_cells() -> None:
-    [line] = kwic_lines(uses_of("我 很 喜欢 吃 红色 的 苹果 和 香蕉", word="苹果"), 24)
-    assert cell_len(line.left) == cell_len(line.right) == 9
-    assert line.keyword == "苹果"
-    assert line.left == " …红色 的"
-
-
-def test_control_characters_are_shown() -> None:
-    [line] = kwic_lines(uses_of("\x1b[2J bank \u202e"), 40)
-    assert line.left.endswith("\\x1b[2J")
-    assert line.right.startswith("\\u202e")
 
 
 @pytest.mark.parametrize(

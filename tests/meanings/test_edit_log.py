@@ -50,18 +50,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
-def test_lines_that_are_there_stay_as_they_are(tmp_path: Path) -> None:
-    append_edit(tmp_path / NAME, label("a"))
-    before = (tmp_path / NAME).read_bytes()
-    append_edit(tmp_path / NAME, label("b"))
-    assert (tmp_path / NAME).read_bytes().startswith(before)
-
-
-def test_without_a_file_there_are_no_edits(tmp_path: Path) -> None:
-    assert read_edits(tmp_path / NAME).edits == ()
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_line_torn_at_any_byte_is_set_aside_and_told(tmp_path: Path) -> None:
     path = tmp_path / NAME
     append_edit(path, label("first"))

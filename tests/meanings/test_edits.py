@@ -6,9 +6,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from polyseme.errors import InputError
 from polyseme.meanings.edits import (
     Edit,
     GroupRef,
@@ -180,11 +178,6 @@ def test_an_undo_in_the_middle_leaves_later_edits_that_still_fit() -> None:
     assert found.groups["3"].name == "rank"
 
 
-def test_a_group_that_is_emptied_is_gone() -> None:
-    found = replay(start(), [MoveEdit(uses=uses(6), to=RIVER)])
-    assert set(found.groups) == {"1", "2"}
-
-
 def test_uses_that_are_no_longer_there_are_reported_and_the_others_moved() -> None:
     found = replay(start(), [MoveEdit(uses=uses(0, 77, 78), to=RIVER)])
     [problem] = found.problems
@@ -218,17 +211,6 @@ def test_an_edit_that_does_not_fit_is_reported_and_changes_nothing(
     assert complaint in problem.message
     assert (problem.edit, problem.is_applied) == (1, False)
     assert (found.groups, found.labels) == (start(), {})
-
-
-def test_a_group_is_not_merged_with_itself() -> None:
-    with pytest.raises(ValidationError, match="with itself"):
-        MergeEdit(groups=(MONEY, MONEY))
-
-
-def test_groups_that_share_a_use_are_refused() -> None:
-    groups = start() | {"3": UseGroup("row", frozenset(uses(0)))}
-    with pytest.raises(InputError, match="in two groups"):
-        replay(groups, [])
 
 
 def mark(number: int) -> str:

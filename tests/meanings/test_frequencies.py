@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from meanings.making import make_corpus, make_novels
+from meanings.making import make_novels
 from polyseme.meanings.concordance.conditions import parse_condition
 from polyseme.meanings.concordance.lines import (
     Frequency,
-    Sizes,
     count_words_by,
     dispersion,
     frequencies,
@@ -46,23 +45,7 @@ def uses_in(*documents: str) -> Uses:
     return Uses.of([["a"]] * len(documents), [(0, 1)] * len(documents), {"document": documents})
 
 
-def test_dispersion_is_nothing_where_each_document_has_its_share() -> None:
-    assert dispersion(uses_in("a", "b", "b"), {"a": 100, "b": 200}) == pytest.approx(0)
-
-
-def test_dispersion_is_near_one_where_one_document_has_all() -> None:
-    sizes: Sizes = {str(number): 1 for number in range(100)}
-    assert dispersion(uses_in("5", "5", "5"), sizes) == pytest.approx(0.99)
-
-
 def test_dispersion_by_hand() -> None:
     # Shares of words .5 .3 .2, of uses .25 .75 0: half of (.25 + .45 + .2).
     found = dispersion(uses_in("a", "b", "b", "b"), {"a": 50, "b": 30, "c": 20})
     assert math.isclose(found, 0.45)
-
-
-def test_a_corpus_of_two_documents_counts_documents_by_name(tmp_path: Path) -> None:
-    corpus = make_corpus(tmp_path, [("bank bank x x", {}), ("y y", {})])
-    sizes = count_words_by(corpus, ["document"])["document"]
-    assert sizes == {"d0": 4, "d1": 2}
-    assert dispersion(find_uses(corpus, "bank"), sizes) == pytest.approx(1 / 3)

@@ -9,7 +9,7 @@ import pytest
 from meanings.making import make_corpus
 from meanings.test_named_groups import bank_uses, encoder
 from polyseme.errors import InputError
-from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.edits import LabelEdit, append_edit
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.senses import use_ids
@@ -113,15 +113,3 @@ def test_a_table_that_cannot_be_used_says_why(tmp_path: Path, text: str, said: s
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InputError, match=said):
         read_labels(path, bank_uses()[0])
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    for name in ("mine.csv", "mine.jsonl"):
-        with pytest.raises(InputError, match=f"at .*{name}"):
-            read_labels(tmp_path / name, Uses.of([["a"]], [(0, 1)]))
-
-
-def test_what_it_looks_like_in_a_notebook(labelled: LabelledUses) -> None:
-    assert "84 uses" in repr(labelled)
-    assert "Look at these next" in labelled._repr_html_()
-    assert len(list(labelled.lines_to_label())) == 5

@@ -115,18 +115,6 @@ def test_the_order_of_labels_changes_nothing() -> None:
     assert learn_labels(features, given).to_json() == learn_labels(features, turned).to_json()
 
 
-def test_one_label_is_given_to_all_with_no_confidence() -> None:
-    features, _ = made_up(0, apart=1.0)
-    found = learn_labels(features, {3: "bank", 9: "bank"})
-    assert set(found.labels) == {"bank"}
-    assert found.confidence.sum() == 2.0  # the two that the user labelled
-
-
-def test_after_one_label_the_most_different_use_is_next() -> None:
-    features = np.array([[1.0, 0], [0.9, 0.1], [0.8, 0.2], [-1.0, 0.1]])
-    assert learn_labels(features, {0: "bank"}).next_to_label(1) == [3]
-
-
 def test_a_use_between_two_labels_is_next_and_not_its_double() -> None:
     angles = np.radians([0, 180, 90, 91, 170, 10, 270])
     features = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -169,13 +157,6 @@ def test_left_out_labels_are_found_from_the_others_where_they_mean_something() -
     mixed = dict(zip(labels, random.permutation([*labels.values()]).tolist(), strict=True))
     again = labels_when_left_out(features, mixed)
     assert sum(again[n] == mixed[n] for n in mixed) < 16
-
-
-def test_a_label_that_one_use_has_cannot_be_found_again() -> None:
-    features = np.array([[1.0, 0], [1, 0.1], [0, 1]])
-    again = labels_when_left_out(features, {0: "a", 1: "a", 2: "b"})
-    assert again[2] == "a"
-    assert labels_when_left_out(features, {0: "a"}) == {0: ""}
 
 
 def test_uses_drawn_together_are_between_themselves_and_those_nearest() -> None:

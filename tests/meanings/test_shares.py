@@ -70,10 +70,6 @@ def test_those_that_moved_furthest_come_first() -> None:
     assert [each.group for each in found] == ["a", "b", "c"]
 
 
-def test_one_use_in_three_is_no_movement() -> None:
-    assert set(movements("aab", "aac").values()) == {"unclear"}
-
-
 def test_of_equal_sides_about_one_interval_in_twenty_is_without_zero() -> None:
     generator = np.random.default_rng(0)
     sides = generator.random((500, 2, 80)) < 0.3

@@ -5,7 +5,7 @@ import pytest
 from required import need_package
 
 from polyseme.meanings.features.use_features import UseFeatures
-from polyseme.meanings.nearest import Centre, most_alike, pair_similarities, similarities
+from polyseme.meanings.nearest import Centre, pair_similarities, similarities
 
 
 def some(number: int, seed: int = 1) -> UseFeatures:
@@ -42,14 +42,6 @@ def test_substitutes_are_compared_by_tf_idf() -> None:
     assert np.allclose(found[:, 2], weighted @ weighted[7], atol=1e-5)
 
 
-def test_a_use_is_most_alike_to_itself() -> None:
-    features = some(50)
-    for row in (0, 17, 49):
-        order, found = most_alike(rows(features, row), features, 3)
-        assert order[0] == row
-        assert found[row] == pytest.approx(1, abs=1e-5)
-
-
 def test_pairs_are_compared_row_by_row() -> None:
     one, two = some(6, 1), some(6, 2)
     centre = Centre.of(one)
@@ -57,10 +49,3 @@ def test_pairs_are_compared_row_by_row() -> None:
     for row in range(6):
         alone = similarities(rows(one, row), rows(two, row), centre)
         assert np.array_equal(found[row], alone[0])
-
-
-def test_without_substitutes_there_are_two_views() -> None:
-    features = some(10)
-    bare = UseFeatures(features.context, features.bag, None)
-    assert similarities(rows(bare, 0), bare, Centre.of(bare)).shape == (10, 2)
-    assert most_alike(rows(bare, 0), bare.select(np.arange(0)), 5)[0] == []

@@ -12,7 +12,7 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
 from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
 from polyseme.meanings.substitutes import find_substitutes
-from polyseme.objectives.causal import Causal
+from polyseme.objectives.bidirectional import Causal
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,14 @@ import torch
 from objectives.making import VOCABULARY, random_sentences
 from polyseme.data.batch import BOS, EOS
 from polyseme.encoders.encoded import Encoded
-from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
-from polyseme.objectives.causal import Causal, CausalConfig
+from polyseme.objectives.bidirectional import (
+    Bidirectional,
+    BidirectionalConfig,
+    Causal,
+    CausalConfig,
+)
+from polyseme.objectives.prediction import Targets
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
-from polyseme.objectives.targets import Targets, word_ids
 
 FULL = FullSoftmaxConfig()
 
@@ -87,8 +91,3 @@ def test_negatives_are_sampled_where_the_softmax_is(is_sampled: bool) -> None:
     )
     assert (targets.negatives is not None) == is_sampled
     assert not is_sampled or len(targets.negatives.ids) == 7  # type: ignore[union-attr]
-
-
-def test_the_id_of_every_place_is_known() -> None:
-    ids = word_ids(VOCABULARY.batch([["w0", "x1"], ["w2"]]))
-    assert ids.tolist() == [[BOS, 5, 3, EOS], [BOS, 7, EOS, 0]]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from laws.cases import CASES, Case
 
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 
 # Every objective and softmax; the encoders matter less here.
 SOME = [

@@ -8,8 +8,8 @@ import torch
 
 from objectives.making import VOCABULARY, random_sentences
 from polyseme.encoders.encoded import Encoded
+from polyseme.objectives.prediction import word_ids
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
-from polyseme.objectives.targets import word_ids
 from polyseme.objectives.word2vec import PART, Word2Vec, Word2VecConfig
 
 

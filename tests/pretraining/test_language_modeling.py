@@ -19,12 +19,12 @@ from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import TrainingStoppedError
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 from polyseme.text.corpus import Corpus
 from polyseme.training import loop
 from polyseme.training.loop import train
+from polyseme.training.optimizer import Position
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.train_module import Position
 from pretraining.making import tiny_train_module
 
 MASKED: dict[str, Any] = {

@@ -7,7 +7,6 @@ from polyseme.objectives.softmaxes import FullSoftmaxConfig
 from polyseme.presets import PRESETS
 from polyseme.pretraining.run import (
     preset_named,
-    resolve_batches,
     resolve_model,
     resolve_training,
 )
@@ -29,21 +28,9 @@ def test_another_kind_takes_nothing_over_from_the_old_one() -> None:
     assert changed.objective.softmax == FullSoftmaxConfig()
 
 
-def test_a_misspelt_setting_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"vocabulary\.sizes is not a setting"):
-        resolve_model(PRESETS["elmo-mini"], {"vocabulary": {"sizes": 3}})
-    with pytest.raises(ConfigError, match="Did you mean 'words'"):
-        resolve_batches(PRESETS["elmo-mini"], {"word": 3})
-
-
 def test_an_unknown_point_names_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="elmo-teaching"):
         preset_named("elmo-tiny")
-
-
-def test_parts_that_do_not_fit_are_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match="needs an encoder of direction 'separate'"):
-        resolve_model(PRESETS["elmo-mini"], {"encoder": {"direction": "joint"}})
 
 
 def test_the_run_takes_the_points_learning_rate_unless_told() -> None:

@@ -31,11 +31,6 @@ def test_what_is_not_there_is_said_with_the_command_that_makes_it(tmp_path: Path
     )
 
 
-def test_a_file_is_called_a_file(tmp_path: Path) -> None:
-    (tmp_path / "x").touch()
-    assert "is a file; the folder of a model was expected" in told(tmp_path / "x", "model")
-
-
 def test_an_empty_folder_and_one_of_other_things_are_called_so(tmp_path: Path) -> None:
     assert "holds nothing; a folder of vectors was expected" in told(tmp_path, "vectors")
     (tmp_path / "photo.jpg").touch()

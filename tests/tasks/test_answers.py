@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyseme.tasks.answers import AnswerScores, exact_match, f1
+from polyseme.tasks.measures import AnswerScores, exact_match, f1
 
 
 @pytest.mark.parametrize(

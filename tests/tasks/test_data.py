@@ -89,13 +89,6 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_as_large_as_asked(count: in
     )
 
 
-def test_a_share_is_spread_over_the_file() -> None:
-    kept = [int(example.sentences[0][0]) for example in subsample(numbered(1000), 0.1)]
-    assert max(np.diff(kept)) <= 30
-    assert kept[0] < 30
-    assert kept[-1] > 970
-
-
 def test_without_development_data_every_tenth_example_is_kept_apart() -> None:
     rest, dev = without_dev(numbered(30))
     assert [example.sentences[0] for example in dev] == [("9",), ("19",), ("29",)]
@@ -141,12 +134,6 @@ def test_counts_add_up_and_the_summary_says_why() -> None:
     assert stats.read == stats.kept + stats.rejected == 5
     assert stats.summary() == "4 examples; 3 of 5 rows rejected: 2 no-label, 1 no-text"
     assert stats.faults[0] == "train.tsv, line 7: no-label (in column 'label'): 'some text'"
-
-
-def test_nothing_is_said_of_faults_where_there_are_none() -> None:
-    stats = ExampleStats()
-    stats.keep(1)
-    assert stats.summary() == "1 examples"
 
 
 def test_a_file_full_of_faults_fills_neither_memory_nor_screen() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from polyseme.errors import ModelError
 from polyseme.tasks import seeds
-from polyseme.tasks.seeds import MeanStd, SeedComparison, seed_folder
+from polyseme.tasks.seeds import SeedComparison, seed_folder
 from polyseme.tasks.task import best_in, is_task, trained_in
 from tasks.making import config_of, examples_for, task_of
 
@@ -37,11 +37,6 @@ def test_a_folder_without_a_finished_task_is_told(tmp_path: Path) -> None:
     assert not is_task(tmp_path)
     with pytest.raises(ModelError, match=r"was interrupted.*a task was expected"):
         best_in(tmp_path)
-
-
-def test_a_standard_deviation_needs_two_seeds() -> None:
-    assert str(MeanStd.of([0.5])) == "50.00"
-    assert str(MeanStd.of([0.5, 0.52])) == "51.00 ± 1.41"
 
 
 def test_seeds_are_compared_by_all_ways_to_deal_them() -> None:

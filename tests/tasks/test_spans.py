@@ -81,12 +81,6 @@ def test_iob1_parts_only_adjacent_spans_of_one_kind() -> None:
     assert write_labels(spans, 6, "iob1") == ["I-X", "B-X", "I-X", "I-Y", "O", "I-X"]
 
 
-def test_a_span_of_five_characters_in_bmes() -> None:
-    labels = ["B-ORG", "M-ORG", "M-ORG", "M-ORG", "E-ORG"]
-    assert find_spans(labels) == [Span("ORG", 0, 5)]
-    assert convert(labels, "bio") == ["B-ORG", "I-ORG", "I-ORG", "I-ORG", "I-ORG"]
-
-
 @given(any_labels, st.sampled_from(SCHEMES), st.sampled_from(SCHEMES))
 def test_spans_survive_every_scheme(labels: list[str], one: Scheme, other: Scheme) -> None:
     spans = find_spans(labels)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from polyseme.tasks.windows import choose_windows
+from polyseme.tasks.texts import choose_windows
 
 WORDS = [f"w{number}" for number in range(100)]
 

@@ -25,11 +25,8 @@ def test_text_is_split_as_the_corpus_was(preparation: Preparation) -> None:
         ["The", "old", "cat", "purrs", "."],
         ["Do", "n't", "ask", "Dr.", "Fox", "!"],
     ]
-
-
-def test_long_sentences_are_split_as_in_the_corpus(preparation: Preparation) -> None:
-    [first, second] = stored(preparation, "cat " * 300)
-    assert len(first) == len(second) == 150
+    assert [len(words) for words in stored(preparation, "cat " * 300)] == [150, 150]
+    assert Preparation.from_manifest(preparation.to_manifest()) == preparation
 
 
 def test_offsets_are_those_of_the_normalized_text() -> None:
@@ -42,12 +39,6 @@ def test_offsets_are_those_of_the_normalized_text() -> None:
     ]
 
 
-def test_a_sentence_is_whole_or_as_it_is_stored() -> None:
-    found = TextPreprocessor(make_config(max_words=8))("a b c d e f g h i . j")
-    assert [len(s.words) for s in found.stored()] == [5, 5, 1]
-    assert [len(s.words) for s in found.whole()] == [10, 1]
-
-
 def test_another_segmenter_version_is_refused(preparation: Preparation) -> None:
     other = {**preparation.to_manifest(), "segmenter": {"name": "spacy", "version": "0.1"}}
     with pytest.raises(CorpusError, match=r"\(0\.1\)"):
@@ -57,10 +48,6 @@ def test_another_segmenter_version_is_refused(preparation: Preparation) -> None:
 def test_a_model_that_does_not_say_how_is_given_words_only() -> None:
     with pytest.raises(ModelError, match="lists of words"):
         TextPreprocessor.of_model(None)
-
-
-def test_what_a_manifest_holds_is_the_same_again(preparation: Preparation) -> None:
-    assert Preparation.from_manifest(preparation.to_manifest()) == preparation
 
 
 def test_what_is_wrong_in_a_manifest_is_named(preparation: Preparation) -> None:

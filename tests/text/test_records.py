@@ -55,8 +55,15 @@ def make_stats() -> ReadStats:
     return made
 
 
-def test_counts_that_add_up_pass_the_check() -> None:
-    make_stats().check()
+def test_the_total_is_the_sum_of_the_parts_and_a_reason_too_many_is_noticed() -> None:
+    parts = [make_stats().as_json(), make_stats().as_json()]
+    total = ReadStats.total(parts)
+    total.check()
+    assert (total.counts["read"], total.lengths) == (10, {2: 4, 3: 2})
+    assert ReadStats.total(parts[:1]).as_json() == parts[0]
+    total.reasons["no-text"] += 1
+    with pytest.raises(InternalError):
+        total.check()
 
 
 @pytest.mark.parametrize(
@@ -67,23 +74,3 @@ def test_one_lost_unit_anywhere_fails_the_check(name: str) -> None:
     made.counts[name] -= 1
     with pytest.raises(InternalError):
         made.check()
-
-
-def test_a_reason_too_many_fails_the_check() -> None:
-    made = make_stats()
-    made.reasons["no-text"] += 1
-    with pytest.raises(InternalError):
-        made.check()
-
-
-def test_the_total_is_the_sum_of_the_parts() -> None:
-    parts = [make_stats().as_json(), make_stats().as_json()]
-    total = ReadStats.total(parts)
-    total.check()
-    assert total.counts["read"] == 10
-    assert total.lengths == {2: 4, 3: 2}
-
-
-def test_the_total_of_one_part_is_that_part() -> None:
-    made = make_stats().as_json()
-    assert ReadStats.total([made]).as_json() == made

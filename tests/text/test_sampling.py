@@ -30,22 +30,26 @@ def look(
     return found, "\n".join(notices)
 
 
-@pytest.mark.parametrize("width", [45, 55, 65, 72, 80, 95])
-def test_hard_wrapped_lines_are_found_and_said(tmp_path: Path, width: int) -> None:
-    found, said = look(tmp_path, wrapped(width))
-    assert found.sources[0].layout == "wrapped"
-    assert "a.txt has hard-wrapped lines" in said
-    assert "--layout unwrapped" in said
+@pytest.mark.parametrize(
+    ("text", "values", "layout", "said"),
+    [
+        *((wrapped(width), {}, "wrapped", "has hard-wrapped lines") for width in (45, 55, 72, 95)),
+        ("\n\n".join(textwrap.fill(HAN, 35) for _ in range(4)),
+         {"language": "zh", "segmenter": "characters"}, "wrapped", "--layout unwrapped"),
+        (wrapped(70), {"layout": "articles"}, "articles", "--layout wrapped joins them"),
+        (f"{PARAGRAPH}\n{PARAGRAPH}\n\n" * 20, {}, "unwrapped", "--layout articles"),
+    ],
+)  # fmt: skip
+def test_the_layout_is_found_or_its_harm_said(
+    tmp_path: Path, text: str, values: dict[str, str], layout: str, said: str
+) -> None:
+    found, told = look(tmp_path, text, **values)
+    assert found.sources[0].layout == layout
+    assert said in told
 
 
 def test_a_packed_file_is_looked_into(tmp_path: Path) -> None:
     found, _ = look(tmp_path, gzip.compress(wrapped(70, 500).encode()), "a.txt.gz")
-    assert found.sources[0].layout == "wrapped"
-
-
-def test_wrapped_chinese_is_found(tmp_path: Path) -> None:
-    text = "\n\n".join(textwrap.fill(HAN, 35) for _ in range(4))
-    found, _ = look(tmp_path, text, language="zh", segmenter="characters")
     assert found.sources[0].layout == "wrapped"
 
 
@@ -74,18 +78,6 @@ def test_each_file_is_judged_by_itself(tmp_path: Path) -> None:
     found, said = look(tmp_path, wrapped(70))
     assert [source.layout for source in found.sources] == ["wrapped", "unwrapped"]
     assert "1 of 2 files (a.txt) has hard-wrapped lines" in said
-
-
-def test_a_stated_layout_is_kept_and_its_harm_said(tmp_path: Path) -> None:
-    found, said = look(tmp_path, wrapped(70), layout="articles")
-    assert found.sources[0].layout == "articles"
-    assert "--layout wrapped joins them" in said
-
-
-def test_articles_are_pointed_out_but_not_assumed(tmp_path: Path) -> None:
-    found, said = look(tmp_path, f"{PARAGRAPH}\n{PARAGRAPH}\n\n" * 20)
-    assert found.sources[0].layout == "unwrapped"
-    assert "--layout articles" in said
 
 
 def test_a_wrapped_novel_keeps_its_sentences_and_is_one_document(tmp_path: Path) -> None:

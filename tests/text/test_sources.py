@@ -3,12 +3,13 @@
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from polyseme.errors import InputError
-from polyseme.text.encodings import encoding_of, newline_in
-from polyseme.text.sources import LEAVES_FOLDER, find_sources
+from polyseme.text.sources import LEAVES_FOLDER, Compression, find_sources
+from polyseme.text.streams import encoding_of, newline_in
 from text.documents import make_docx, make_epub, make_pdf
 from text.making import make_config
 
@@ -32,26 +33,15 @@ from text.making import make_config
         ("a.docx", "docx"),
         ("a.pdf", "pdf"),
         ("vol. 2.old.txt", "text"),
+        *((f"a.jsonl.{packed}", "jsonl") for packed in ("gz", "bz2", "xz", "zst")),
     ],
 )
 def test_the_format_is_told_from_the_name(tmp_path: Path, name: str, kind: str) -> None:
     (tmp_path / name).write_bytes(b"x")
     (source,) = find_sources([str(tmp_path / name)], make_config()).sources
-    assert (source.format, source.compression, source.bytes) == (kind, None, 1)
-
-
-@pytest.mark.parametrize("compression", ["gz", "bz2", "xz", "zst"])
-def test_the_compression_is_told_from_the_last_ending(tmp_path: Path, compression: str) -> None:
-    path = tmp_path / f"a.jsonl.{compression}"
-    path.write_bytes(b"x")
-    (source,) = find_sources([str(path)], make_config()).sources
-    assert (source.format, source.compression) == ("jsonl", compression)
-
-
-def test_a_stated_format_overrules_the_name(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"x")
-    (source,) = find_sources([str(tmp_path)], make_config(format="text")).sources
-    assert source.format == "text"
+    packed = name.rpartition(".")[2]
+    compression = packed if packed in get_args(Compression) else None
+    assert (source.format, source.compression, source.bytes) == (kind, compression, 1)
 
 
 @pytest.mark.parametrize("name", ["a", "a.txt", "a.bin", "a.html"])
@@ -82,25 +72,22 @@ def test_what_is_stated_or_marked_up_in_another_way_is_not_looked_at(tmp_path: P
     assert {source.format for source in stated.sources} == {"html"}
 
 
-def test_a_folder_is_read_to_the_bottom_in_the_order_of_names(tmp_path: Path) -> None:
-    for name in ("b.txt", "a/z.txt", "a/b.txt"):
+@pytest.mark.parametrize(
+    ("names", "given", "expected"),
+    [
+        ("b.txt a/z.txt a/b.txt", "", "a/b.txt a/z.txt b.txt"),
+        ("2.txt 1.txt 1.md", "*.txt", "1.txt 2.txt"),
+        ("a[1].txt a1.txt", "a[1].txt", "a[1].txt"),  # a file named like a glob is a file
+    ],
+)
+def test_folders_and_globs_are_read_in_the_order_of_names(
+    tmp_path: Path, names: str, given: str, expected: str
+) -> None:
+    for name in names.split():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
-    found = find_sources([str(tmp_path)], make_config())
-    assert [source.name for source in found.sources] == ["a/b.txt", "a/z.txt", "b.txt"]
-
-
-def test_a_glob_gives_its_matches_in_order(tmp_path: Path) -> None:
-    for name in ("2.txt", "1.txt", "1.md"):
-        (tmp_path / name).write_bytes(b"x")
-    found = find_sources([str(tmp_path / "*.txt")], make_config())
-    assert [source.name for source in found.sources] == ["1.txt", "2.txt"]
-
-
-def test_a_file_named_like_a_glob_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a[1].txt").write_bytes(b"x")
-    found = find_sources([str(tmp_path / "a[1].txt")], make_config())
-    assert [source.name for source in found.sources] == ["a[1].txt"]
+    found = find_sources([str(tmp_path / given)], make_config())
+    assert [source.name for source in found.sources] == expected.split()
 
 
 def test_what_is_passed_over_is_named_with_the_reason(tmp_path: Path) -> None:

@@ -39,11 +39,6 @@ def test_weight_decay_is_at_the_parameter_s_own_rate_too() -> None:
     assert found == pytest.approx({"weight": 0.5 * 0.1 * 0.2, "bias": 0.0}, rel=1e-5)
 
 
-def test_a_table_that_must_not_decay_does_not() -> None:
-    found = moved({"weight": ParamGroup(weight_decay=False)}, gradient=0.0, weight_decay=0.2)
-    assert found == {"weight": 0.0, "bias": 0.0}
-
-
 def test_the_biases_of_stacked_lstms_do_not_decay() -> None:
     module = nn.Module()
     module.weight = nn.Parameter(torch.ones(2, 3, 4))
@@ -88,11 +83,3 @@ def test_the_cosine_is_half_way_down_half_way_through() -> None:
 
 def test_the_line_is_straight() -> None:
     assert rates(warmup_ratio=0.0, decay="linear")[25] == pytest.approx(0.75)
-
-
-def test_without_decay_the_rate_stays() -> None:
-    assert set(rates(warmup_ratio=0.0, decay="none")) == {1.0}
-
-
-def test_a_run_may_be_all_warm_up() -> None:
-    assert rates(warmup_ratio=1.0)[-1] == pytest.approx(1.0)

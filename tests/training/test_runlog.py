@@ -1,14 +1,13 @@
 """The run log: exact, whole lines, cut where a run goes on."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from reliability.victims import harm, make_victims, snapshot
 from required import need_package
 
-from polyseme.errors import MissingExtraError, StorageError
+from polyseme.errors import StorageError
 from polyseme.training.checkpoint import RunState
 from polyseme.training.loop import train
 from polyseme.training.runlog import RunLog
@@ -101,11 +100,3 @@ def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
     drawn = [event.value for event in events.Scalars("training/loss")]
     assert drawn == pytest.approx([line["loss"] for line in lines if "loss" in line])
     assert len(events.Scalars("held_out/sum")) == 1
-
-
-def test_without_tensorboard_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(MissingExtraError, match=r"pip install tensorboard"):
-        train(Toy(), settings(3, tensorboard=True), tmp_path)

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from polyseme.encoders.kernels import instructions
-from polyseme.encoders.kernels.instructions import NEEDS, instruction_sets
+from polyseme.encoders.kernels import build
+from polyseme.encoders.kernels.build import NEEDS, instruction_sets
 
 LAPTOP = "fpu sse2 avx f16c fma avx2 bmi2"
 SERVER = f"{LAPTOP} avx512f avx512dq avx512cd avx512bw avx512vl"
@@ -26,12 +26,12 @@ SERVER = f"{LAPTOP} avx512f avx512dq avx512cd avx512bw avx512vl"
 def test_only_what_the_processor_has_and_the_best_first(
     flags: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instructions, "_facts", lambda: {"flags": flags})
+    monkeypatch.setattr(build, "_facts", lambda: {"flags": flags})
     assert instruction_sets() == expected
 
 
 def test_arm_has_its_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instructions, "_facts", lambda: {"Features": "fp asimd bf16 sve"})
+    monkeypatch.setattr(build, "_facts", lambda: {"Features": "fp asimd bf16 sve"})
     assert instruction_sets() == ["baseline"]
 
 
@@ -41,7 +41,7 @@ def test_arm_has_its_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_the_system_does_not_tell_torch_does(
     capability: str, best: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instructions, "_facts", dict)
+    monkeypatch.setattr(build, "_facts", dict)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     assert instruction_sets()[0] == best
 

@@ -20,11 +20,6 @@ def test_names_and_numbers_are_each_other_s_reverse() -> None:
     assert labels.decode([1, 0]) == ("good", "bad")
 
 
-def test_a_single_label_is_nothing_to_learn() -> None:
-    with pytest.raises(InputError, match=r"fewer than two labels.*good"):
-        FAMILY.fit([Classified(("a",), "good")])
-
-
 def test_labels_of_a_folder_are_names_and_not_too_many() -> None:
     with pytest.raises(ValueError, match="not text"):
         Labels.from_json(["a", 1])  # type: ignore[list-item]

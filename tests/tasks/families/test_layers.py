@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from polyseme.tasks.families.layers import Attention, pool
+from polyseme.tasks.families.labels import Attention, pool
 
 
 def test_padding_is_neither_pooled_nor_attended_to() -> None:

@@ -27,13 +27,22 @@ def read(path: Path, config: CorpusConfig | None = None) -> list[ReadItem]:
     return list(tables.read(make_piece(source), config or make_config()))
 
 
-def test_each_row_is_a_document_named_by_its_number(tmp_path: Path) -> None:
-    found = records(read(write(tmp_path, {"text": ["one", "two", "three"]}, row_group_size=2)))
-    assert [(r.document, r.text) for r in found] == [
-        ("input#0", "one"),
-        ("input#1", "two"),
-        ("input#2", "three"),
-    ]
+@pytest.mark.parametrize(
+    ("column", "expected", "rejected", "blank"),
+    [
+        (["one", "two", "three"], ["one", "two", "three"], [], 0),
+        (["one", None, " ", ""], ["one"], ["no-text"], 2),
+        ([1, 2], [], ["text-not-a-string"] * 2, 0),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"], [], 0),
+        (pa.array([], pa.string()), [], [], 0),
+    ],
+)
+def test_each_row_is_a_document_named_by_its_number(
+    tmp_path: Path, column: Any, expected: list[str], rejected: list[str], blank: int
+) -> None:
+    items = read(write(tmp_path, {"text": column}, row_group_size=2))
+    assert (texts(items), reasons(items), num_blank(items)) == (expected, rejected, blank)
+    assert [r.document for r in records(items)] == [f"input#{n}" for n in range(len(expected))]
 
 
 def test_ids_and_metadata_come_from_their_columns(tmp_path: Path) -> None:
@@ -42,20 +51,6 @@ def test_ids_and_metadata_come_from_their_columns(tmp_path: Path) -> None:
     config = make_config(text_column="body", id_column="nr", meta=("date",))
     (record,) = records(read(path, config))
     assert (record.document, record.meta) == ("7", ("1850-05-01 00:00:00",))
-
-
-def test_a_row_without_text_is_rejected_and_an_empty_one_is_blank(tmp_path: Path) -> None:
-    items = read(write(tmp_path, {"text": ["one", None, " "]}))
-    assert (texts(items), reasons(items), num_blank(items)) == (["one"], ["no-text"], 1)
-
-
-def test_text_of_another_type_is_rejected_row_by_row(tmp_path: Path) -> None:
-    assert reasons(read(write(tmp_path, {"text": [1, 2]}))) == ["text-not-a-string"] * 2
-
-
-def test_text_stored_as_a_dictionary_is_text(tmp_path: Path) -> None:
-    column = pa.array(["a", "b", "a"]).dictionary_encode()
-    assert texts(read(write(tmp_path, {"text": column}))) == ["a", "b", "a"]
 
 
 def test_text_that_is_not_utf_8_costs_one_row(tmp_path: Path) -> None:
@@ -93,9 +88,6 @@ def test_a_damaged_row_group_is_rejected_by_itself(tmp_path: Path) -> None:
 )
 def test_what_is_no_parquet_is_rejected_as_one(tmp_path: Path, data: bytes) -> None:
     assert reasons(read_all(tmp_path, data, "parquet")) == ["broken-file"]
-
-
-def test_a_truncated_file_is_rejected(tmp_path: Path) -> None:
     path = write(tmp_path, {"text": ["a"] * 100})
     path.write_bytes(path.read_bytes()[:-20])
     assert reasons(read(path)) == ["broken-file"]
@@ -113,10 +105,6 @@ def test_a_row_group_beyond_all_bounds_is_not_read(
 def test_a_missing_column_is_an_error_that_names_those_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'text'.*body, nr"):
         read(write(tmp_path, {"body": ["x"], "nr": [1]}))
-
-
-def test_a_table_without_rows_has_none(tmp_path: Path) -> None:
-    assert read(write(tmp_path, {"text": pa.array([], pa.string())})) == []
 
 
 def test_row_groups_are_gathered_up_to_the_size_asked_for(tmp_path: Path) -> None:
@@ -155,8 +143,3 @@ def test_pages_that_lie_are_not_unpacked(tmp_path: Path) -> None:
     data[6:8] = b"\x15\xfe"
     path.write_bytes(bytes(data[:8]) + b"\xff\xff\xff\x0f" + bytes(data[12:]))
     assert reasons(read(path)) == ["broken-row-group"]
-
-
-def test_rows_without_text_are_counted_as_blank(tmp_path: Path) -> None:
-    items = read(write(tmp_path, {"text": ["a", "", " \n", "b"]}))
-    assert (texts(items), num_blank(items)) == (["a", "b"], 2)

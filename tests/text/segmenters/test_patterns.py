@@ -6,41 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.text.segmenters import Segmenter, describe_segmenter
-from polyseme.text.segmenters.patterns import Characters, Whitespace
+from polyseme.text.segmenters import Characters, Segmenter, Whitespace, describe_segmenter
 
 
-def test_each_han_character_is_a_word() -> None:
-    assert Characters().split("天下雨𠀀〇々").words == list("天下雨𠀀〇々")
-
-
-def test_latin_words_and_numbers_stay_whole() -> None:
-    assert Characters().split("Python3和café，3天").words == [
-        "Python3",
-        "和",
-        "café",
-        "，",
-        "3",
-        "天",
-    ]
-
-
-def test_kana_and_bopomofo_are_single_and_hangul_is_whole() -> None:
-    assert Characters().split("カナかなㄅㄆ 한국어").words == [*"カナかなㄅㄆ", "한국어"]
-
-
-def test_a_letter_keeps_its_combining_marks() -> None:
-    text = "cafe\u0301和हिन्दी，か\u3099"
-    assert Characters().split(text).words == ["cafe\u0301", "和", "हिन्दी", "，", "か\u3099"]
-
-
-def test_a_dot_inside_a_run_belongs_to_it() -> None:
-    text = "第3.5章.www.example.org。"
-    assert Characters().split(text).words == ["第", "3.5", "章", ".", "www.example.org", "。"]
-
-
-def test_each_mark_is_a_word() -> None:
-    assert Characters().split("“好！？”").words == list("“好！？”")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "天|下|雨|𠀀|〇|々",
+        "Python3|和|café|，|3|天",
+        "カ|ナ|か|な|ㄅ|ㄆ| |한국어",
+        "cafe\u0301|和|हिन्दी|，|か\u3099",  # a letter keeps its combining marks
+        "第|3.5|章|.|www.example.org|。",
+        "“|好|！|？|”",
+    ],
+)
+def test_han_kana_and_marks_are_single_and_other_words_whole(words: str) -> None:
+    found = Characters().split(words.replace("|", "")).words
+    assert found == [word for word in words.split("|") if word != " "]
 
 
 def test_every_han_ideograph_is_single() -> None:
