@@ -3,12 +3,23 @@
 What was taken for what.
 
 The paired bootstrap: sure where it can be, unsure where it must be, right on average.
+
+Exact match and F1 of answers, against cases worked out by hand.
+
+BLEU and chrF from sums of n-grams, against sacrebleu's own for a whole corpus.
+
+MUC, B³ and CEAF on cases worked out by hand, in print, and over all alignments.
+
+Spans and labels, against the definition of seqeval and against themselves.
 """
 
+import itertools
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from fractions import Fraction
+from itertools import chain, permutations
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,22 +29,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from required import need_package
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from polyseme.errors import InputError
 from polyseme.tasks import measures as confusion_file
 from polyseme.tasks.measures import (
+    CLUSTER_MEASURES,
     LABEL_MEASURES,
+    AnswerScores,
+    Clusters,
     Counts,
     ExampleScores,
     LabelScore,
+    Tokenize,
     Values,
+    b_cubed,
+    ceaf_e,
     compare,
     confusion,
     count_labels,
     count_spans,
     count_tags,
     draw_confusion,
+    exact_match,
+    f1,
+    muc,
+    score_clusters,
+    score_texts,
     value_of,
+)
+from polyseme.tasks.spans import (
+    Scheme,
+    Span,
+    convert,
+    find_spans,
+    transitions,
+    write_labels,
 )
 
 answers = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")), min_size=1)
@@ -275,3 +307,321 @@ def test_any_scores_that_add_up_can_be_compared() -> None:
     assert by_means == replace(by_counts, measure="anything")
     with pytest.raises(InputError, match="same examples"):
         compare(right[0], right[1].concat([right[0]]), measure="anything")
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em", "shared"),
+    [
+        ("the Denver Broncos", "Denver Broncos.", 1, 1),
+        ("Denver", "Denver Broncos", 0, 2 / 3),
+        ("in an old house", "the house, in Rome", 0, 2 * 2 / (3 + 3)),
+        ("a cat and a cat", "one cat", 0, 2 * 1 / (3 + 2)),
+        ("theatre", "atre", 0, 0),  # an article is a word, not a part of one
+        ("The", "a", 1, 1),  # nothing is left of either
+        ("The", "x", 0, 0),
+    ],
+)
+def test_answers_in_words_are_compared_as_in_squad(
+    answer: str, gold: str, em: float, shared: float
+) -> None:
+    assert exact_match(answer, gold, "words") == em
+    assert f1(answer, gold, "words") == pytest.approx(shared)
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em", "shared"),
+    [
+        ("《光荣》", "光荣", 1, 1),
+        ("光荣公司", "光荣", 0, 2 * 2 / (4 + 2)),
+        # Not a bag of characters: the longest run in common is 京大.
+        ("大北京大", "京大北", 0, 2 * 2 / (4 + 3)),
+        ("ω-Force 公司", "ω-force公司", 1, 1),
+        ("1786年2月", "1786 年", 0, 2 * 2 / (4 + 2)),
+        ("中", "西", 0, 0),
+    ],
+)
+def test_answers_in_characters_are_compared_as_in_cmrc(
+    answer: str, gold: str, em: float, shared: float
+) -> None:
+    assert exact_match(answer, gold, "characters") == em
+    assert f1(answer, gold, "characters") == pytest.approx(shared)
+
+
+def test_of_several_gold_answers_the_best_counts_and_means_are_taken() -> None:
+    found = AnswerScores.of(
+        ["Paris", "the sea"], [["in Paris", "Paris"], ["sand"]], "words", in_text=[True, False]
+    )
+    assert found.value("em") == found.value("f1") == 0.5
+    assert found.tables() == {
+        "answers": [{"f1": 0.5, "em": 0.5, "questions": 2, "not in the text": 1}]
+    }
+    twice = found.concat([found])
+    assert len(twice) == 4
+    assert np.array_equal(twice.statistics("em")[:, 0], [1, 0, 1, 0])
+
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "far"]
+CHARACTERS = "天地玄黄宇宙洪荒日月，。"
+
+
+def texts(random: np.random.Generator, number: int, tokenize: Tokenize) -> list[str]:
+    known = WORDS if tokenize == "none" else list(CHARACTERS)
+    joined = " " if tokenize == "none" else ""
+    return [
+        joined.join(random.choice(known, size=random.integers(0, 12)).tolist())
+        for _ in range(number)
+    ]
+
+
+@pytest.mark.parametrize("tokenize", ["none", "zh"])
+@pytest.mark.parametrize("seed", range(8))
+def test_both_are_those_of_sacrebleu_for_the_corpus(tokenize: Tokenize, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    gold = texts(random, 15, tokenize)
+    found = [
+        wanted if random.random() < 0.5 else other
+        for wanted, other in zip(gold, texts(random, 15, tokenize), strict=True)
+    ]
+    scores = score_texts(gold, found, tokenize)
+    bleu = BLEU(tokenize=tokenize, force=True).corpus_score(found, [gold]).score
+    assert scores.value("bleu") == pytest.approx(bleu / 100)
+    assert scores.value("chrf") == pytest.approx(CHRF().corpus_score(found, [gold]).score / 100)
+
+
+def test_a_case_worked_out_by_hand() -> None:
+    scores = score_texts(["the cat sat on a mat"], ["the cat sat on the mat"], "none")
+    # 5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 of four words; as long as the gold.
+    expected = (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** (1 / 4)
+    assert scores.value("bleu") == pytest.approx(expected)
+    same = Counter("abc") & Counter("abx")
+    letters = score_texts(["abc"], ["abx"], "none")
+    assert letters.characters[0, 0].tolist() == [3, 3, same.total()]
+    # chrF: precision = recall over the three orders that there are: 2/3, 1/2, 0.
+    assert letters.value("chrf") == pytest.approx((2 / 3 + 1 / 2) / 3)
+
+
+def test_scores_follow_each_other_and_other_examples_are_noticed() -> None:
+    both = score_texts(["a b c", "d"], ["a b", "d"], "none")
+    one, two = score_texts(["a b c"], ["a b"], "none"), score_texts(["d"], ["d"], "none")
+    joined = one.concat([two])
+    assert joined.value("bleu") == both.value("bleu")
+    assert joined.has_examples_of(both)
+    assert not one.has_examples_of(two)
+    assert both.tables()["by_measure"][0]["length"] == pytest.approx(3 / 4)
+
+
+def clusters(*names: str) -> list[list[tuple[int, int]]]:
+    """Each letter is a mention."""
+    return [[(ord(letter), ord(letter) + 1) for letter in name] for name in names]
+
+
+def any_clusters(random: np.random.Generator, letters: str = "abcdefgh") -> Clusters:
+    """Some of the letters, in up to four clusters."""
+    kept = [letter for letter in letters if random.random() < 0.8]
+    owner = random.integers(4, size=len(kept))
+    found = ["".join(x for x, o in zip(kept, owner, strict=True) if o == k) for k in range(4)]
+    return clusters(*(name for name in found if name))
+
+
+def shares(key: Clusters, response: Clusters) -> dict[str, list[float]]:
+    """Recall and precision of each measure."""
+    rows = score_clusters([key], [response]).tables()["by_measure"]
+    return {row["measure"]: [row["recall"], row["precision"]] for row in rows}
+
+
+def test_the_example_of_pradhan_and_others_has_the_figures_they_print() -> None:
+    # Scoring Coreference Partitions of Predicted Mentions (2014), section 4: fractions by hand.
+    found = shares(clusters("abc", "defg"), clusters("ab", "cd", "fghi"))
+    assert found["muc"] == pytest.approx([2 / 5, 2 / 5])
+    assert found["b-cubed"] == pytest.approx([float(Fraction(35, 84)), 4 / 8])
+    assert found["ceaf-e"] == pytest.approx([1.3 / 2, 1.3 / 3])
+    assert found["mention-f1"] == pytest.approx([6 / 7, 6 / 8])
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        # Gold: one cluster of four, one of one.
+        (("abcd", "e"), {"muc": [1, 1], "b-cubed": [1, 1], "ceaf-e": [1, 1]}),
+        # All in one: no link is missing; of four links one is wrong.
+        (("abcde",), {"muc": [1, 3 / 4], "b-cubed": [1, 17 / 25], "ceaf-e": [4 / 9, 8 / 9]}),
+        # Each by itself: no link at all.
+        (
+            ("a", "b", "c", "d", "e"),
+            {"muc": [0, 0], "b-cubed": [2 / 5, 1], "ceaf-e": [0.7, 1.4 / 5]},
+        ),
+        # Nothing found.
+        ((), {"muc": [0, 0], "b-cubed": [0, 0], "ceaf-e": [0, 0]}),
+    ],
+)
+def test_cases_worked_out_by_hand(response: tuple[str, ...], expected: dict[str, Any]) -> None:
+    found = shares(clusters("abcd", "e"), clusters(*response))
+    for measure, values in expected.items():
+        assert found[measure] == pytest.approx(values), measure
+
+
+def test_ceaf_finds_the_best_of_all_alignments() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(150):
+        key, response = any_clusters(random), any_clusters(random)
+        longer, shorter = sorted((key, response), key=len, reverse=True)
+        best = max(
+            sum(
+                2 * len({*one} & {*other}) / (len(one) + len(other))
+                for one, other in zip(shorter, chosen, strict=True)
+            )
+            for chosen in permutations(longer, len(shorter))
+        )
+        assert ceaf_e(key, response) == pytest.approx((best, len(key)))
+
+
+def test_muc_counts_the_links_that_must_be_added() -> None:
+    # Another road: a cluster's links are the edges of a tree over it; those between mentions that
+    # the response has together are found, whatever the tree, when its parts are joined first.
+    random = np.random.default_rng(5)
+    for _ in range(100):
+        key, response = any_clusters(random), any_clusters(random)
+        found = sum(max(0, len({*k} & {*r}) - 1) for k in key for r in response)
+        assert muc(key, response) == (found, sum(len(k) - 1 for k in key))
+
+
+def test_b_cubed_is_the_mean_over_mentions() -> None:
+    random = np.random.default_rng(6)
+    for _ in range(100):
+        key, response = any_clusters(random), any_clusters(random)
+        parts = [
+            len({*k} & next(({*r} for r in response if mention in r), set())) / len(k)
+            for k in key
+            for mention in k
+        ]
+        assert b_cubed(key, response) == pytest.approx((sum(parts), len(parts)))
+
+
+def test_several_documents_are_measured_by_sums_and_not_by_means() -> None:
+    key = [clusters("ab", "c"), clusters("defg")]
+    response = [clusters("ab"), clusters("de", "fg")]
+    scores = score_clusters(key, response)
+    recall, precision = (1 + 2) / (1 + 3), (1 + 2) / (1 + 2)
+    assert scores.value("muc") == pytest.approx(2 * recall * precision / (recall + precision))
+    three = [scores.value(name) for name in ("muc", "b-cubed", "ceaf-e")]
+    assert scores.value("conll-f1") == pytest.approx(sum(three) / 3)
+    apart = score_clusters(key[:1], response[:1]).concat([score_clusters(key[1:], response[1:])])
+    assert np.array_equal(apart.sums, scores.sums)
+    assert apart.has_examples_of(scores)
+
+
+def test_a_perfect_answer_is_one_and_no_answer_is_zero_in_every_measure() -> None:
+    key = [clusters("abc", "de", "f")]
+    for measure in CLUSTER_MEASURES:
+        assert score_clusters(key, key).value(measure) == pytest.approx(1)
+        assert score_clusters(key, [[]]).value(measure) == 0
+        assert score_clusters([[]], key).value(measure) == 0
+
+
+SCHEMES: list[Scheme] = ["iob1", "bio", "bioes", "bmes"]
+LETTERS = {"iob1": "BI", "bio": "BI", "bioes": "BIES", "bmes": "BMES"}
+
+
+def labels_of(scheme: Scheme, kinds: tuple[str, ...] = ("X", "Y")) -> list[str]:
+    return ["O", *(f"{letter}-{kind}" for letter in LETTERS[scheme] for kind in kinds)]
+
+
+any_labels = st.lists(
+    st.sampled_from(["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("X", "Y-Z"))])
+)
+bare_labels = st.lists(st.sampled_from(["O", "B", "I", "E", "S"]))
+
+
+@pytest.fixture(scope="module")
+def seqeval() -> Any:
+    return need_package("seqeval.metrics")
+
+
+@settings(deadline=None)
+@given(labels=any_labels | bare_labels)
+def test_any_labels_valid_or_not_mean_the_spans_that_seqeval_finds(
+    labels: list[str], seqeval: Any
+) -> None:
+    theirs = {
+        ("" if kind == "_" else kind, first, last + 1)
+        for kind, first, last in seqeval.sequence_labeling.get_entities(labels)
+    }
+    assert set(find_spans(labels)) == theirs
+
+
+@settings(deadline=None)
+@given(gold=st.lists(any_labels, min_size=1, max_size=6), random=st.randoms(use_true_random=False))
+def test_precision_recall_and_f1_are_those_of_seqeval(
+    gold: list[list[str]], random: Random, seqeval: Any
+) -> None:
+    predicted = [random.sample(labels, len(labels)) for labels in gold]
+    counts = count_spans(gold, predicted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where something is divided by nothing
+        assert counts.value("precision") == pytest.approx(seqeval.precision_score(gold, predicted))
+        assert counts.value("recall") == pytest.approx(seqeval.recall_score(gold, predicted))
+        assert counts.value("f1") == pytest.approx(seqeval.f1_score(gold, predicted))
+        macro = seqeval.f1_score(gold, predicted, average="macro") if counts.labels else 0
+        assert counts.value("macro-f1") == pytest.approx(macro)
+
+
+def test_the_example_of_the_page_in_every_scheme() -> None:
+    spans = [Span("PER", 0, 2), Span("LOC", 2, 3)]
+    assert write_labels(spans, 4, "iob1") == ["I-PER", "I-PER", "I-LOC", "O"]
+    assert write_labels(spans, 4, "bio") == ["B-PER", "I-PER", "B-LOC", "O"]
+    assert write_labels(spans, 4, "bioes") == ["B-PER", "E-PER", "S-LOC", "O"]
+    assert write_labels(spans, 4, "bmes") == ["B-PER", "E-PER", "S-LOC", "O"]
+
+
+def test_iob1_parts_only_adjacent_spans_of_one_kind() -> None:
+    spans = [Span("X", 0, 1), Span("X", 1, 3), Span("Y", 3, 4), Span("X", 5, 6)]
+    assert write_labels(spans, 6, "iob1") == ["I-X", "B-X", "I-X", "I-Y", "O", "I-X"]
+
+
+@given(any_labels, st.sampled_from(SCHEMES), st.sampled_from(SCHEMES))
+def test_spans_survive_every_scheme(labels: list[str], one: Scheme, other: Scheme) -> None:
+    spans = find_spans(labels)
+    assert find_spans(convert(convert(labels, one), other)) == spans
+
+
+@given(any_labels, st.sampled_from(SCHEMES))
+def test_what_is_converted_keeps_the_rules(labels: list[str], scheme: Scheme) -> None:
+    converted = convert(labels, scheme)
+    names = sorted({*converted, "O"})
+    rules = transitions(names, scheme)
+    ids = [names.index(label) for label in converted]
+    assert all(rules.start[i] for i in ids[:1])
+    assert all(rules.stop[i] for i in ids[-1:])
+    assert all(rules.pair[a][b] for a, b in itertools.pairwise(ids))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_allowed_is_exactly_what_comes_back_unchanged_from_its_spans(scheme: Scheme) -> None:
+    labels = labels_of(scheme)
+    rules = transitions(labels, scheme)
+    for length in (1, 2, 3, 4):
+        for ids in itertools.product(range(len(labels)), repeat=length):
+            sentence = [labels[i] for i in ids]
+            is_lawful = convert(sentence, scheme) == sentence
+            by_pairs = (
+                rules.start[ids[0]]
+                and rules.stop[ids[-1]]
+                and all(rules.pair[a][b] for a, b in itertools.pairwise(ids))
+            )
+            assert by_pairs == is_lawful, sentence
+
+
+def test_in_bio_an_inside_needs_its_own_beginning() -> None:
+    labels = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+    rules = transitions(labels, "bio")
+    before_inside_x = {labels[i] for i in range(5) if rules.pair[i][2]}
+    assert before_inside_x == {"B-X", "I-X"}
+    assert rules.start == (True, True, False, True, False)
+    assert all(rules.stop)
+
+
+def test_a_label_that_marks_no_span_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="'NOUN' marks no span"):
+        find_spans(["O", "NOUN"])
+    with pytest.raises(InputError, match=r"'S-X' is not in the scheme 'bio'"):
+        transitions(["O", "B-X", "S-X"], "bio")
