@@ -55,9 +55,7 @@ class Pretraining:
         """Everything that is trained."""
         return self.model.network
 
-    def batches(
-        self, position: Position
-    ) -> Iterator[tuple[TrainingTargets | OwnTargets, Position]]:
+    def batches(self, position: Position) -> Iterator[tuple[Any, Position]]:
         """Targets from a position on, without end, made ready while others are worked on."""
         return prefetch(self._targets(position))
 
