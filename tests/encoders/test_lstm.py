@@ -109,19 +109,6 @@ def test_two_halves_with_the_state_carried_equal_the_whole(config: LstmConfig) -
         assert torch.allclose(after[number].hidden, end[number].hidden, atol=1e-6)
 
 
-def test_nothing_is_carried_that_is_not_passed() -> None:
-    module, vectors = lstm(PROJECTED, "separate"), torch.randn(1, 4, 6)
-    lengths = torch.tensor([4])
-    with torch.no_grad():
-        first = module(vectors, lengths)
-        _, states = module.run(vectors, lengths, None)
-        kept = [state.cell.clone() for state in states]
-        module.run(vectors, lengths, states)
-        again = module(vectors, lengths)
-    assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
-    assert all(torch.equal(state.cell, old) for state, old in zip(states, kept, strict=True))
-
-
 def test_gates_begin_by_remembering() -> None:
     for name, weight in lstm(PROJECTED, "separate").named_parameters():
         if not name.endswith("bias"):

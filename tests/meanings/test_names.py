@@ -51,14 +51,6 @@ def test_a_single_group_is_named_against_the_corpus() -> None:
     assert "the" not in only.collocates
 
 
-def test_a_word_in_two_uses_is_no_name() -> None:
-    sentences = [varied(RIVER, n) for n in range(10)] + [varied(MONEY, n) for n in range(10)]
-    for row in (0, 1):
-        sentences[row][2] = "seldom"
-    (first, _) = source(sentences).names(np.array([0] * 10 + [1] * 10))
-    assert "seldom" not in first.collocates
-
-
 def test_a_document_counts_at_most_twice() -> None:
     sentences = [[f"x{n}", "they", "bank"] for n in range(20)] + [
         varied(MONEY, n) for n in range(20)

@@ -4,10 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
-from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.objectives.encoder_only import EncoderOnly, EncoderOnlyConfig
+from polyseme.objectives.bidirectional import (
+    Bidirectional,
+    BidirectionalConfig,
+    Causal,
+    CausalConfig,
+)
 from polyseme.objectives.masked import Masked, MaskedConfig
+from polyseme.objectives.prediction import EncoderOnly, EncoderOnlyConfig
 from polyseme.objectives.word2vec import Word2Vec, Word2VecConfig
 
 ObjectiveConfig = Annotated[

@@ -9,11 +9,10 @@ import numpy as np
 from polyseme.data.stream import BatchConfig, SentenceStream, held_out, prefetch
 from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets, fixed_targets
 from polyseme.text.corpus import Corpus
-from polyseme.training.optimizer import ParamGroup
-from polyseme.training.train_module import Position
+from polyseme.training.optimizer import ParamGroup, Position
 
 
 class Pretraining:

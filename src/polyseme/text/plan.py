@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polyseme.storage.files import ReadingHash, canonical_json, stamp_of
-from polyseme.text.encodings import encoding_of, newline_in
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
+from polyseme.text.streams import encoding_of, newline_in
 
 
 @dataclass(frozen=True, slots=True)
