@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.wordlists.ngrams import NgramList
     from polyseme.meanings.wordlists.word_list import WordList
+    from polyseme.pretraining.evaluation import Score
     from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
-    from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
     Folder = str | PathLike[str]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
     "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
@@ -149,7 +149,7 @@ def score(
     with extra_needed_for("Scoring"):
         from polyseme.config import build
         from polyseme.data.ngrams import NgramConfig
-        from polyseme.pretraining.scores import score_texts
+        from polyseme.pretraining.evaluation import score_texts
     many = [texts] if isinstance(texts, str) else texts
     counted = None if ngram is None else Path(ngram)
     ngrams = build(NgramConfig, {"order": order})

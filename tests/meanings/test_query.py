@@ -75,16 +75,6 @@ def test_nothing_to_look_for_is_refused(form: str) -> None:
         Query.of("a", forms=[form])
 
 
-def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"ud800.* is empty or not valid Unicode"):
-        Query.of("a\ud800")
-
-
-def test_a_pattern_and_forms_together_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"play\|plays"):
-        Query.of("play", forms=["plays"], regex="p.*")
-
-
 def test_traditional_script_is_found_in_simplified_and_the_other_way_round(tmp_path: Path) -> None:
     for script, other in (("意义", "意義"), ("意義", "意义")):
         folder = tmp_path / script
