@@ -97,8 +97,10 @@ _EXTRAS = {
     "orjson": "serve",
     "prometheus_client": "serve",
     "anywidget": None,
+    "onnx": None,
+    "onnxscript": None,
 }
-"""Packages that whole commands need, and the extra that brings each; None: only `all` does."""
+"""Packages that whole commands need, and the extra that brings each; None: installed by itself."""
 
 
 @contextlib.contextmanager

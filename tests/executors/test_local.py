@@ -31,7 +31,8 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path, workers: int) -> 
     many = run_job(
         capitals_job(), inputs, tmp_path / "many", executor=ExecutorConfig(workers=workers)
     )
-    assert many == one
+    assert dict(many.files) == dict(one.files)
+    assert many.counts == one.counts
     assert hashes(tmp_path / "many") == hashes(tmp_path / "one")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from executors.jobs import (
+    FileShard,
     calls_made,
     capitals_job,
     fail,
@@ -18,18 +19,20 @@ from executors.jobs import (
 )
 
 from polyseme.errors import ExecutorError, StorageError
-from polyseme.executors import ExecutorConfig, ShardJob, run_job
+from polyseme.executors import ExecutorConfig, ShardJob, commit, run_job
 from polyseme.storage.files import clear_work
 from polyseme.storage.locks import hold_folder
 
 HERE = ExecutorConfig(workers=1)
 
 
-def test_receipts_come_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+def test_files_come_in_order_and_counts_are_added_up(tmp_path: Path) -> None:
     inputs = make_inputs(tmp_path / "in", 5)
     shuffled = [inputs[i] for i in (3, 0, 4, 1, 2)]
-    receipts = run_job(capitals_job(), shuffled, tmp_path / "out", executor=HERE)
-    assert [receipt.name for receipt in receipts] == [shard.name for shard in shuffled]
+    result = run_job(capitals_job(), shuffled, tmp_path / "out", executor=HERE)
+    assert list(result.files) == [f"upper/{shard.name}.txt" for shard in inputs]
+    assert result.counts == {"letters": 5 * 140, "by_length": {"10": 5, "9": 10}}
+    assert result.counts_now == result.counts
 
 
 def test_nothing_but_files_and_receipts_is_left(tmp_path: Path) -> None:
@@ -38,17 +41,18 @@ def test_nothing_but_files_and_receipts_is_left(tmp_path: Path) -> None:
 
 
 def test_no_inputs_give_no_receipts(tmp_path: Path) -> None:
-    assert run_job(capitals_job(), [], tmp_path / "out", executor=ExecutorConfig(workers=2)) == []
+    found = run_job(capitals_job(), [], tmp_path / "out", executor=ExecutorConfig(workers=2))
+    assert (len(found.files), found.counts, found.num_found) == (0, {}, 0)
 
 
 def test_progress_ends_at_the_sum_of_all_sizes_whether_found_or_made(tmp_path: Path) -> None:
     inputs = make_inputs(tmp_path / "in", 3)
-    for was_there in (False, True):
+    for num_found in (0, 3):
         told: list[int] = []
         job = capitals_job()
-        receipts = run_job(job, inputs, tmp_path / "out", executor=HERE, on_progress=told.append)
+        result = run_job(job, inputs, tmp_path / "out", executor=HERE, on_progress=told.append)
         assert told[-1] == sum(shard.size for shard in inputs)
-        assert {receipt.was_there for receipt in receipts} == {was_there}
+        assert result.num_found == num_found
 
 
 def test_progress_within_a_shard_is_told_before_it_is_finished(tmp_path: Path) -> None:
@@ -65,6 +69,21 @@ def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
     run_job(noting_job(calls), inputs[:2], tmp_path / "out", executor=HERE)
     run_job(noting_job(calls), inputs, tmp_path / "out", executor=HERE)
     assert set(calls_made(calls).values()) == {1}
+
+
+def test_a_restart_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, out = make_inputs(tmp_path / "in", 3), tmp_path / "out"
+    first = run_job(capitals_job(), inputs, out, executor=HERE)
+    with monkeypatch.context() as patch:
+        patch.setattr(FileShard, "digest", lambda _: pytest.fail("input was read"))
+        patch.setattr(commit, "is_as_written", lambda *_: pytest.fail("output was read"))
+        again = run_job(capitals_job(), inputs, out, executor=HERE)
+    assert (again.num_found, dict(again.files)) == (3, dict(first.files))
+    # A copied folder has other times and inodes: then the hashes decide, once.
+    shutil.copytree(out, tmp_path / "copy")
+    assert run_job(capitals_job(), inputs, tmp_path / "copy", executor=HERE).num_found == 3
+    monkeypatch.setattr(FileShard, "digest", lambda _: pytest.fail("input was read"))
+    assert run_job(capitals_job(), inputs, tmp_path / "copy", executor=HERE).num_found == 3
 
 
 def test_a_run_after_a_failure_keeps_what_was_finished(tmp_path: Path) -> None:
