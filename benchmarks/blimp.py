@@ -7,7 +7,7 @@ A line of the file is a pair: `paradigm, phenomenon, good, bad`. Right is the pa
 sentence is likelier, by the sum of both directions, the sentence's end counted; of equals, half a
 pair is right. Words outside the vocabulary are one unknown word, so a pair that differs in these
 only is such a pair. Accuracy is the mean over paradigms, as published; its standard error is over
-pairs. With --ngram, the n-grams of a corpus with the first model's words stand beside.
+pairs. With --ngram, n-grams of a corpus, with the words of the model, in the model's place.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import numpy as np
 
 from polyseme.data.ngrams import NgramConfig, sentence_log_probabilities
 from polyseme.model import Model
-from polyseme.pretraining.scores import score_sentences
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import TextPreprocessor
@@ -45,15 +45,18 @@ def main() -> None:
     arguments = parser.parse_args()
     pairs = read_pairs(arguments.pairs, arguments.each)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for number, folder in enumerate(arguments.model):
+    for folder in arguments.model:
         model = Model.load(folder)
         preprocess = TextPreprocessor.of_model(model.preparation)
         texts = {text: _words(preprocess, text) for each in pairs for text in texts_of(each)}
-        if number == 0 and arguments.ngram:
+        name, began = folder.name, time.monotonic()
+        if arguments.ngram:
+            name = f"{arguments.order}-gram"
             found = by_ngrams(arguments.ngram, model, list(texts.values()), arguments.order)
-            _tell(f"{arguments.order}-gram", pairs, texts, {"forward": found}, arguments.out)
-        began = time.monotonic()
-        _tell(folder.name, pairs, texts, by_model(model, list(texts.values())), arguments.out)
+            scores = {"forward": found}
+        else:
+            scores = by_model(model, list(texts.values()))
+        _tell(name, pairs, texts, scores, arguments.out)
         print(f"  {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -91,6 +91,7 @@ _EXTRAS = {
     "sklearn": "senses",
     "scipy": "senses",
     "jinja2": "senses",
+    "lark": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",
     "httptools": "serve",

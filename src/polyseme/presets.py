@@ -20,8 +20,7 @@ from polyseme.encoders.inputs import (
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.model import ModelConfig
-from polyseme.objectives.bidirectional import BidirectionalConfig
-from polyseme.objectives.causal import CausalConfig
+from polyseme.objectives.bidirectional import BidirectionalConfig, CausalConfig
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
 from polyseme.objectives.word2vec import Word2VecConfig

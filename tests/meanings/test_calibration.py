@@ -106,11 +106,6 @@ def test_words_that_a_model_knows_apart_are_told_apart_and_others_are_not(corpus
     assert "pretrain CORPUS --from MODEL" in poor.note
 
 
-def test_it_is_the_same_twice(corpus: Corpus) -> None:
-    one, two = (calibrate(corpus, Described(0.5), None) for _ in range(2))
-    assert one == two
-
-
 def test_words_of_like_kind_are_mixed() -> None:
     kinds = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
     assert sorted(map(sorted, calibration._like_pairs(kinds))) == [[0, 2], [1, 3]]

@@ -5,12 +5,10 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.metrics import adjusted_rand_score
 
-from polyseme.errors import InputError
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.meanings.groups.grouping import (
     MAX_GRAPH,
     Limits,
-    by_size,
     group_uses,
     how_separate,
     join_views,
@@ -101,24 +99,6 @@ def test_uses_beyond_the_graph_join_the_group_that_is_nearest() -> None:
     assert agree(grouping.labels.tolist(), gold)
 
 
-def test_too_few_uses_are_refused_in_words() -> None:
-    with pytest.raises(InputError, match=r"Too few uses to group: 39\. At least 40"):
-        group_uses(planted([20, 19])[0])
-
-
-@pytest.mark.parametrize("number", [0, 500])
-def test_an_impossible_number_of_groups_is_refused(number: int) -> None:
-    with pytest.raises(InputError, match="cannot make"):
-        group_uses(planted([60, 60])[0], num_groups=number)
-
-
-def test_uses_that_are_all_alike_are_one_group() -> None:
-    same = np.ones((60, 8), np.float32)
-    grouping = group_uses(UseFeatures(same, same, None))
-    assert len(grouping.labels) == 60
-    assert np.isfinite(grouping.vectors).all()
-
-
 def test_substitutes_that_are_the_same_everywhere_tell_nothing() -> None:
     features, gold = planted([60, 60])
     same = np.tile(np.arange(10, dtype=np.int32), (120, 1))
@@ -143,12 +123,6 @@ def test_the_most_typical_uses_are_nearest_to_the_mean() -> None:
     cosines = grouping.vectors[order] @ mean
     assert (np.diff(cosines) <= 1e-6).all()
     assert len(set(order.tolist())) == 80
-
-
-def test_groups_of_one_size_are_in_the_order_they_begin() -> None:
-    labels, order = by_size(np.array([7, 3, 3, 7, 5]))
-    assert labels.tolist() == [0, 1, 1, 0, 2]
-    assert order == [7, 3, 5]
 
 
 def test_uses_of_one_meaning_are_one_group_that_has_no_stability() -> None:

@@ -20,6 +20,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
+        "query": (),
         "collocates": (),
         "keywords": (),
         "ngrams": (),

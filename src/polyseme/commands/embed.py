@@ -58,7 +58,7 @@ from polyseme.storage.remote_folders import Output, is_finished, open_output
 from polyseme.storage.store import is_url
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.standard_input import STANDARD_INPUT, texts_of
+from polyseme.text.streams import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder

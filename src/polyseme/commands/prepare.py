@@ -51,7 +51,6 @@ from polyseme.storage.folders import (
 from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
-from polyseme.text.encodings import suggested
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
 from polyseme.text.plan import plan_shards
@@ -63,13 +62,14 @@ from polyseme.text.sampling import count_letters, sniff, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
-from polyseme.text.statistics import most_frequent
+from polyseme.text.streams import suggested
 from polyseme.text.word_counts import (
     COUNTS,
     CountedRange,
     count_range,
     count_words,
     merge_counts,
+    most_frequent,
     with_word_counts,
 )
 

@@ -23,8 +23,7 @@ from polyseme.display import printable
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import MissingExtraError
 from polyseme.explorer.context import AppContext, PageRequest, read_form
-from polyseme.explorer.explored_word import SEED
-from polyseme.explorer.jobs import Job
+from polyseme.explorer.explored_word import SEED, Job
 from polyseme.explorer.judging import judge
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import MAX_TEXT
@@ -49,7 +48,7 @@ from polyseme.meanings.report.pages import senses_page, write_page
 from polyseme.meanings.settings import TABLES
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.meanings.use_map.places import hover_line, palette, scaled
-from polyseme.pretraining.scores import score_sentences
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.segmenters.patterns import SPACELESS
 
 ROUTES: list[Route] = []

@@ -81,13 +81,6 @@ def test_a_sentence_longer_than_it_learned_is_read_in_pieces(models: dict[str, P
     assert alone.batch.lengths.tolist() == [5]
 
 
-def test_selected_sentences_bring_no_others_along(models: dict[str, Path]) -> None:
-    encoder_input = finetuned(models["elmo"]).source(Sentences(SENTENCES)).gather(np.arange(4))
-    assert isinstance(encoder_input, EncoderInput)
-    some = encoder_input.select(torch.tensor([2, 3]), torch.tensor([1, 7]))
-    assert some.batch.lengths.tolist() == [3, 9]
-
-
 @every_model
 def test_every_parameter_belongs_to_a_layer(name: str, models: dict[str, Path]) -> None:
     encoder = Model.load(models[name]).network.encoder
@@ -161,12 +154,6 @@ def test_which_layers_are_frozen_depends_on_the_step_alone(models: dict[str, Pat
     assert learning(4) == first
 
 
-def test_frozen_layers_give_the_same_vectors(models: dict[str, Path]) -> None:
-    module = finetuned(models["bert"], unfreeze_after=5)
-    encoder_input = module.source(Sentences(LONG)).gather(np.array([0, 1]))
-    assert torch.equal(module(encoder_input, step=0), module(encoder_input))
-
-
 def test_lower_layers_learn_more_slowly(models: dict[str, Path]) -> None:
     module = finetuned(models["elmo"], lr_scale=0.5, layer_lr_decay=0.1)
     by_layer = {
@@ -175,12 +162,6 @@ def test_lower_layers_learn_more_slowly(models: dict[str, Path]) -> None:
     }
     assert by_layer == pytest.approx({0: 0.005, 1: 0.05, 2: 0.5})
     assert not module.param_groups()["encoder.inputs.word_embedding.weight"].weight_decay
-
-
-def test_layers_that_are_not_there_are_refused(models: dict[str, Path]) -> None:
-    for layers in [(3,), (-1,), ()]:
-        with pytest.raises(ConfigError, match="layers 0 to 2"):
-            finetuned(models["elmo"], layers=layers)
 
 
 A, B, C = SENTENCES[0], SENTENCES[2], SENTENCES[3]
@@ -258,13 +239,6 @@ def test_rows_too_long_for_the_model_are_truncated_and_counted(
     assert source.num_truncated == 48 + 3 + 3 - 40
     with torch.no_grad():
         embeddings(embeddings.prepare_sequences([[WORDS * 4, WORDS * 5]]).gather([0]))
-
-
-def test_selected_rows_bring_no_others_along(models: Models, tmp_path: Path) -> None:
-    dataset = sequences("gpt", models, tmp_path).prepare_sequences([[A, B], [B], [C]])
-    encoder_input = dataset.gather([0, 1, 2]).select(torch.tensor([1, 2])).encoder_input
-    assert isinstance(encoder_input, EncoderInput)
-    assert encoder_input.batch.lengths.tolist() == [len(B) + 2, len(C) + 2]
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.integers(4, 100))

@@ -105,13 +105,6 @@ def test_a_word_never_met_is_unknown_and_not_a_random_vector() -> None:
     assert torch.equal(look_up(module, "Cat"), look_up(module, "cat"))
 
 
-def test_warnings_about_the_file_are_handed_on(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.txt"
-    path.write_bytes(b"9 3\n" + text_of(VECTORS))
-    module = words_of({"vectors": {"kind": "file", "path": path}}, ["the"])
-    assert module.vocabulary.warnings == (f"{path}: the header says 9 rows, there are 3",)
-
-
 @pytest.mark.parametrize("name", ["word2vec", "elmo", "gpt"])
 def test_a_model_of_our_own_gives_its_layer_0(name: str, models: dict[str, Path]) -> None:
     module = words_of({"vectors": {"kind": "model", "model": models[name]}}, [*WORDS, "unseen"])

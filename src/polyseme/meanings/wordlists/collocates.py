@@ -14,10 +14,9 @@ from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     Condition,
-    parse_where,
     rows_meeting,
 )
-from polyseme.meanings.concordance.search import CorpusColumns, Query, Term, uses_in
+from polyseme.meanings.concordance.search import Query, Sought, uses_in
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
@@ -50,7 +49,7 @@ def collocates(
     progress: Progress | None = None,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
-    condition = parse_where(where, CorpusColumns(corpus))
+    condition = query.condition(where, corpus)
     terms = find_terms(query, corpus)
     around = _AroundUses(_Finding(terms), window, condition)
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
@@ -67,7 +66,7 @@ def collocates(
 class _Finding:
     """Finds terms."""
 
-    terms: Sequence[Term]
+    terms: Sequence[Sought]
 
     def __call__(self, group: RowGroup) -> Integers:
         return uses_in(group.words, self.terms)

@@ -24,7 +24,7 @@ from polyseme.meanings.concordance.search import (
     CorpusColumns,
     Query,
     ShardGroups,
-    Term,
+    Sought,
     all_groups,
     in_threads,
     uses_in,
@@ -136,7 +136,9 @@ def ngrams(
 ) -> NgramList:
     """The most frequent n-grams of a corpus, of the sentences that meet a condition, or only those
     with a use of a word in them. None has punctuation in it, or crosses sentences."""
-    condition = parse_where(where, CorpusColumns(corpus))
+    condition = (
+        query.condition(where, corpus) if query else parse_where(where, CorpusColumns(corpus))
+    )
     terms = find_terms(query, corpus) if query else None
     unit = Unit(config.attribute, config.upos, case_sensitive)
     selection = Selection(corpus, InSentences(condition), columns_read(condition), unit)
@@ -177,7 +179,7 @@ class _Reading:
     """Reads all n-grams of a corpus, again and again."""
 
     selection: Selection
-    terms: Sequence[Term] | None
+    terms: Sequence[Sought] | None
     size: int
     progress: Progress
     threads: int

@@ -33,6 +33,8 @@ from polyseme.storage.files import canonical_json
 from polyseme.tasks.embeddings.features import (
     FeatureBatch,
     InputDims,
+    LayerMix,
+    MixConfig,
     Sentences,
     TaskInputs,
 )
@@ -44,7 +46,6 @@ from polyseme.tasks.embeddings.finetuned import (
     SentenceRows,
 )
 from polyseme.tasks.embeddings.frozen import Frozen, FrozenConfig, LayerSource
-from polyseme.tasks.embeddings.mix import LayerMix, MixConfig
 from polyseme.tasks.embeddings.word_embedding import (
     EmbeddingVocabulary,
     NewVectorsConfig,

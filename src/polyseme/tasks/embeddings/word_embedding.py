@@ -36,8 +36,7 @@ from polyseme.data.batch import (
 from polyseme.encoders.inputs import CharacterEncoder, CharactersConfig, FilterConfig
 from polyseme.errors import InputError
 from polyseme.model import Model
-from polyseme.tasks.embeddings.features import Sentences
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.tasks.embeddings.features import ByteDropout, Sentences
 from polyseme.tasks.embeddings.vector_files import (
     WIDEST_VECTOR,
     FileFormat,

@@ -26,8 +26,7 @@ from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
 from polyseme.progress import Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.classification import (
     PairClassifier,
     PairsConfig,
@@ -44,8 +43,13 @@ from polyseme.tasks.families.family import (
     in_rows,
     prepare_sentences,
 )
-from polyseme.tasks.families.labels import COLOURS, words_of
-from polyseme.tasks.families.layers import ContextConfig, check_finite, number_in_example
+from polyseme.tasks.families.labels import (
+    COLOURS,
+    ContextConfig,
+    check_finite,
+    number_in_example,
+    words_of,
+)
 from polyseme.tasks.measures import ExampleScores, Values
 from polyseme.tasks.texts import TextReader, WordTuple
 

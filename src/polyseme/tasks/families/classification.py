@@ -25,12 +25,19 @@ from polyseme.config import Settings
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.progress import Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
-from polyseme.tasks.embeddings.mix import ByteDropout
 from polyseme.tasks.families.family import Columns, ExampleFeatures, TaskBatch, Text
-from polyseme.tasks.families.labels import LabelFamily, LabelNetwork, words_of
-from polyseme.tasks.families.layers import Attention, Context, ContextConfig, LabelHead, pool
+from polyseme.tasks.families.labels import (
+    Attention,
+    Context,
+    ContextConfig,
+    LabelFamily,
+    LabelHead,
+    LabelNetwork,
+    pool,
+    words_of,
+)
 from polyseme.tasks.texts import LONGEST_OF_PAIR, LONGEST_TEXT, TextReader, WordTuple, find_target
 
 

@@ -36,12 +36,10 @@ from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import ConfigError, InputError
 from polyseme.model import Model
 from polyseme.storage.installed import model_folder
-from polyseme.tasks.bleu import TEXT_MEASURES, TextScores, load_bleu, score_texts
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text
-from polyseme.tasks.families.labels import COLOURS
-from polyseme.tasks.families.layers import Context, ContextConfig, check_finite, pool
+from polyseme.tasks.families.labels import COLOURS, Context, ContextConfig, check_finite, pool
+from polyseme.tasks.measures import TEXT_MEASURES, TextScores, load_bleu, score_texts
 from polyseme.tasks.texts import TextReader, WordTuple
 
 State: TypeAlias = tuple[Tensor, ...]
