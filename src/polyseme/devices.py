@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from polyseme.errors import ConfigError
+from polyseme.limits import read_text
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -120,7 +121,7 @@ def usable_cpus() -> int:
     affinity = getattr(os, "sched_getaffinity", None)  # of Linux
     number = len(affinity(0)) if affinity else os.cpu_count() or 1
     try:
-        time, period = map(int, _LIMIT.read_text("ascii").split())
+        time, period = map(int, read_text(_LIMIT, 1 << 10).split())
     except (OSError, ValueError):  # another system, or no limit: "max"
         return number
     return max(1, min(number, time // period))

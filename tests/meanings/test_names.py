@@ -66,6 +66,17 @@ def test_a_document_counts_at_most_twice() -> None:
     assert "Bounderby" not in without.collocates
 
 
+def test_of_ten_long_books_each_counts_more_than_twice() -> None:
+    """Or a word in all lines would count no more than one that each book has twice."""
+    sentences = []
+    for row in range(500):
+        second = "rare" if row % 50 < 2 else f"x{row}"
+        sentences.append(["xcommon", second, "bank"])
+    books = [str(row // 50) for row in range(500)]
+    [name] = source(sentences, documents=books).names(np.zeros(500, np.int64))
+    assert name.collocates[0] == "xcommon"
+
+
 def test_forms_of_one_word_are_one_name() -> None:
     sentences = []
     for row in range(12):

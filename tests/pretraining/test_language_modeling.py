@@ -24,7 +24,7 @@ from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import ConfigError, TrainingStoppedError
-from polyseme.objectives.prediction import TrainingTargets
+from polyseme.objectives.prediction import OwnTargets, TrainingTargets
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
 from polyseme.presets import PRESETS
 from polyseme.pretraining.run import (
@@ -171,6 +171,61 @@ def stopped_after_a_step() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop._Run, "_step", stop)
         yield
+
+
+SAMPLED = {"kind": "sampled", "num_samples": 5}
+ONE_WAY = {"input": {"kind": "word", "dim": 16}, "direction": "forward"}
+BY_ROW: dict[str, dict[str, Any]] = {
+    "bidirectional": {
+        "encoder": {
+            "input": {"kind": "word+characters", "word_dim": 8, "characters": {"dim": 8}},
+            "contextualizer": {"kind": "lstm", "proj_size": 16},
+        },
+        "objective": {"kind": "bidirectional", "softmax": SAMPLED},
+    },
+    "cloze": {"objective": {"kind": "bidirectional", "cloze": True, "softmax": SAMPLED}},
+    "causal": {
+        "encoder": {**ONE_WAY, "contextualizer": {"kind": "lstm", "proj_size": 16}},
+        "objective": {"kind": "causal", "softmax": SAMPLED},
+    },
+    "cbow": {
+        "encoder": {**ONE_WAY, "contextualizer": {"kind": "none", "dim": 16}},
+        "objective": {"kind": "word2vec", "architecture": "cbow", "softmax": SAMPLED},
+    },
+    "masked": MASKED,
+}
+
+
+def values_of(targets: TrainingTargets) -> list[torch.Tensor]:
+    assert targets.negatives is not None
+    batch = targets.batch
+    parts = [
+        each for part in targets.parts.values() for each in (part.rows, part.columns, part.ids)
+    ]
+    return [*parts, targets.negatives.ids, batch.words, batch.lengths, batch.ids, batch.char_ids]
+
+
+@pytest.mark.parametrize(("number", "k"), [(2, 1), (3, 2), (64, 1)])
+@pytest.mark.parametrize("objective", BY_ROW)
+def test_a_process_builds_its_own_sentences_as_they_are_in_the_whole_step(
+    corpus: Corpus, objective: str, number: int, k: int
+) -> None:
+    """`k` shards a process; of 64 processes some have no sentence."""
+    whole = tiny_train_module(corpus, **BY_ROW[objective])
+    steps = [step for step, _ in itertools.islice(whole.batches({}), 3)]
+    for rank in {0, 1, number - 1}:
+        shards = range(rank * k, rank * k + k)
+        own = tiny_train_module(corpus, **BY_ROW[objective])
+        own.own_shards = shards, number * k
+        for step, (found, _) in zip(steps, own.batches({}), strict=False):
+            assert isinstance(found, OwnTargets) == (objective != "masked")
+            assert (found.counts, found.num_words) == (step.counts, step.num_words)
+            for shard in shards:
+                mine, expected = (each.shard(shard, number * k) for each in (found, step))
+                assert all(
+                    torch.equal(one, other)
+                    for one, other in zip(values_of(mine), values_of(expected), strict=True)
+                )
 
 
 def test_timing_ends_with_the_second_step_if_there_is_no_more_time(

@@ -94,6 +94,26 @@ class TrainingTargets:
         return TrainingTargets(self.batch.to(device), parts, negatives)
 
 
+@dataclass(frozen=True, eq=False)
+class OwnTargets:
+    """A step of which this process has built its own sentences only; those of all are counted."""
+
+    own: TrainingTargets
+    shards: range
+    """Which of all shards the sentences are: the n-th is every `len(shards)`-th of them from n."""
+    counts: Mapping[str, int]
+    num_words: int
+
+    def shard(self, rank: int, world_size: int) -> TrainingTargets:
+        """The same as of the whole step."""
+        del world_size
+        return self.own.shard(rank - self.shards.start, len(self.shards))
+
+    def to(self, device: str) -> "OwnTargets":
+        """The same on another device."""
+        return replace(self, own=self.own.to(device))
+
+
 def word_ids(batch: Batch) -> Tensor:
     """(B, T) the vocabulary id of each word."""
     return batch.ids[batch.words]

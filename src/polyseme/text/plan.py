@@ -11,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from polyseme.storage.files import ReadingHash, canonical_json, stamp_of
+from polyseme.storage.parquet import ParquetReader
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
 from polyseme.text.streams import encoding_of, newline_in
@@ -32,8 +35,6 @@ class Piece:
     def content_hash(self) -> ReadingHash:
         """Hash of the bytes it stands for, to be told of those that are being read."""
         if self.source.format == "parquet":
-            from polyseme.text.formats.tables import byte_ranges
-
             return ReadingHash(self.source.path, byte_ranges(self))
         return ReadingHash(self.source.path, [(self.start, self.stop)])
 
@@ -57,9 +58,9 @@ class ShardPieces:
         """Input bytes of all pieces."""
         return sum(piece.size for piece in self.pieces)
 
-    def stamp(self) -> list[tuple[int, int, int]]:
-        """What changes when one of its files is written to."""
-        return [stamp_of(piece.source.path) for piece in self.pieces]
+    def identity(self) -> str:
+        """What changes when one of its files is written to; nothing of them is read."""
+        return self.digest([str(stamp_of(piece.source.path)) for piece in self.pieces])
 
     def staged(self, _folder: Path) -> "ShardPieces":
         """Itself: its files are on this machine."""
@@ -72,6 +73,38 @@ class ShardPieces:
         pairs = zip(self.pieces, contents, strict=True)
         lines = "\n".join(piece.digest(content) for piece, content in pairs)
         return hashlib.sha256(lines.encode()).hexdigest()
+
+
+PARQUET_FAULTS = (pa.ArrowException, OSError, ValueError)
+"""What a damaged Parquet file raises."""
+
+
+def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of row groups of about `target` packed bytes: first, one past the last, bytes."""
+    try:
+        with ParquetReader(source.path) as file:
+            metadata = file.metadata
+    except PARQUET_FAULTS:
+        yield 0, 1, source.bytes  # the reader will reject it, and it is counted there
+        return
+    first, size = 0, 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        size += sum(row_group.column(i).total_compressed_size for i in range(row_group.num_columns))
+        if size >= target:
+            yield first, group + 1, size
+            first, size = group + 1, 0
+    if first < metadata.num_row_groups or first == 0:
+        yield first, metadata.num_row_groups, size
+
+
+def byte_ranges(piece: Piece) -> list[tuple[int, int]]:
+    """Where a piece lies in its file; all of it, if nobody can tell."""
+    try:
+        with ParquetReader(piece.source.path) as file:
+            return file.byte_ranges(piece.start, piece.stop)
+    except PARQUET_FAULTS:
+        return [(0, piece.source.bytes)]
 
 
 # Where a document ends, as bytes, in any encoding in which a newline is one byte.
@@ -97,13 +130,12 @@ def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[ShardPi
                 size = 0
             shards[-1].append(piece)
             size += piece.size
-    return [ShardPieces(f"part-{i:05d}", tuple(pieces)) for i, pieces in enumerate(shards)]
+    digits = max(5, len(str(len(shards) - 1)))  # so that they are in order by name, too
+    return [ShardPieces(f"part-{i:0{digits}d}", tuple(each)) for i, each in enumerate(shards)]
 
 
 def _pieces_of(source: Source, config: CorpusConfig) -> Iterator[Piece]:
     if source.format == "parquet":
-        from polyseme.text.formats.tables import plan_row_groups
-
         for first, last, size in plan_row_groups(source, config.shard_bytes):
             yield Piece(source, first, last, size)
         return
