@@ -11,6 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
+import networkx
 import pytest
 
 import polyseme
@@ -36,6 +38,15 @@ def test_importing_a_segmenter_does_not_load_its_library() -> None:
     loaded = modules_after("import polyseme.text.segmenters.spacy_rules")
     loaded |= modules_after("import polyseme.text.segmenters.jieba_words")
     assert not loaded & {"spacy", "jieba"}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Not even by imports within functions."""
+    graph = grimp.build_graph("polyseme", cache_dir=None)
+    modules = graph.modules - {"polyseme"}  # which imports what it offers when it is asked for
+    edges = [(m, other) for m in modules for other in graph.find_modules_directly_imported_by(m)]
+    found = networkx.strongly_connected_components(networkx.DiGraph(edges))
+    assert [circle for circle in found if len(circle) > 1] == []
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

@@ -378,9 +378,3 @@ def test_a_name_is_there_at_another_granularity(explored: Explored) -> None:
     finer = explored.wait_for_groups(q="bank", finer=3)
     page = explored.get(finer.address("/word"))
     assert "my own name" in page
-
-
-def test_names_given_to_groups_of_a_word_are_there_in_another_case(explored: Explored) -> None:
-    judge(explored, action="rename", group="1", name="mine")
-    explored.wait_for_groups(q="BANK", finer=2)
-    assert "mine" in explored.get("/word?q=BANK&finer=2")

@@ -49,7 +49,7 @@ from polyseme.meanings.settings import TABLES
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.meanings.use_map.places import hover_line, palette, scaled
 from polyseme.pretraining.evaluation import score_sentences
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 
 ROUTES: list[Route] = []
 """Which address is answered by which page."""

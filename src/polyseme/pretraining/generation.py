@@ -27,7 +27,7 @@ from polyseme.objectives.bidirectional import Bidirectional, Causal
 from polyseme.pretraining.evaluation import in_bits
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.text.preprocessing import TextPreprocessor
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 
 UNKNOWN = "<UNK>"
 _ROWS = 64  # samples that are read at once

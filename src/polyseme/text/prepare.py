@@ -23,7 +23,7 @@ from polyseme.text.normalization import UnfitTextError
 from polyseme.text.plan import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
-from polyseme.text.segmenters import WordSpans
+from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.shard_words import ShardWordsWriter, attribute_path
 from polyseme.text.shards import ShardWriter

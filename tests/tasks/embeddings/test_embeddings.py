@@ -281,16 +281,6 @@ def test_a_character_has_its_word_s_vectors_and_its_own(
     assert not torch.allclose(own[1, 0], own[1, 1])
 
 
-def test_a_share_of_a_batch_is_as_if_gathered_alone(case: Case, tmp_path: Path) -> None:
-    for kind in ("frozen", "finetuned"):
-        embeddings = embeddings_for(case, tmp_path, kind)
-        dataset = embeddings.prepare(CHARACTERS)
-        with torch.no_grad():
-            part = embeddings(dataset.gather([0, 1]).select(torch.tensor([1])))
-            alone = embeddings(dataset.gather([1]))
-        assert torch.allclose(part.input, alone.input, atol=1e-5)
-
-
 def test_what_is_kept_rebuilds_the_table_of_characters(case: Case, tmp_path: Path) -> None:
     embeddings = embeddings_for(case, tmp_path, "frozen")
     again = Embeddings.with_vocabulary(

@@ -26,7 +26,7 @@ from polyseme.text.formats import marked as marked_text
 from polyseme.text.formats import markup, tables
 from polyseme.text.formats.lines import LONGEST_PARAGRAPH
 from polyseme.text.formats.marked import LONGEST_SENTENCE
-from polyseme.text.formats.tables import plan_row_groups
+from polyseme.text.plan import plan_row_groups
 from polyseme.text.records import LONGEST_VALUE, ReadItem, Rejected
 from polyseme.text.settings import CorpusConfig, InputFormat
 from polyseme.text.sources import Source

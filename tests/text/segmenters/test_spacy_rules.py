@@ -18,13 +18,8 @@ from hypothesis import strategies as st
 from spacy.util import get_lang_class
 
 from polyseme.errors import ConfigError
-from polyseme.text.segmenters import (
-    Characters,
-    Segmenter,
-    Whitespace,
-    describe_segmenter,
-    spacy_rules,
-)
+from polyseme.text.segmenters import describe_segmenter, spacy_rules
+from polyseme.text.segmenters.patterns import Characters, Segmenter, Whitespace
 from polyseme.text.segmenters.spacy_rules import SpacyRules
 
 Placed = list[tuple[str, int]]

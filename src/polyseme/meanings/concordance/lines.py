@@ -37,7 +37,7 @@ from polyseme.meanings.concordance.search import (
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses
 from polyseme.text.corpus import Corpus, damage_explained
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 
 _CUT = "…"
 _NARROWEST = 24

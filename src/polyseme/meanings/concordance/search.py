@@ -45,7 +45,7 @@ from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.normalization import UnfitTextError, in_other_scripts
 from polyseme.text.preprocessing import TextPreprocessor
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.shard_words import GroupWords, ShardWords
 
 Term = tuple[frozenset[str], ...]

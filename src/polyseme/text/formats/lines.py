@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from polyseme.text.plan import Piece
 from polyseme.text.records import BLANK, ReadItem, ReadItems, Record, Rejected, quote
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.streams import (
     BrokenStreamError,

@@ -30,7 +30,7 @@ from polyseme.text.records import (
     Rejected,
     quote,
 )
-from polyseme.text.segmenters import SPACELESS
+from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
 
