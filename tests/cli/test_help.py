@@ -75,7 +75,7 @@ def test_commands_are_listed_in_working_order_under_headings(
         elif line.startswith("│ ") and line[2] not in " -":
             listed.append(line.split()[1])
     assert headings == [*PANELS, "Options"]
-    texts = "prepare inspect subcorpora"
+    texts = "prepare inspect subcorpora export"
     models = f"{texts} plan pretrain evaluate score generate compare-models embed vectors"
     words = "uses collocates keywords ngrams"
     meanings = f"{words} senses edit label change substitutes nearest same index demo explore"

@@ -41,6 +41,7 @@ COMMANDS = {
     "uses": ("word1 --in {corpus} --lines 2", "2 of "),
     "collocates": ("word1 --in {corpus} --min-g2 0 --top 2", "2 of "),
     "subcorpora": ("part --in {corpus} --where 'document<text.txt@2'", "part"),
+    "export": ("{corpus} --out {out}.vrt", "cwb-encode"),
     "ngrams": ("--in {corpus} --size 2 --min-frequency 1", "2-grams"),
     "keywords": ("--in {corpus} --where 'document<text.txt@2' --min-g2 0", "here"),
     "senses": (f"{NUMBERED} --in {{corpus}} --model {{model}} --groups 2", "in 2 groups"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
-    "Texts": {"prepare": (), "inspect": (), "subcorpora": ()},
+    "Texts": {"prepare": (), "inspect": (), "subcorpora": (), "export": ()},
     "Language models": {
         "plan": (),
         "pretrain": (),

@@ -13,6 +13,8 @@ Examples:
   polyseme collocates bank --in corpus/en --sentence --top 500 --out bank.xlsx
 
   polyseme collocates bank --in corpus/en --attribute lemma --upos NOUN,ADJ
+
+  polyseme collocates bank --in corpus/en --sense river --against-sense money
 """
 
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
+from polyseme.errors import ConfigError
 from polyseme.meanings.settings import CollocateListConfig, FindConfig, WindowConfig
 from polyseme.progress import Progress
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyseme.meanings.wordlists.word_list import WordList
+    from polyseme.text.corpus import Corpus
 
 
 class CollocatesConfig(Settings):
@@ -39,6 +43,10 @@ class CollocatesConfig(Settings):
 
     find: FindConfig
     """What to look for."""
+    sense: str | None = None
+    """Only uses in this sense, of those that `polyseme senses --keep` or `label --keep` kept."""
+    against_sense: str | None = None
+    """Compare the words around them with those around uses in this sense, not with all others."""
     window: WindowConfig = WindowConfig()
     """Which words stand around it."""
     words: CollocateListConfig = CollocateListConfig()
@@ -60,22 +68,41 @@ class CollocatesResult:
 def run(config: CollocatesConfig, progress: Progress | None = None) -> CollocatesResult:
     """Count the words around all uses, and all others."""
     from polyseme.meanings.concordance.export import check_format, write_table
-    from polyseme.meanings.wordlists.collocates import collocates
     from polyseme.text.corpus import Corpus
 
     if config.words.out is not None:
         check_format(config.words.out)
-    found = collocates(
-        Corpus.open(config.find.corpus),
-        config.find.query,
-        config.window,
-        config.words,
-        where=config.find.where,
-        progress=progress,
-    )
+    found = _find(config, Corpus.open(config.find.corpus), progress)
     if config.words.out is not None:
         write_table(found.table(), config.words.out)
     return CollocatesResult(found, config)
+
+
+def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
+    from polyseme.meanings.groups.kept_senses import find_senses_of
+    from polyseme.meanings.wordlists.collocates import (
+        FindsPlaces,
+        NamedUses,
+        collocates,
+        collocates_between,
+        collocates_of,
+    )
+    from polyseme.meanings.wordlists.counting import Unit
+
+    find, words = config.find, config.words
+    if config.sense is None:
+        if config.against_sense is not None:
+            raise ConfigError("--against-sense needs a --sense to compare with it.")
+        query = find.query
+        return collocates(corpus, query, config.window, words, where=find.where, progress=progress)
+    kept = find_senses_of(corpus, find.word, config.sense)
+    unit = Unit(words.attribute, words.upos, find.case_sensitive)
+    own = NamedUses(f"{kept.word} ({config.sense})", FindsPlaces(kept.places(config.sense)))
+    if config.against_sense is None:
+        return collocates_of(corpus, own, config.window, words, unit, find.where, progress)
+    places = FindsPlaces(kept.places(config.against_sense))
+    both = own, NamedUses(f"{kept.word} ({config.against_sense})", places)
+    return collocates_between(corpus, both, config.window, words, unit, find.where, progress)
 
 
 def show(result: CollocatesResult) -> RenderableType:
@@ -83,11 +110,11 @@ def show(result: CollocatesResult) -> RenderableType:
     found, config = result.found, result.config
     parts: list[RenderableType] = [titled(found.title, word_table(found))] if len(found) else []
     parts.append(PrintableText(how_many(found)))
+    around = f"{counted(found.target_size, 'word')} {config.window}"
+    around += f" of {counted(found.uses, 'use')}" if found.uses else ""
+    there = "elsewhere" if config.against_sense is None else f"around {config.against_sense}"
     parts.append(
-        PrintableText(
-            f"Counted: {counted(found.target_size, 'word')} {config.window} of "
-            f"{counted(found.uses, 'use')}; {counted(found.reference_size, 'word')} elsewhere."
-        )
+        PrintableText(f"Counted: {around}; {counted(found.reference_size, 'word')} {there}.")
     )
     if config.words.out is not None:
         parts.append(on_one_line(f"{counted(len(found), 'word')} written to {config.words.out}."))

@@ -51,6 +51,8 @@ class LabelConfig(Settings):
     """Sample those lines at random: only then do labels show how frequent each sense is."""
     seed: int = 1
     """Of samples."""
+    keep: bool = False
+    """Keep the labels of all uses beside the corpus, for --sense of other commands."""
     out: Path | None = Field(
         None, description=out_help("Write every use with its label and confidence to this file")
     )
@@ -74,6 +76,7 @@ class LabelResult:
 def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.groups.kept_senses import keep_labels
     from polyseme.meanings.index.use_index import find_source
     from polyseme.meanings.labels import label_uses, read_labels
     from polyseme.text.corpus import Corpus
@@ -96,6 +99,9 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
         seed=config.seed,
         progress=progress,
     )
+    if config.keep:
+        learned, corpus = found.learned, Corpus.open(config.find.corpus)
+        keep_labels(corpus, found.uses, learned.labels, found.left_out, config.labels)
     if config.out is not None:
         write_table(found.table(), config.out)
     return LabelResult(found, config, source.notes)
@@ -108,6 +114,8 @@ def show(result: LabelResult) -> RenderableType:
     parts += [PrintableText(note, "yellow") for note in result.notes]
     if found.next:
         parts += [on_one_line("Look at these lines next:"), UseLines(found.uses.select(found.next))]
+    if config.keep:
+        parts.append(PrintableText("Kept: the labels of all uses, for --sense."))
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their labels: {config.out}"))
         if found.next:

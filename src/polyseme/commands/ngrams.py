@@ -38,6 +38,8 @@ class NgramsConfig(Settings):
 
     find: FindConfig
     """What n-grams have in them, and where to look."""
+    sense: str | None = None
+    """Only uses in this sense, of those that `polyseme senses --keep` or `label --keep` kept."""
     ngrams: NgramListConfig = NgramListConfig()
     """Which n-grams are listed."""
 
@@ -56,18 +58,30 @@ class NgramsResult:
 
 def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     """Count all n-grams, or those with a word in them."""
+    from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.concordance.search import CorpusColumns
+    from polyseme.meanings.concordance.uses import find_terms
+    from polyseme.meanings.groups.kept_senses import find_senses_of
+    from polyseme.meanings.wordlists.collocates import FindsPlaces, FindsTerms, NamedUses
     from polyseme.meanings.wordlists.ngrams import ngrams
     from polyseme.text.corpus import Corpus
 
     if config.ngrams.out is not None:
         check_format(config.ngrams.out)
-    find = config.find
+    find, corpus = config.find, Corpus.open(config.find.corpus)
+    of, where = None, parse_where(find.where, CorpusColumns(corpus))
+    if config.sense is not None:
+        kept = find_senses_of(corpus, find.word, config.sense)
+        of = NamedUses(f"{kept.word} ({config.sense})", FindsPlaces(kept.places(config.sense)))
+    elif find.is_given:
+        where = find.query.condition(find.where, corpus)
+        of = NamedUses(str(find.query), FindsTerms(find_terms(find.query, corpus)))
     found = ngrams(
-        Corpus.open(find.corpus),
-        find.query if find.is_given else None,
+        corpus,
+        of,
         config.ngrams,
-        where=find.where,
+        where=where,
         case_sensitive=find.case_sensitive,
         progress=progress,
     )

@@ -53,6 +53,8 @@ class SensesConfig(Settings):
     """How to group."""
     edits: Path | None = None
     """Apply the edits in this file, written by `polyseme edit` or the explorer."""
+    keep: bool = False
+    """Keep the groups that you named beside the corpus, for --sense of other commands."""
     lines: int = Field(3, ge=0, le=1000)
     """Typical lines of each group that are shown."""
     out: Path | None = Field(
@@ -88,11 +90,21 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
     senses = group_by_meaning(config.find, config.grouping, progress)
     if config.edits is not None:
         senses = senses.edited(config.edits)
+    if config.keep:
+        _keep(senses, config)
     if config.out is not None:
         write_senses(senses, config.out)
     if config.report is not None:
         _write_report(senses, config)
     return SensesResult(senses, config, time.monotonic() - began)
+
+
+def _keep(senses: "Senses", config: SensesConfig) -> None:
+    from polyseme.meanings.groups.kept_senses import keep_groups
+
+    if config.edits is None or senses.uses.corpus is None:
+        raise ConfigError("--keep is for groups that you named: give the file of --edits.")
+    keep_groups(senses.uses.corpus, senses, config.edits)
 
 
 def check_report(path: Path) -> None:
@@ -229,6 +241,8 @@ def show(result: SensesResult) -> RenderableType:
         lines = senses.grouping.most_typical(group.number - 1, config.lines)
         parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
+    if config.keep:
+        parts.append(PrintableText("Kept: the groups that you named, for --sense."))
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     if config.report is not None:

@@ -9,7 +9,7 @@ Examples:
 
   polyseme subcorpora --in corpus/en
 
-  polyseme keywords --in corpus/en --where subcorpus=letters --against "subcorpus!=letters"
+  polyseme keywords --in corpus/en --where subcorpus=letters --against 'subcorpus!=letters'
 
   polyseme subcorpora letters --in corpus/en --remove
 """

@@ -16,6 +16,7 @@ from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.concordance.conditions import ConditionError, Not, complete, parse_where
 from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.subcorpora import keep_subcorpus, path_of, remove_subcorpus
+from polyseme.meanings.concordance.uses import find_terms, find_uses
 from polyseme.meanings.settings import (
     CollocateListConfig,
     NgramListConfig,
@@ -23,7 +24,15 @@ from polyseme.meanings.settings import (
     WordListConfig,
 )
 from polyseme.meanings.wordlists import ngrams as ngram_lists
-from polyseme.meanings.wordlists.collocates import collocates
+from polyseme.meanings.wordlists.collocates import (
+    FindsPlaces,
+    FindsTerms,
+    NamedUses,
+    collocates,
+    collocates_between,
+    collocates_of,
+)
+from polyseme.meanings.wordlists.counting import Unit
 from polyseme.meanings.wordlists.keywords import keywords
 from polyseme.meanings.wordlists.measures import Contingency
 from polyseme.meanings.wordlists.ngrams import ngrams
@@ -215,6 +224,23 @@ def test_a_name_stands_for_the_condition_it_was_given(tmp_path: Path) -> None:
         parse_where("subcorpus=old", columns)
 
 
+def test_collocates_of_places_are_those_of_the_uses_there(corpus: Corpus) -> None:
+    every = find_uses(corpus, "bank")
+    config, unit, window = CollocateListConfig(**ALL), Unit(), WindowConfig(left=2, right=2)
+    of_places = NamedUses("'bank'", FindsPlaces(every.places))
+    found = collocates_of(corpus, of_places, window, config, unit)
+    assert found == collocates(corpus, Query.of("bank"), window, config)
+    half = [NamedUses(name, FindsPlaces(every.places[n::2])) for n, name in enumerate("ab")]
+    between = collocates_between(corpus, (half[0], half[1]), window, config, unit)
+    sides = [collocates_of(corpus, each, window, config, unit) for each in half]
+    # Words around both are of neither, and the uses of either are no collocates.
+    assert between.target_size < sides[0].target_size
+    assert between.names == ("a", "b")
+    assert "bank" not in {each.word for each in between}
+    signs = [each.log_ratio > 0 for each in between]
+    assert signs == sorted(signs, reverse=True)
+
+
 VERTICAL = """<text id="a">
 <s>
 The\tthe\tDET
@@ -285,6 +311,10 @@ def test_a_list_is_a_table_and_lines_of_json(corpus: Corpus, tmp_path: Path) -> 
     assert found._repr_html_().startswith("<div>")
 
 
+def uses_of(corpus: Corpus, word: str) -> NamedUses:
+    return NamedUses(word, FindsTerms(find_terms(Query.of(word), corpus)))
+
+
 def ngrams_by_hand(
     corpus: Corpus, size: int, where: range = range(60), word: str = ""
 ) -> Counter[str]:
@@ -305,7 +335,7 @@ def test_ngrams_are_those_that_are_counted_word_by_word(
 ) -> None:
     condition = () if len(where) == 60 else ("year>=1810", "year<1840")
     config = NgramListConfig(size=size, min_frequency=2, top=20_000)
-    found = ngrams(corpus, Query.of(word) if word else None, config, where=condition)
+    found = ngrams(corpus, uses_of(corpus, word) if word else None, config, where=condition)
     expected = ngrams_by_hand(corpus, size, where, word)
     assert found.total == expected.total()
     often = {ngram: count for ngram, count in expected.items() if count >= 2}
@@ -332,7 +362,7 @@ def test_ngrams_of_terms_lemmas_and_parts_of_speech(annotated: Corpus) -> None:
     every = NgramListConfig(size=2, min_frequency=1, attribute="lemma")
     found = {each.ngram: each for each in ngrams(annotated, None, every)}
     assert (found["bank lend"].count, found["bank lend"].documents) == (2, 1)
-    term = ngrams(annotated, Query.of("bank lent"), every.model_copy(update={"size": 3}))
+    term = ngrams(annotated, uses_of(annotated, "bank lent"), every.model_copy(update={"size": 3}))
     assert [each.ngram for each in term] == ["a bank lend", "bank lend the"]
     nouns = ngrams(annotated, None, every.model_copy(update={"size": 1, "upos": ("NOUN",)}))
     assert {each.ngram: each.count for each in nouns} == {"bank": 2, "money": 2, "table": 1}
@@ -341,7 +371,7 @@ def test_ngrams_of_terms_lemmas_and_parts_of_speech(annotated: Corpus) -> None:
 def test_documents_and_dispersion_of_ngrams(tmp_path: Path) -> None:
     texts = ["a bank a bank .", "a bank of a .", "of of of of of of of of of of ."]
     corpus = make_corpus(tmp_path, [(text, {}) for text in texts])
-    [found] = ngrams(corpus, Query.of("bank"), NgramListConfig(size=2))
+    [found] = ngrams(corpus, uses_of(corpus, "bank"), NgramListConfig(size=2))
     assert (found.ngram, found.count, found.documents) == ("a bank", 3, 2)
     assert found.per_million == pytest.approx(3e6 / 21)
     assert found.dp == pytest.approx((abs(2 / 3 - 5 / 21) + abs(1 / 3 - 5 / 21) + 11 / 21) / 2)

@@ -183,6 +183,13 @@ class Uses(Tabular, Sequence[Use]):
         return self._table.num_bytes + self._rows.nbytes + self.spans.nbytes
 
     @property
+    def places(self) -> Integers:
+        """(N, 5): shard, row group, row, first word and the one after the last, in the corpus."""
+        if self._table.places is None:
+            raise InputError("These uses are in no corpus.")
+        return np.concatenate([self._table.places[self._rows], self.spans], axis=1)
+
+    @property
     def sentence_rows(self) -> Integers:
         """(N,): of each use, the number of its sentence in the table they share."""
         return self._rows

@@ -98,7 +98,7 @@ class NamedGroup:
     @property
     def is_named(self) -> bool:
         """Whether a user gave it its name."""
-        return bool(self.given_name) and self.given_name != self.words
+        return self.given_name not in ("", self.words, f"#{self.id}")
 
     @property
     def words(self) -> str:

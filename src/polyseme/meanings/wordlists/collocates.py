@@ -7,6 +7,7 @@ to neither.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     Condition,
+    parse_where,
     rows_meeting,
 )
-from polyseme.meanings.concordance.search import Query, Sought, uses_in
+from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
@@ -35,6 +37,14 @@ from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.shard_words import GroupWords
 
+
+class NamedUses(NamedTuple):
+    """Uses, and what they are called in titles."""
+
+    name: str
+    find: "Find"
+
+
 Find = Callable[[RowGroup], Integers]
 """The uses in a row group: (N, 3), row of the sentence, first word, the one after the last."""
 
@@ -49,26 +59,79 @@ def collocates(
     progress: Progress | None = None,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
-    condition = query.condition(where, corpus)
-    terms = find_terms(query, corpus)
-    around = _AroundUses(_Finding(terms), window, condition)
+    uses = NamedUses(str(query), FindsTerms(find_terms(query, corpus)))
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
+    condition = query.condition(where, corpus)
+    return collocates_of(corpus, uses, window, config, unit, condition, progress)
+
+
+def collocates_of(
+    corpus: Corpus,
+    of: NamedUses,
+    window: WindowConfig,
+    config: WordListConfig,
+    unit: Unit,
+    where: str | Condition | Sequence[str] = (),
+    progress: Progress | None = None,
+) -> WordList:
+    """The collocates of any uses."""
+    condition = parse_where(where, CorpusColumns(corpus))
+    around = _AroundUses(of.find, window, condition)
     selection = Selection(corpus, around, columns_read(condition), unit)
     counts = count_words(selection, progress)
     if not counts.uses:
-        raise InputError(f"{corpus.folder} has no use of {query} in the sentences of --where.")
-    title = f"Collocates of {query}"
+        raise InputError(f"{corpus.folder} has no use of {of.name} in the sentences of --where.")
     names = ("together", "elsewhere")
+    title = f"Collocates of {of.name}"
     return list_words(counts, selection, config, title=title, names=names, progress=progress)
 
 
+def collocates_between(
+    corpus: Corpus,
+    both: tuple[NamedUses, NamedUses],
+    window: WindowConfig,
+    config: WordListConfig,
+    unit: Unit,
+    where: str | Condition | Sequence[str] = (),
+    progress: Progress | None = None,
+) -> WordList:
+    """The words around some uses against those around others, as two senses of a word."""
+    condition = parse_where(where, CorpusColumns(corpus))
+    between = _BetweenUses(*(_AroundUses(each.find, window, condition) for each in both))
+    selection = Selection(corpus, between, columns_read(condition), unit)
+    counts = count_words(selection, progress)
+    names = (both[0].name, both[1].name)
+    for name, size in zip(names, (counts.target_size, counts.reference_size), strict=True):
+        if not size:
+            raise InputError(f"There are no words around uses of {name} to compare.")
+    if config.sort in ("log-dice", "mi3"):  # which are of one set of uses
+        config = config.model_copy(update={"sort": "g2"})
+    title = f"Collocates of {names[0]} against {names[1]}"
+    return list_words(
+        counts, selection, config, title=title, names=names, with_fewer=True, progress=progress
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FindsPlaces:
+    """Uses by their places in the corpus, (N, 5): shard, row group, row, begin, end."""
+
+    places: Integers
+
+    def __call__(self, group: RowGroup) -> Integers:
+        """Those of a row group."""
+        found = self.places[(self.places[:, :2] == group.place).all(axis=1), 2:]
+        return found[np.lexsort(found.T[::-1])]
+
+
 @dataclass(frozen=True)
-class _Finding:
+class FindsTerms:
     """Finds terms."""
 
     terms: Sequence[Sought]
 
     def __call__(self, group: RowGroup) -> Integers:
+        """In a row group."""
         return uses_in(group.words, self.terms)
 
 
@@ -91,6 +154,21 @@ class _AroundUses:
             return Chosen(np.zeros(len(searched), np.bool_), searched)
         around, own = words_around(uses, group.words, self.window)
         return Chosen(around, searched & ~around & ~own, len(uses))
+
+
+@dataclass(frozen=True)
+class _BetweenUses:
+    """The words around some uses, against those around others; what is around both is neither."""
+
+    first: _AroundUses
+    second: _AroundUses
+
+    def __call__(self, group: RowGroup) -> Chosen:
+        one, other = self.first(group), self.second(group)
+        # The uses themselves are of neither: a use of one sense may stand in the window of another.
+        own = ~(one.target | one.reference) | ~(other.target | other.reference)
+        target = one.target & ~other.target & ~own
+        return Chosen(target, other.target & ~one.target & ~own)
 
 
 def words_around(uses: Integers, words: GroupWords, window: WindowConfig) -> tuple[Mask, Mask]:

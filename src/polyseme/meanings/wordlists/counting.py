@@ -176,6 +176,7 @@ class CountedGroup:
     target: Mask
     reference: Mask
     uses: int
+    place: tuple[int, int]
     words: GroupWords
     columns: Mapping[str, TextColumn]
 
@@ -217,8 +218,8 @@ def read_row_groups(
                     attributes = {
                         name: _attribute(table[name], len(words.codes)) for name in unit.attributes
                     }
-                chosen = selection.choose(RowGroup((part.shard, number), words, values))
-                yield _counted(unit, words, values, attributes, chosen)
+                group = RowGroup((part.shard, number), words, values)
+                yield _counted(unit, group, attributes, selection.choose(group))
     finally:
         if reader is not None:
             reader.__exit__(None, None, None)
@@ -226,12 +227,11 @@ def read_row_groups(
 
 def _counted(
     unit: Unit,
-    words: GroupWords,
-    columns: Mapping[str, TextColumn],
+    group: RowGroup,
     attributes: Mapping[str, tuple[Any, Integers]],
     chosen: Chosen,
 ) -> CountedGroup:
-    spellings, codes = words.to_arrow(), words.codes
+    spellings, codes = group.words.to_arrow(), group.words.codes
     target, reference, uses = chosen
     if unit.attribute is not None:
         spellings, codes = attributes[unit.attribute]
@@ -243,7 +243,7 @@ def _counted(
         target, reference = target & is_wanted, reference & is_wanted
     if not unit.is_case_sensitive:
         spellings = pc.utf8_lower(spellings)
-    return CountedGroup(spellings, codes, target, reference, uses, words, columns)
+    return CountedGroup(spellings, codes, target, reference, uses, *group)
 
 
 def _attribute(column: Any, num_words: int) -> tuple[Any, Integers]:

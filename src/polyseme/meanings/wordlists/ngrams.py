@@ -22,12 +22,9 @@ from polyseme.meanings.concordance.conditions import Condition, parse_where
 from polyseme.meanings.concordance.export import Cell, Tabular, objects
 from polyseme.meanings.concordance.search import (
     CorpusColumns,
-    Query,
     ShardGroups,
-    Sought,
     all_groups,
     in_threads,
-    uses_in,
 )
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
@@ -36,13 +33,14 @@ from polyseme.meanings.concordance.sentence_table import (
     Integers,
     mixed,
 )
-from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import NgramListConfig
+from polyseme.meanings.wordlists.collocates import Find, NamedUses
 from polyseme.meanings.wordlists.counting import (
     CountedGroup,
     DocumentPairs,
     InSentences,
     Mask,
+    RowGroup,
     Selection,
     Unit,
     columns_read,
@@ -126,7 +124,7 @@ class NgramList(Tabular, Sequence[ListedNgram]):
 
 def ngrams(
     corpus: Corpus,
-    query: Query | None,
+    of: NamedUses | None,
     config: NgramListConfig,
     *,
     where: str | Condition | Sequence[str] = (),
@@ -135,14 +133,11 @@ def ngrams(
     threads: int = 2,
 ) -> NgramList:
     """The most frequent n-grams of a corpus, of the sentences that meet a condition, or only those
-    with a use of a word in them. None has punctuation in it, or crosses sentences."""
-    condition = (
-        query.condition(where, corpus) if query else parse_where(where, CorpusColumns(corpus))
-    )
-    terms = find_terms(query, corpus) if query else None
+    with such a use in them. None has punctuation in it, or crosses sentences."""
+    condition = parse_where(where, CorpusColumns(corpus))
     unit = Unit(config.attribute, config.upos, case_sensitive)
     selection = Selection(corpus, InSentences(condition), columns_read(condition), unit)
-    reading = _Reading(selection, terms, config.size, progress or NullProgress(), threads)
+    reading = _Reading(selection, of and of.find, config.size, progress or NullProgress(), threads)
     sketch, num_words = reading.sketch()
     at_least = _lowest_counted(sketch, config.min_frequency)
     keys, counts = reading.count(sketch, at_least)
@@ -162,7 +157,7 @@ def ngrams(
         ),
         key=lambda each: (-each.count, each.ngram),
     )
-    what = f"{config.size}-grams" + (f" with {query}" if query else "")
+    what = f"{config.size}-grams" + (f" with {of.name}" if of else "")
     total = int(sketch.sum())
     return NgramList(what, tuple(found), len(keys), at_least, total, num_words)
 
@@ -179,7 +174,7 @@ class _Reading:
     """Reads all n-grams of a corpus, again and again."""
 
     selection: Selection
-    terms: Sequence[Sought] | None
+    find: Find | None
     size: int
     progress: Progress
     threads: int
@@ -293,13 +288,13 @@ class _Reading:
             np.arange(len(group.words.offsets) - 1, dtype=np.int32), np.diff(group.words.offsets)
         )
         found[:last] = (sums[size:] - sums[:-size] == size) & (rows[:last] == rows[size - 1 :])
-        if self.terms is not None:
+        if self.find is not None:
             found &= self._has_use(group)
         return found
 
     def _has_use(self, group: CountedGroup) -> Mask:
-        assert self.terms is not None
-        row, begins, ends = uses_in(group.words, self.terms).T
+        assert self.find is not None
+        row, begins, ends = self.find(RowGroup(group.place, group.words, group.columns)).T
         begins, ends = (group.words.offsets[row] + each for each in (begins, ends))
         fits = ends - begins <= self.size
         change = np.zeros(len(group.codes) + 1, np.int32)

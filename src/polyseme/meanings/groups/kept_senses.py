@@ -1,0 +1,201 @@
+"""Senses that a person confirmed or labelled, kept beside a corpus: what `--sense river` asks for.
+
+    in   groups after a person's edits, or labels learned from a person's
+    out  NAME.senses/WORD-….json: for each sense the places of its uses, and how far to trust them
+
+A sense is a group that a person named, by whatever edits it came about, or a label. They are of the
+corpus as it was when they were kept; of another, they are refused, and made again from the edits.
+
+**Reliability** is the share of uses that are sorted as a person would; the others stand anywhere.
+Of groups it is the root of the trust figure: two groups in which each use is right with this
+probability, and else in either, have that adjusted Rand index. Of labels it is how many are found
+again when they are left out, beyond chance.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.display import counted
+from polyseme.errors import InputError
+from polyseme.limits import LimitError, read_json
+from polyseme.meanings.concordance.sentence_table import Integers
+from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.groups.kept import state_of
+from polyseme.meanings.groups.senses import Senses
+from polyseme.storage.files import disk_faults_explained, make_output, write_text
+from polyseme.text.corpus import Corpus
+
+_FORMAT = 1
+_Z = 1.959964  # of a 95 % interval
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Which share of the uses is sorted as a person would, beyond chance."""
+
+    value: float
+    low: float
+    """The true one is above with 97.5 % confidence."""
+
+    @classmethod
+    def of_groups(cls, ari: float, error: float) -> "Reliability":
+        """From the trust figure: how well mixed words are told apart."""
+        return cls(math.sqrt(max(0.0, ari)), math.sqrt(max(0.0, ari - _Z * error)))
+
+    @classmethod
+    def of_labels(cls, left_out: Mapping[str, tuple[int, int]]) -> "Reliability":
+        """From how many labels would have been found without each."""
+        sizes, right = (np.array(each, float) for each in zip(*left_out.values(), strict=True))
+        total = sizes.sum()
+        chance = float(((sizes / total) ** 2).sum())
+        share = float(right.sum() / total)
+        low = share - _Z * math.sqrt(share * (1 - share) / total + 1 / total**2)
+        return cls(*(max(0.0, (each - chance) / max(1e-9, 1 - chance)) for each in (share, low)))
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSenses:
+    """The senses of a word in a corpus."""
+
+    word: str
+    senses: Mapping[str, Integers]
+    """By name, (N, 5): shard, row group, row, first word, the one after the last; in order."""
+    reliability: Reliability | None
+    source: str
+    """Where a person's judgments are: the file of edits or labels."""
+
+    def places(self, sense: str) -> Integers:
+        """Those of a sense."""
+        if sense not in self.senses:
+            names = ", ".join(map(repr, self.senses))
+            raise InputError(f"{self.word!r} has no sense {sense!r} here. Its senses: {names}.")
+        return self.senses[sense]
+
+
+def folder_of(corpus: Corpus) -> Path:
+    """Where the senses of a corpus are."""
+    folder = corpus.folder.resolve()
+    return folder.with_name(f"{folder.name}.senses")
+
+
+def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
+    """Keep the groups that a person named, and labels that a person gave; these go first."""
+    groups = [senses.groups[number - 1] for number in senses.labels]
+    names = [group.given_name if group.is_named else "" for group in groups]
+    for number, label in senses.labels_by_hand.items():
+        names[number] = label
+    if not any(names):
+        raise InputError(
+            f"No group of {senses.word} has a name that you gave, and no use a label. Name one "
+            "with `polyseme edit` or in the explorer."
+        )
+    trust = senses.calibration
+    reliability = Reliability.of_groups(trust.ari, trust.error) if trust else None
+    return _keep(corpus, senses.word, senses.uses, names, reliability, source)
+
+
+def keep_labels(
+    corpus: Corpus,
+    uses: Uses,
+    labels: Sequence[str],
+    left_out: Mapping[str, tuple[int, int]],
+    source: Path,
+) -> KeptSenses:
+    """Keep what every use was labelled, by a person or after a person's labels."""
+    word = " / ".join(uses.query.forms) if uses.query else uses[0].form
+    return _keep(corpus, word, uses, labels, Reliability.of_labels(left_out), source)
+
+
+def _keep(
+    corpus: Corpus,
+    word: str,
+    uses: Uses,
+    names: Sequence[str],
+    reliability: Reliability | None,
+    source: Path,
+) -> KeptSenses:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, name in enumerate(names):
+        if name:
+            numbers[name].append(number)
+    found = {name: uses.places[own] for name, own in sorted(numbers.items())}
+    kept = KeptSenses(word, found, reliability, source.name)
+    folder = folder_of(corpus)
+    with disk_faults_explained(folder):
+        make_output(folder)
+        values = {
+            "format": _FORMAT,
+            "state": state_of(corpus),
+            "word": word,
+            "source": source.name,
+            "reliability": None if reliability is None else [reliability.value, reliability.low],
+            "senses": {name: places.tolist() for name, places in found.items()},
+        }
+        write_text(folder / _file_of(word), json.dumps(values, ensure_ascii=False) + "\n")
+    return kept
+
+
+def _file_of(word: str) -> str:
+    unique = hashlib.sha256(word.casefold().encode()).hexdigest()[:10]
+    readable = re.sub(r"[^\w]+", "-", word)[:40].strip("-") or "word"
+    return f"{readable}-{unique}.json"
+
+
+def read_senses(corpus: Corpus) -> list[KeptSenses]:
+    """Those of all words, by the names of their files."""
+    state = state_of(corpus)
+    return [_read(path, state, corpus) for path in sorted(folder_of(corpus).glob("*.json"))]
+
+
+def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
+    try:
+        found = read_json(path)
+        word, is_current = str(found["word"]), found["state"] == state
+        trust = found["reliability"]
+        senses = {
+            str(name): np.array(places, np.int64).reshape(-1, 5)
+            for name, places in found["senses"].items()
+        }
+        kept = KeptSenses(
+            word, senses, None if trust is None else Reliability(*trust), str(found["source"])
+        )
+    except (OSError, LimitError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"The senses in {path} cannot be read: {error}. Keep them again."
+        ) from error
+    if not is_current:
+        raise InputError(
+            f"The senses of {word!r} were kept when {corpus.folder} was another. Keep them again: "
+            f"polyseme senses {word} --in {corpus.folder} --edits {kept.source} --keep"
+        )
+    return kept
+
+
+def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -> KeptSenses:
+    """The senses of a word; or, without one, of the only word that has this sense."""
+    every = read_senses(corpus)
+    found = [
+        each
+        for each in every
+        if (sense is None or sense in each.senses)
+        and (word is None or word.casefold() in each.word.casefold().split(" / "))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(each.word for each in found)
+        raise InputError(f"{counted(len(found), 'word')} have such senses: {names}. Name the word.")
+    known = "; ".join(f"{each.word}: {', '.join(each.senses)}" for each in every) or "none"
+    asked = f"sense {sense!r}" if sense else "senses"
+    raise InputError(
+        f"No {asked}{f' of {word!r}' if word else ''} are kept beside {corpus.folder}: {known}. "
+        "Keep them with `polyseme senses WORD --edits FILE --keep`, or `polyseme label --keep`."
+    )
