@@ -36,7 +36,7 @@ from polyseme.encoders.inputs import CharacterEncoder
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.lstm import Lstm
 from polyseme.model import Model
-from polyseme.objectives.encoder_only import EncoderOnlyConfig
+from polyseme.objectives.prediction import EncoderOnlyConfig
 from polyseme.presets import PRESETS
 from polyseme.text.corpus import Corpus
 

@@ -30,9 +30,9 @@ from polyseme.tasks.comparison import (
     compare_variants,
     measured_on,
 )
+from polyseme.tasks.seeds import Variant
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.training import Splits
-from polyseme.tasks.variants import Variant
 from polyseme.training.memory import keep_freed_memory
 
 VARIANTS: tuple[Variant, ...] = ("static", "frozen")

@@ -24,7 +24,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -219,12 +219,8 @@ def senses_of(
         own, lines = described.select(chosen), [given[number] for number in numbers]
         grouped = own.without_syntax
         if topics:
-            grouped = replace(
-                grouped,
-                topic=topics.of_uses(
-                    Uses.of([words for words, _ in lines], [span for _, span in lines])
-                ),
-            )
+            around = Uses.of([words for words, _ in lines], [span for _, span in lines])
+            grouped = topics.added_to(grouped, around, ModelUseEncoder(embedder).words)
         every = variants(own, randomly.select(chosen)) | {"as grouped": join_views(grouped)}
         for name, vectors in every.items():
             nearest, mean = _supervised(vectors, senses, train)

@@ -115,8 +115,8 @@ def _run(arguments: argparse.Namespace, name: str) -> tuple[float, float]:
     asked = {
         "prepare": [*texts, "--language", arguments.language],
         "pretrain": [*texts, "--steps", str(arguments.steps), "--held-out-words", "1"],
-        "embed": [arguments.model, *texts, "--layers", "top"],
-        "index": [arguments.model, *texts],
+        "embed": [*texts, "--model", arguments.model, "--layers", "top"],
+        "index": [*texts, "--model", arguments.model],
     }[arguments.command]
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "polyseme", arguments.command, *asked, *options]

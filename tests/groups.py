@@ -9,6 +9,7 @@ Groups are told by names alone: the process that shares out the tests knows noth
 
 CLUSTER = {
     "tests/executors/test_cluster.py",
+    "tests/serving/test_on_ray.py",
     "tests/reliability/test_ray_is_closed.py",
     "tests/reliability/test_kills.py::test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed",
     "tests/reliability/test_index_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",

@@ -86,11 +86,17 @@ def _threads_of_pools() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info()]
 
 
-def test_a_process_uses_the_processors_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_uses_the_processors_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("polyseme.devices._LIMIT", limit := tmp_path / "cpu.max")
     assert usable_cpus() == 3
     assert ExecutorConfig().workers == 3
+    for told, cores in {"200000 100000": 2, "50000 100000": 1, "max 100000": 3}.items():
+        limit.write_text(told, encoding="ascii")
+        assert usable_cpus() == cores
     monkeypatch.delattr("os.sched_getaffinity")
     assert usable_cpus() == 64
 

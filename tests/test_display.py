@@ -7,7 +7,7 @@ import pytest
 
 from polyseme.display import counted, html_table, html_words, sentence, summary
 from polyseme.embedding.word_embedder import EmbeddedSentence
-from polyseme.pretraining.scores import DirectionScore, Score
+from polyseme.pretraining.evaluation import DirectionScore, Score
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.tagging import PredictedTags
 

@@ -10,7 +10,10 @@ ROOT = Path(__file__).parents[1]
     ("nodeid", "group"),
     [
         ("tests/text/test_plan.py::test_a[1::2]", "tests/text/test_plan.py"),
-        ("tests/pretraining/test_plan.py::test_a", "tests/pretraining/test_plan.py"),
+        (
+            "tests/pretraining/test_language_modeling.py::test_a",
+            "tests/pretraining/test_language_modeling.py",
+        ),
         ("tests/executors/test_cluster.py::test_a", "cluster"),
         ("tests/docs/test_commands.py::test_a[README.md]",) * 2,
         (f"{max(CLUSTER, key=len)}[1-2]", "cluster"),

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from polyseme.meanings.substitutes import Substitutes
     from polyseme.meanings.wordlists.ngrams import NgramList
     from polyseme.meanings.wordlists.word_list import WordList
+    from polyseme.pretraining.evaluation import Score
     from polyseme.pretraining.generation import GeneratedText
     from polyseme.pretraining.run import PretrainResult
-    from polyseme.pretraining.scores import Score
     from polyseme.tasks.task import Task
     from polyseme.text.corpus import Corpus
 
     Folder = str | PathLike[str]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
-    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "same", "score", "senses",
+    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
     "substitutes", "train", "uses", "vocabulary_change",
 ]  # fmt: skip
 
@@ -149,7 +149,7 @@ def score(
     with extra_needed_for("Scoring"):
         from polyseme.config import build
         from polyseme.data.ngrams import NgramConfig
-        from polyseme.pretraining.scores import score_texts
+        from polyseme.pretraining.evaluation import score_texts
     many = [texts] if isinstance(texts, str) else texts
     counted = None if ngram is None else Path(ngram)
     ngrams = build(NgramConfig, {"order": order})
@@ -384,6 +384,19 @@ def uses(
     query = Query.of(word, forms=forms, regex=regex, case_sensitive=case_sensitive)
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     return find_uses(opened, query, where=where)
+
+
+def query(corpus: "Folder | Corpus", cql: str, *, where: "str | Sequence[str]" = ()) -> "Uses":
+    """Every match of a query in CQL: `'[lemma="bank" & upos="NOUN"] []{0,3} "account"'`.
+
+    A sequence as of `polyseme.uses`: it can be sorted, grouped by meaning, and written to a table.
+    """
+    from polyseme.meanings.concordance.search import Query
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.text.corpus import Corpus
+
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    return find_uses(opened, Query.of(cql=cql), where=where)
 
 
 def collocates(

@@ -13,9 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal, TypeVar
 
 from polyseme.errors import ConfigError
+from polyseme.limits import read_text
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -110,10 +112,19 @@ def _usable_threads() -> int:
     return usable_cpus()
 
 
+_LIMIT = Path("/sys/fs/cgroup/cpu.max")  # microseconds of all cores together in a period
+
+
 def usable_cpus() -> int:
-    """Processor cores this process may use: a scheduler may give it fewer than there are."""
+    """Processor cores this process may use: a scheduler may give it fewer than there are, a
+    container's limit as little time as fewer would have."""
     affinity = getattr(os, "sched_getaffinity", None)  # of Linux
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    number = len(affinity(0)) if affinity else os.cpu_count() or 1
+    try:
+        time, period = map(int, read_text(_LIMIT, 1 << 10).split())
+    except (OSError, ValueError):  # another system, or no limit: "max"
+        return number
+    return max(1, min(number, time // period))
 
 
 def wait_asleep() -> None:

@@ -91,14 +91,17 @@ _EXTRAS = {
     "sklearn": "senses",
     "scipy": "senses",
     "jinja2": "senses",
+    "lark": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",
     "httptools": "serve",
     "orjson": "serve",
     "prometheus_client": "serve",
     "anywidget": None,
+    "onnx": None,
+    "onnxscript": None,
 }
-"""Packages that whole commands need, and the extra that brings each; None: only `all` does."""
+"""Packages that whole commands need, and the extra that brings each; None: installed by itself."""
 
 
 @contextlib.contextmanager

@@ -28,8 +28,13 @@ from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextualizerCo
 from polyseme.errors import ConfigError, ModelError
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.objective import ObjectiveConfig, build_objective
-from polyseme.objectives.prediction import Scores, log_probabilities, losses, scores
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import (
+    Scores,
+    TrainingTargets,
+    log_probabilities,
+    losses,
+    scores,
+)
 from polyseme.objectives.word2vec import Word2VecConfig
 from polyseme.storage.files import describe_files, write_text
 from polyseme.storage.folders import (

@@ -1,4 +1,4 @@
-"""word2vec, ELMo, GPT, BERT and their neighbours as values: no other module knows their names.
+"""NNLM, word2vec, ELMo, GPT, BERT and their neighbours as values: nothing else knows their names.
 
 A preset is a model's settings with the batches and the learning rate that suit it. Sizes of the
 published models are from their options files; those called mini were tuned on two processor cores,
@@ -9,6 +9,7 @@ from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
 from polyseme.data.vocabulary import VocabularyConfig
 from polyseme.encoders.encoder import EncoderConfig, NoContextualizerConfig
+from polyseme.encoders.feedforward import FeedForwardConfig
 from polyseme.encoders.inputs import (
     CharacterInputConfig,
     CharactersConfig,
@@ -19,8 +20,7 @@ from polyseme.encoders.inputs import (
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.encoders.transformer import TransformerConfig
 from polyseme.model import ModelConfig
-from polyseme.objectives.bidirectional import BidirectionalConfig
-from polyseme.objectives.causal import CausalConfig
+from polyseme.objectives.bidirectional import BidirectionalConfig, CausalConfig
 from polyseme.objectives.masked import MaskedConfig
 from polyseme.objectives.softmaxes import FullSoftmaxConfig, SampledSoftmaxConfig
 from polyseme.objectives.word2vec import Word2VecConfig
@@ -81,7 +81,7 @@ _MINI_INPUT = WordCharacterInputConfig(
 
 def _mini(
     about: str,
-    contextualizer: LstmConfig | TransformerConfig,
+    contextualizer: LstmConfig | TransformerConfig | FeedForwardConfig,
     objective: BidirectionalConfig | CausalConfig | MaskedConfig,
 ) -> Preset:
     """The same words, input and batches for all, so that only encoder and objective differ."""
@@ -93,12 +93,12 @@ def _mini(
             "segments": isinstance(objective, MaskedConfig) and objective.next_sentence,
         }
     )
-    is_lstm = isinstance(contextualizer, LstmConfig)
+    is_transformer = isinstance(contextualizer, TransformerConfig)
     return Preset(
         about=about,
         model=ModelConfig(vocabulary=_MINI_WORDS, encoder=encoder, objective=objective),
         batches=_MINI_BATCHES,
-        learning_rate=_MINI_LSTM_RATE if is_lstm else _MINI_TRANSFORMER_RATE,
+        learning_rate=_MINI_TRANSFORMER_RATE if is_transformer else _MINI_LSTM_RATE,
     )
 
 
@@ -151,6 +151,11 @@ PRESETS: dict[str, Preset] = {
         "BERT's masked words on an LSTM that reads both ways in every layer.",
         _MINI_LSTM,
         MaskedConfig(softmax=_MINI_SOFTMAX, next_sentence=False),
+    ),
+    "nnlm": _mini(
+        "NNLM (Bengio 2003): the next word from the last four, by one hidden layer.",
+        FeedForwardConfig(dim=_MINI_DIM),
+        CausalConfig(softmax=_MINI_SOFTMAX),
     ),
     "gpt-mini": _mini(
         "GPT: a causal Transformer.",

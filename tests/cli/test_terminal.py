@@ -74,7 +74,7 @@ def predicted(text: str) -> RenderableType:
 
 def scored(text: str) -> RenderableType:
     from polyseme.commands.score import ScoreResult, show
-    from polyseme.pretraining.scores import DirectionScore, Score
+    from polyseme.pretraining.evaluation import DirectionScore, Score
 
     part = DirectionScore((math.log(0.5),), 0.0)
     return show(ScoreResult([Score((text,), {"forward": part})]))

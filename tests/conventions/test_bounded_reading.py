@@ -34,8 +34,8 @@ MAY = {
     "embedding/bulk.py": {"safe_open"},  # after its size was looked at
     "storage/weights.py": {"load_file", "path.open", "safe_open"},  # after its header was looked at
     "storage/records.py": {"np.memmap"},  # mapped, not read
-    "encoders/kernels/build.py": {"source.read_bytes"},  # our own
-    "encoders/kernels/instructions.py": {"Path('/proc/cpuinfo').read_text"},
+    # Our own sources, and the system's.
+    "encoders/kernels/build.py": {"source.read_bytes", "Path('/proc/cpuinfo').read_text"},
     # Weights after their size was looked at, and their hash; what was dumped in the same line.
     "training/checkpoint.py": {"load_file", "json.loads"},
     "training/processes.py": {"json.loads"},  # from another process of the same run

@@ -13,9 +13,9 @@ from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.labels import LabelledUses
 from polyseme.meanings.substitutes import Substitutes
 from polyseme.meanings.wordlists.word_list import WordList
+from polyseme.pretraining.evaluation import Score
 from polyseme.pretraining.generation import GeneratedText
 from polyseme.pretraining.run import PretrainResult
-from polyseme.pretraining.scores import Score
 from polyseme.tasks.families.choice import PredictedChoice
 from polyseme.tasks.families.labels import PredictedLabel
 from polyseme.tasks.families.question_answering import PredictedAnswer

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from data.making import make_vocabulary, read_back
-from polyseme.data.batch import BOS, EOS, FIRST_WORD, MASK, MAX_FILTER_WIDTH, PAD, UNK, Batch
+from polyseme.data.batch import BOS, EOS, FIRST_WORD, MAX_FILTER_WIDTH, PAD, Batch
 
 SENTENCES = st.lists(st.lists(st.text("abcd", min_size=1, max_size=14), max_size=6), max_size=6)
 
@@ -36,13 +36,6 @@ def test_the_mask_is_true_at_real_words() -> None:
         [True, True, True, True],
     ]
     assert batch.num_words == 3 + 2 + 4
-
-
-def test_padding_points_at_distinct_word_0() -> None:
-    batch = make_vocabulary().batch([["a"], ["a", "b", "c"]])
-    assert batch.words[~batch.mask].tolist() == [0, 0]
-    assert (batch.words[batch.mask] != 0).all()
-    assert batch.char_ids[0].eq(0).all()
 
 
 @settings(deadline=None, max_examples=60)
@@ -71,12 +64,6 @@ def test_selected_rows_keep_their_segments_and_labels() -> None:
     assert selected.follows is not None
     assert selected.segments.tolist() == [[5, 6, 7, 8], [0, 1, 2, 3]]
     assert selected.follows.tolist() == [0, 1]
-
-
-def test_selecting_works_without_characters() -> None:
-    vocabulary = make_vocabulary(characters="none")
-    selected = vocabulary.batch([["the"], ["of", "of"]]).select(torch.tensor([0]))
-    assert_same(selected, vocabulary.batch([["the"]]))
 
 
 @settings(deadline=None, max_examples=30)
@@ -182,15 +169,6 @@ def test_special_tokens_of_bytes_are_those_published() -> None:
     assert tokens[EOS] == [259, 258, 260, 261, 261, 261]
 
 
-def test_special_tokens_of_unicode_have_characters_of_their_own() -> None:
-    tokens = make_vocabulary(max_characters=5).special_token_chars.tolist()
-    assert tokens[PAD] == [0] * 5
-    assert tokens[BOS] == [2, 4, 3, 1, 1]
-    assert tokens[EOS] == [2, 5, 3, 1, 1]
-    assert tokens[MASK] == [2, 6, 3, 1, 1]
-    assert tokens[UNK] == [2, 7, 3, 1, 1]
-
-
 @pytest.mark.parametrize("kind", ["bytes", "unicode"])
 def test_special_tokens_differ_from_each_other_and_from_every_word_of_one_character(
     kind: str,
@@ -209,7 +187,3 @@ def test_every_character_id_is_below_their_number(kind: str, number: int) -> Non
     everything = pa.array(["c", "\x7f", "ÿ", "\U0010ffff"], pa.string())
     assert vocabulary.char_ids_of(everything).max(initial=-1) < number
     assert vocabulary.special_token_chars.max(initial=-1) < max(number, 1)
-
-
-def test_without_characters_there_are_no_columns() -> None:
-    assert make_vocabulary(characters="none").batch([["a", "b"]]).char_ids.shape == (5, 0)

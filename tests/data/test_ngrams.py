@@ -125,13 +125,6 @@ def test_order_one_knows_only_how_often_words_occur() -> None:
     assert result.unigram_perplexity == result.perplexity
 
 
-def test_unigram_perplexity_is_that_of_the_model_of_order_one() -> None:
-    training, held_out = make_sentences(50, seed=3), make_sentences(10, seed=4)
-    words = [f"w{number}" for number in range(40)]
-    of_order_one = measure(training, held_out, words, order=1)
-    assert measure(training, held_out, words, order=3).unigram_perplexity == of_order_one.perplexity
-
-
 @settings(max_examples=20, deadline=None)
 @given(training=sentences, held_out=sentences.filter(bool), order=st.integers(1, 4))
 def test_backward_is_forward_over_reversed_sentences(
@@ -236,25 +229,6 @@ def test_a_shard_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"cannot be read.*part-00001\.parquet"):
         held_out_perplexity(corpus, ["a"], NgramConfig(), scratch=tmp_path / "s", threads=1)
     assert not (tmp_path / "s").exists()
-
-
-def test_progress_is_told_of_each_shard(tmp_path: Path) -> None:
-    told: list[int | str] = []
-
-    class Listener:
-        def log(self, message: str) -> None: ...
-
-        def start(self, what: str, total: int) -> None:
-            told.append(total)
-
-        def update(self, done: int, note: str = "") -> None:
-            told.append(f"{done} done")
-
-    corpus = make_corpus(tmp_path / "corpus", [(["a"], False)], [(["a"], True)])
-    held_out_perplexity(
-        corpus, ["a"], NgramConfig(), scratch=tmp_path / "s", threads=1, progress=Listener()
-    )
-    assert told == [2, "1 done", "2 done"] * 2
 
 
 @pytest.mark.parametrize("values", [{"order": 0}, {"memory": "lots"}, {"every": 0}])

@@ -29,16 +29,6 @@ def test_ids_fall_with_the_count_outside_held_out_text(corpus: Corpus) -> None:
     assert vocabulary.size == FIRST_WORD + 5
 
 
-def test_rare_words_have_no_id(corpus: Corpus) -> None:
-    assert Vocabulary.of(corpus, VocabularyConfig()).words.to_pylist() == ["a", "b", "é"]
-
-
-def test_the_size_counts_the_special_tokens(corpus: Corpus) -> None:
-    vocabulary = Vocabulary.of(corpus, VocabularyConfig(size=7))
-    assert vocabulary.size == 7
-    assert vocabulary.words.to_pylist() == ["a", "b"]
-
-
 def test_characters_fall_with_their_count_outside_held_out_text(corpus: Corpus) -> None:
     # a and b 3 times, then c and é twice (c in "once"), e, n, o once; z is only held out.
     vocabulary = Vocabulary.of(corpus, VocabularyConfig(min_character_count=1))
@@ -85,12 +75,6 @@ def test_each_distinct_word_comes_once_also_when_unknown() -> None:
     assert not batch.char_ids[3].equal(batch.char_ids[4])
 
 
-def test_no_sentences_make_an_empty_batch() -> None:
-    batch = make_vocabulary().batch([])
-    assert batch.words.shape == (0, 0)
-    assert batch.mask.shape == (0, 0)
-
-
 def test_half_a_character_is_refused_in_words() -> None:
     with pytest.raises(InputError, match="half a character"):
         make_vocabulary().batch([["ok", "\ud800"]])
@@ -135,11 +119,6 @@ def test_a_folder_without_all_of_a_vocabulary_is_refused(
     (tmp_path / "m" / name).unlink()
     with pytest.raises(CorpusError, match=name):
         Vocabulary.load(tmp_path / "m")
-
-
-def test_the_vocabulary_of_a_corpus_is_not_taken_for_that_of_a_model(corpus: Corpus) -> None:
-    with pytest.raises(CorpusError, match="vocabulary"):
-        Vocabulary.load(corpus.folder)
 
 
 def test_a_corpus_without_training_words_is_refused(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _finished(tokenizer: Any, special: Sequence[str]) -> Any:
     pad, unk, begin, end, mask = special
     ids = [(name, tokenizer.token_to_id(name)) for name in (begin, end)]
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"{begin} $A {end}", special_tokens=ids
+        single=f"{begin} $A {end}", pair=f"{begin} $A {end} $B:1 {end}:1", special_tokens=ids
     )
     names = {"pad_token": pad, "unk_token": unk, "mask_token": mask}
     return transformers.PreTrainedTokenizerFast(

@@ -17,7 +17,7 @@ from polyseme.embedding.bulk import Pca
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.folder import VectorFolder
-from polyseme.errors import ConfigError, ModelError, VectorsError
+from polyseme.errors import ModelError, VectorsError
 
 
 @pytest.fixture(scope="module")
@@ -185,20 +185,8 @@ def test_reduced_vectors_keep_the_variance_that_they_say(case: Case, tmp_path: P
     assert Pca.load(tmp_path / "b") is not None
 
 
-def test_more_dimensions_than_there_are_is_refused(case: Case, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="smaller --pca"):
-        case.embed(tmp_path / "v", pca=1000)
-
-
 def test_a_corpus_with_other_words_is_refused(case: Case, tmp_path: Path) -> None:
     prepared(case.text, tmp_path / "c", layout="lines", segmenter="whitespace")
     told = r"reads words by spaCy's rules for 'en' .* has words by white space .*\. Name a model "
     with pytest.raises(ModelError, match=f"{told}.*TEXTS --language en --segmenter spacy --out"):
         case.embed(tmp_path / "v", inputs=[str(tmp_path / "c")])
-
-
-def test_a_folder_of_other_things_is_left_alone(case: Case, tmp_path: Path) -> None:
-    (tmp_path / "v").mkdir()
-    (tmp_path / "v" / "thesis.txt").write_text("mine")
-    with pytest.raises(VectorsError, match=r"thesis\.txt"):
-        case.embed(tmp_path / "v")

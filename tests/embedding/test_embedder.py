@@ -7,7 +7,6 @@ Layer 0 of a word depends on the word alone, and what is remembered only makes i
 Sentences are gathered, cut, sorted and put in order again; memory stays bounded.
 """
 
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from pretraining.making import tiny_values
 from torch import Tensor
 
 import polyseme
-from embedding.making import POINTS, layers_of, lowest_cosine, reading, tiny
+from embedding.making import POINTS, layers_of, reading, tiny
 from polyseme.data.batch import FIRST_ROW
 from polyseme.devices import num_threads
 from polyseme.embedding import sentence_encoder
@@ -55,12 +54,6 @@ def test_a_folder_and_a_text_give_sentences_with_vectors(english: Embedder, tmp_
     assert first.vectors.dtype == np.float32
 
 
-def test_importing_the_package_does_not_load_the_embedder() -> None:
-    code = "import sys, polyseme; polyseme.load; print([n for n in sys.modules if 'polyseme' in n])"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "['polyseme']"
-
-
 def test_vectors_are_those_of_the_encoder(english: Embedder) -> None:
     """Found another way: one batch, straight through the network."""
     model = english.model
@@ -77,26 +70,18 @@ def test_text_and_its_words_give_the_same_vectors(english: Embedder) -> None:
         assert np.array_equal(one.vectors, other.vectors)
         assert other.starts is None
         assert other.ends is None
+        assert one.truncation == other.truncation == Truncation()
 
 
 def test_every_sentence_says_which_text_it_is_of(english: Embedder) -> None:
-    found = english.embed([TEXT, "", "The hen clucks."])
-    assert [sentence.index for sentence in found] == [0, 0, 2]
-    assert [sentence.index for sentence in english.embed([*WORDS, []])] == [0, 1, 2]
-
-
-def test_texts_and_lists_of_words_can_be_mixed(english: Embedder) -> None:
-    found = english.embed([WORDS[0], "The hen clucks. The pig grunts."])
-    assert [(s.index, len(s.words)) for s in found] == [(0, 5), (1, 4), (1, 4)]
-
-
-def test_text_without_a_word_has_no_sentence_but_a_list_without_is_one(english: Embedder) -> None:
+    found = english.embed([WORDS[0], TEXT, "", "The hen clucks. The pig grunts.", []])
+    assert [(s.index, len(s.words)) for s in found] == [
+        *[(0, 5), (1, 5), (1, 7), (3, 4), (3, 4), (4, 0)]
+    ]
     assert english.embed("") == english.embed(" \n ") == english.embed([]) == []
     [empty] = english.embed([[]])
-    assert empty.words == ()
-    assert empty.vectors.shape == (3, 0, 32)
+    assert (empty.words, empty.vectors.shape) == ((), (3, 0, 32))
     assert not empty.sentence_vector().any()
-    assert [len(s.words) for s in english.embed([["cat"], [], ["dog"]])] == [1, 0, 1]
 
 
 def test_an_iterator_gives_an_iterator_that_reads_only_so_far_ahead(english: Embedder) -> None:
@@ -118,15 +103,15 @@ def test_an_iterator_gives_an_iterator_that_reads_only_so_far_ahead(english: Emb
 
 
 @pytest.mark.parametrize("kind", [tuple, deque, np.array])
-def test_any_sequence_of_words_is_a_sentence(english: Embedder, kind: Any) -> None:
+def test_any_sequence_is_a_sentence_or_a_list_of_texts(english: Embedder, kind: Any) -> None:
     [sentence] = english.embed([kind(WORDS[0])])
     assert sentence.words == tuple(WORDS[0])
     assert {type(word) for word in sentence.words} == {str}
-
-
-@pytest.mark.parametrize("kind", [tuple, deque, np.array])
-def test_anything_with_a_length_gives_a_list(english: Embedder, kind: Any) -> None:
     assert len(english.embed(kind([TEXT, TEXT]))) == 4
+    assert len(english.embed(kind(["cat"]))) == 1
+    assert len(english.embed(kind(["cat", "dog", "The cat purrs."]))) == 3
+    with pytest.raises(InputError, match=r"Each of the 2 texts is one word.*\[words\]"):
+        english.embed(kind(["cat", "dog"]))
 
 
 def test_a_list_that_is_filled_anew_for_each_sentence_does_no_harm(english: Embedder) -> None:
@@ -137,17 +122,6 @@ def test_a_list_that_is_filled_anew_for_each_sentence_does_no_harm(english: Embe
             yield buffer
 
     assert [list(sentence.words) for sentence in english.embed(lines())] == WORDS
-
-
-@pytest.mark.parametrize("flat", [["The", "old", "cat"], ("cat", "dog"), np.array(["cat", "dog"])])
-def test_a_flat_list_of_words_is_refused_in_words(english: Embedder, flat: Any) -> None:
-    with pytest.raises(InputError, match=rf"Each of the {len(flat)} texts is one word.*\[words\]"):
-        english.embed(flat)
-
-
-def test_one_word_is_a_text_and_one_longer_text_makes_all_texts(english: Embedder) -> None:
-    assert len(english.embed(["cat"])) == 1
-    assert len(english.embed(["cat", "dog", "The cat purrs."])) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,9 +153,25 @@ def test_what_cannot_be_embedded_is_refused_in_words(
         english.embed(given)
 
 
-def test_a_stream_takes_words_only(english: Embedder) -> None:
+def test_what_is_not_there_is_refused_before_anything_is_read(english: Embedder) -> None:
+    with pytest.raises(ConfigError, match="3 layers"):
+        english.embed(iter(WORDS), layers=3)
     with pytest.raises(InputError, match=r"Sentence 1 is the text 'The cat'.*embed splits"):
         list(english.stream([["cat"], "The cat"]))
+    wrong: tuple[dict[str, Any], ...] = ({"device": "tpu"}, {"precision": "int8"}, {"threads": 0})
+    for bad in wrong:
+        with pytest.raises(ConfigError, match=next(iter(bad))):
+            tiny("elmo", **bad)
+
+
+def test_very_large_numbers_are_not_taken_for_infinity() -> None:
+    embedder = tiny("word2vec")
+    projection = embedder.model.network.encoder.inputs.projection
+    assert projection is not None
+    with torch.no_grad():
+        projection.bias.fill_(3e38)  # finite, though the sum of two is not
+    [vectors] = embedder.stream([["ban", "no"]])
+    assert np.isfinite(vectors).all()
 
 
 def test_a_model_that_does_not_know_how_words_were_found_takes_lists_only() -> None:
@@ -189,13 +179,6 @@ def test_a_model_that_does_not_know_how_words_were_found_takes_lists_only() -> N
     assert len(embedder.embed([["ban", "no"]])) == 1
     with pytest.raises(ModelError, match=r"tokenizer_from='en'.*give lists of words"):
         embedder.embed("ban no")
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_layers_and_width_are_told_before_anything_is_embedded(point: str) -> None:
-    embedder = tiny(point)
-    [vectors] = embedder.stream([["ban", "no"]])
-    assert vectors.shape == (embedder.num_layers, 2, embedder.dim)
 
 
 def test_layers_are_chosen_alike_in_embed_and_stream(english: Embedder) -> None:
@@ -212,21 +195,6 @@ def test_layers_are_chosen_alike_in_embed_and_stream(english: Embedder) -> None:
         assert streamed.shape == (1, 5, 32)
         assert np.allclose(sentence.vectors, expected, atol=1e-6)
         assert np.array_equal(streamed[0], sentence.vectors)
-
-
-def test_an_unknown_layer_is_refused_before_anything_is_read(english: Embedder) -> None:
-    with pytest.raises(ConfigError, match="3 layers"):
-        english.embed(iter(WORDS), layers=3)
-
-
-@pytest.mark.parametrize("bad", [{"device": "tpu"}, {"precision": "int8"}, {"threads": 0}])
-def test_what_is_not_there_is_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(bad))):
-        tiny("elmo", **bad)
-
-
-def test_the_device_is_stated_where_none_was_asked_for() -> None:
-    assert Embedder(tiny("elmo").model).device in ("cpu", "cuda", "mps")
 
 
 def test_threads_are_set_when_a_model_is_loaded_and_never_while_it_is_used(
@@ -255,29 +223,6 @@ def test_vectors_that_are_not_finite_are_never_given(point: str, value: float) -
             list(broken.stream([["ban"]], batch_invariant=batch_invariant))
 
 
-def test_very_large_numbers_are_not_taken_for_infinity() -> None:
-    embedder = tiny("word2vec")
-    projection = embedder.model.network.encoder.inputs.projection
-    assert projection is not None
-    with torch.no_grad():
-        projection.bias.fill_(3e38)  # finite, though the sum of two is not
-    [vectors] = embedder.stream([["ban", "no"]])
-    assert np.isfinite(vectors).all()
-
-
-def test_nothing_is_cut_from_common_sentences(english: Embedder) -> None:
-    assert all(sentence.truncation == Truncation() for sentence in english.embed(TEXT))
-
-
-def test_half_precision_is_near_the_whole() -> None:
-    for point in ("elmo", "bert"):
-        [half] = tiny(point, precision="bfloat16").stream([["ban", "no", "unseen"]])
-        [whole] = tiny(point).stream([["ban", "no", "unseen"]])
-        assert half.dtype == np.float32
-        assert lowest_cosine(half, whole) > 0.999
-        assert not np.array_equal(half, whole)
-
-
 ANIMALS = "the The A river bank flooded king queen man woman cat purrs It sleeps dog barks . !"
 
 
@@ -297,12 +242,18 @@ def test_a_words_vector_is_layer_0_whatever_its_sentence(embedder: Embedder) -> 
     vector = embedder.wv["bank"]
     assert vector.shape == (embedder.wv.vector_size,)
     assert np.allclose(sentence.vectors[2][: len(vector)], vector, atol=1e-6)
-
-
-def test_several_words_are_rows_in_their_order_also_twice(embedder: Embedder) -> None:
     rows = embedder.wv[["bank", "river", "bank"]]
     assert np.array_equal(rows[0], rows[2])
     assert np.array_equal(rows[1], embedder.wv["river"])
+
+
+def test_what_encode_cannot_do_is_refused(embedder: WordEmbedder) -> None:
+    with pytest.raises(ConfigError, match="device = 'tpu' is not available here"):
+        embedder.encode("The cat.", device="tpu")
+    with pytest.raises(ConfigError, match="batch_size=0"):
+        embedder.encode("The cat.", batch_size=0)
+    with pytest.raises(InputError, match="Text 3 is None"):
+        embedder.encode(["a", "b", "c", None], batch_size=2)
 
 
 def test_the_most_similar_words_are_those_of_the_highest_cosine(embedder: Embedder) -> None:
@@ -390,18 +341,6 @@ def test_encode_shows_progress_on_standard_error_if_asked(
     assert "Encoding" in shown.err
     assert "100%" in shown.err
     assert shown.out == ""
-
-
-def test_encode_refuses_a_device_or_a_size_that_cannot_be(embedder: WordEmbedder) -> None:
-    with pytest.raises(ConfigError, match="device = 'tpu' is not available here"):
-        embedder.encode("The cat.", device="tpu")
-    with pytest.raises(ConfigError, match="batch_size=0"):
-        embedder.encode("The cat.", batch_size=0)
-
-
-def test_a_text_that_cannot_be_encoded_is_named_by_its_own_number(embedder: WordEmbedder) -> None:
-    with pytest.raises(InputError, match="Text 3 is None"):
-        embedder.encode(["a", "b", "c", None], batch_size=2)
 
 
 def test_similarity_is_the_cosine_of_two_texts_or_of_each_with_each(embedder: WordEmbedder) -> None:
@@ -589,13 +528,6 @@ def test_batch_invariant_batches_have_as_many_rows_of_one_length() -> None:
     assert [len(part.chunks) for part in parts] == [1, 8, 3, 1, 1]
     for part, (_, length) in zip(parts, shapes, strict=True):
         assert part.batch.lengths.tolist() == [length] * 8
-
-
-def test_each_distinct_word_is_there_once() -> None:
-    group = LengthSortedBatches([["a", "b", "a"], ["b"]], max_length=250)
-    assert sorted(group.distinct) == ["a", "b"]
-    [part] = group.batches()
-    assert part.distinct.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_groups_are_bounded_by_sentences_and_by_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from polyseme.embedding.folder import VECTORS
 from polyseme.embedding.model_work import ModelWork
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.errors import ExecutorError
 from polyseme.executors import ShardJob

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.for_sklearn import TextVectors
-from polyseme.errors import InputError, ModelError
 
 TEXTS = ["The old cat purrs. The cat purrs.", "One young dog barks .", "", "hen"]
 
@@ -62,14 +61,3 @@ def test_a_stored_pipeline_holds_the_name_of_the_model_and_not_the_model(folder:
     assert len(stored) < 2000
     again = pickle.loads(stored)
     assert np.array_equal(again.transform(TEXTS), vectors.transform(TEXTS))
-
-
-def test_a_single_text_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="a list of texts"):
-        TextVectors(folder).transform("The cat.")
-
-
-def test_a_folder_without_a_model_is_refused_when_it_is_needed(tmp_path: Path) -> None:
-    vectors = TextVectors(tmp_path)
-    with pytest.raises(ModelError, match="a model was expected"):
-        vectors.fit(TEXTS)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from embedding.making import tiny
-from polyseme.embedding import golden
-from polyseme.embedding.golden import GOLDEN, TOLERANCE, check_vectors, largest_difference
+from polyseme.embedding import loading
+from polyseme.embedding.loading import GOLDEN, TOLERANCE, check_vectors, largest_difference
 from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.storage.installed import MODELS
@@ -41,7 +41,7 @@ def test_this_machine_gives_the_golden_vectors(name: str) -> None:
 def test_another_word_is_not_taken_for_the_golden_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: the word beside it is far off."""
     beside = replace(GOLDEN["en-mini"], position=GOLDEN["en-mini"].position + 1)
-    monkeypatch.setitem(golden.GOLDEN, "en-mini", beside)
+    monkeypatch.setitem(loading.GOLDEN, "en-mini", beside)
     assert largest_difference("en-mini") > 100 * TOLERANCE
 
 

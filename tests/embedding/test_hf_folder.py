@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from embedding.hf_making import SENTENCES, embedder_of, make_folder, tokenizers, transformers
 from polyseme.embedding.hf import network
-from polyseme.embedding.hf.folder import HfFolder, hf_name
+from polyseme.embedding.hf.folder import HfFolder
 from polyseme.embedding.hf.network import find_folder
 from polyseme.errors import MissingExtraError, ModelError
 
@@ -38,12 +38,6 @@ def refusal(folder: Path) -> str:
     with pytest.raises(ModelError) as refused:
         embedder_of(folder)
     return str(refused.value)
-
-
-def test_a_name_tells_whose_model_it_is() -> None:
-    assert hf_name("hf:models/bert") == "models/bert"
-    assert hf_name(Path("hf:models/bert")) == "models/bert"
-    assert hf_name("models/bert") is None
 
 
 def test_a_missing_folder_and_one_without_a_model_are_told_apart(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from required import needs
 
 from embedding.making import reading
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.word_embedder import EmbeddedSentence, LayerChoice, read_sentences
+from polyseme.embedding.word_embedder import EmbeddedSentence, LayerChoice
 from polyseme.errors import ConfigError
-from polyseme.text.preprocessing import PreprocessedText, TextPreprocessor
+from polyseme.text.preprocessing import TextPreprocessor
 
 EACH = [torch.full((1, 2, 4), float(value)) for value in (1, 10, 100)]
 
@@ -62,11 +62,6 @@ def test_a_sentence_vector_is_the_mean_over_its_words() -> None:
     assert np.allclose(sentence.sentence_vector(), expected)
     top = EmbeddedSentence(("a", "b", "c"), vectors[1], 0)
     assert np.allclose(top.sentence_vector(), expected[1])
-
-
-def test_a_sentence_vector_without_words_is_zero() -> None:
-    empty = EmbeddedSentence((), np.empty((2, 0, 4), np.float32), 0)
-    assert np.array_equal(empty.sentence_vector(), np.zeros((2, 4)))
 
 
 def test_ends_follow_from_starts_and_words() -> None:
@@ -158,11 +153,3 @@ def test_traditional_characters_are_folded_and_stay_in_place() -> None:
 def test_short_chinese_texts_are_not_taken_for_words() -> None:
     embedder = reading("她 弹 钢琴 今天", language="zh")
     assert len(embedder.embed(["今天是周日", "她弹钢琴"])) == 2
-
-
-def test_lists_of_words_need_no_segmenter() -> None:
-    def preprocess(text: str) -> PreprocessedText:
-        raise AssertionError(text)
-
-    found = read_sentences([["a", "b"]], preprocess)
-    assert [list(sentence.words) for sentence in found] == [["a", "b"]]

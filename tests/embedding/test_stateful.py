@@ -17,7 +17,6 @@ from legacy.published import (
 from legacy.stateful import RecurrentState, embed_stateful
 
 from polyseme.embedding.word_embedder import Vectors
-from polyseme.errors import ModelError
 from polyseme.legacy.old_model import vocabulary_of
 from polyseme.model import Model, ModelConfig
 
@@ -154,22 +153,3 @@ def test_a_state_that_was_passed_in_is_not_changed() -> None:
     once, _ = embed_stateful(model, [["the"], ["old"]], state)
     again, _ = embed_stateful(model, [["the"], ["old"]], state)
     assert all(np.array_equal(*pair) for pair in zip(once, again, strict=True))
-
-
-def test_what_carries_nothing_is_refused() -> None:
-    for model in (tiny(kind="transformer"), tiny(direction="joint"), tiny(kind="none")):
-        with pytest.raises(ModelError, match="Use the embedder"):
-            embed_stateful(model, [["she"]])
-
-
-def test_the_state_of_another_model_is_refused() -> None:
-    _, state = embed_stateful(tiny(hidden_size=9), [["she"]])
-    with pytest.raises(ModelError, match="another model's"):
-        embed_stateful(tiny(), [["she"]], state)
-
-
-def test_a_model_in_training_is_refused() -> None:
-    model = tiny()
-    model.network.train()
-    with pytest.raises(ModelError, match="in training"):
-        embed_stateful(model, [["she"]])

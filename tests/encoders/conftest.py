@@ -5,7 +5,7 @@ from one_thread import one_thread
 
 from encoders.kernel import Kernels, compiler, kernels
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 
 __all__ = ["compiler", "kernels", "one_thread"]

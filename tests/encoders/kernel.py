@@ -8,7 +8,7 @@ import pytest
 from required import leave_out_if, need
 
 from polyseme.encoders.kernels import build
-from polyseme.encoders.kernels.instructions import InstructionSet, instruction_sets
+from polyseme.encoders.kernels.build import InstructionSet, instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 from polyseme.storage.files import sha256_of
 

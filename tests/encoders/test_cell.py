@@ -189,13 +189,6 @@ def test_outputs_and_gradients_are_those_of_plain_autograd(
         torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-5, msg=name)
 
 
-def test_the_tight_clips_of_these_tests_do_cut() -> None:
-    """The control: with other clips the same inputs give other numbers, for cells and outputs."""
-    outputs, _, cell = plain(draw(), TIGHT)
-    assert (outputs.abs() == 0.15).float().mean() > 0.05
-    assert (cell.abs() == 0.4).float().mean() > 0.05
-
-
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("proj_size", [11, None], ids=["projected", "unprojected"])
 def test_bfloat16_stays_within_one_percent(proj_size: int | None) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
@@ -90,11 +89,6 @@ def test_a_new_highway_carries_on_more_than_it_changes() -> None:
     weights = CharacterEncoder(CONFIG, num_chars=20).state_dict()
     gates = [weights[f"highways.{number}.linear.bias"].chunk(2)[1] for number in range(2)]
     assert all(bool((gate == 1).all()) for gate in gates)
-
-
-def test_there_must_be_filters() -> None:
-    with pytest.raises(ValidationError, match="filters"):
-        CharactersConfig(filters=())
 
 
 @pytest.mark.parametrize("rows", [1, 6, 700])

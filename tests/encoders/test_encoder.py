@@ -15,7 +15,6 @@ from polyseme.config import build
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.encoded import reverse_sequences
 from polyseme.encoders.encoder import Encoder, EncoderConfig
-from polyseme.errors import ConfigError
 from polyseme.presets import PRESETS
 
 LENGTHS = st.lists(st.integers(1, 7), min_size=1, max_size=5)
@@ -99,33 +98,8 @@ def test_layer_0_knows_nothing_of_segments() -> None:
     assert torch.equal(words[0, 1], words[0, 2])
 
 
-def test_separate_layer_0_is_the_word_in_both_halves() -> None:
-    forward, backward = encoder_of()(vocabulary().batch([WORDS])).hidden_states[0].chunk(2, dim=-1)
-    assert torch.equal(forward, backward)
-
-
-def test_dropout_is_for_training_only() -> None:
-    encoder, batch = encoder_of(dropout=0.5), vocabulary().batch([WORDS])
-    assert torch.equal(encoder(batch).top, encoder(batch).top)
-    encoder.train()
-    assert not torch.equal(encoder(batch).top, encoder(batch).top)
-
-
 def test_parts_of_another_dimension_are_projected() -> None:
     encoder = encoder_of(input={"kind": "word", "dim": 5})
     assert isinstance(encoder.inputs.projection, nn.Linear)
     assert encoder.inputs.projection.weight.shape == (8, 5)
     assert encoder_of().inputs.projection is None
-
-
-def test_a_joint_lstm_cannot_have_an_odd_proj_size() -> None:
-    with pytest.raises(ConfigError, match="7 is odd"):
-        encoder_of(direction="joint", contextualizer={"kind": "lstm", "proj_size": 7})
-
-
-def test_word_embeddings_know_their_dimension() -> None:
-    assert encoder_of().config.word_dim == 8
-    assert encoder_of(input={"kind": "characters", "dim": 8}).config.word_dim == 0
-    both = {"kind": "word+characters", "word_dim": 6, "characters": {"dim": 2}}
-    assert encoder_of(input=both).config.word_dim == 6
-    assert encoder_of(input=both).config.widest_filter == 7

@@ -8,29 +8,18 @@ import torch
 from encoders.kernel import Kernels
 from polyseme.encoders import environment
 from polyseme.encoders.environment import describe, differences
-from polyseme.encoders.kernels import instructions, loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels import build, loader
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
-
-
-def test_the_same_process_describes_itself_alike() -> None:
-    one, other = (describe(device="cpu", precision="float32") for _ in range(2))
-    assert one == other
-    assert differences(one, other) == ""
-
-
-def test_threads_are_those_of_the_work_or_else_of_torch() -> None:
-    assert describe(device="cpu", precision="float32", threads=3)["threads"] == 3
-    assert describe(device="cpu", precision="float32")["threads"] == torch.get_num_threads()
 
 
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [
         ("torch", "torch.__version__", "0.0"),
-        ("polyseme", "polyseme.encoders.environment.__version__", "0.0"),
+        ("polyseme", "polyseme.encoders.kernels.loader.__version__", "0.0"),
         ("processor", "torch.backends.cpu.get_cpu_capability", lambda: "OTHER"),
-        ("processor", f"{instructions.__name__}._facts", lambda: {"vendor_id": "Other"}),
+        ("processor", f"{build.__name__}._facts", lambda: {"vendor_id": "Other"}),
     ],
 )
 def test_each_thing_is_told_with_both_values(

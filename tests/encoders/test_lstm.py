@@ -12,7 +12,7 @@ from torch import Tensor
 from polyseme.encoders.encoded import Direction, reverse_sequences
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
-from polyseme.encoders.lstm import Lstm, LstmConfig, Packing, run_packed, run_to_last
+from polyseme.encoders.lstm import Lstm, LstmConfig, run_packed, run_to_last
 
 PROJECTED = LstmConfig(num_layers=3, proj_size=6, hidden_size=10, cell_clip=0.3, output_clip=0.2)
 PLAIN = LstmConfig(num_layers=2, proj_size=6)
@@ -107,19 +107,6 @@ def test_two_halves_with_the_state_carried_equal_the_whole(config: LstmConfig) -
         assert torch.allclose(halves, layer, atol=1e-6)
         assert torch.allclose(after[number].cell, end[number].cell, atol=1e-6)
         assert torch.allclose(after[number].hidden, end[number].hidden, atol=1e-6)
-
-
-def test_nothing_is_carried_that_is_not_passed() -> None:
-    module, vectors = lstm(PROJECTED, "separate"), torch.randn(1, 4, 6)
-    lengths = torch.tensor([4])
-    with torch.no_grad():
-        first = module(vectors, lengths)
-        _, states = module.run(vectors, lengths, None)
-        kept = [state.cell.clone() for state in states]
-        module.run(vectors, lengths, states)
-        again = module(vectors, lengths)
-    assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
-    assert all(torch.equal(state.cell, old) for state, old in zip(states, kept, strict=True))
 
 
 def test_gates_begin_by_remembering() -> None:
@@ -286,17 +273,3 @@ def test_torch_multiplies_as_before_after_the_kernel_used_tiles(
         with torch.autocast("cpu", torch.bfloat16):
             run_packed(*drawn("free", "separate"))
         assert torch.equal(one @ other, expected)
-
-
-def test_the_longest_sentences_lie_first_and_stack_1_reads_backward() -> None:
-    packing = Packing.of(torch.tensor([1, 3, 2]), steps=4, stacks=2)
-    assert packing.batch_sizes == [3, 2, 1, 0]
-    # Rows of four positions: sentence 1 stands at 4 to 6, sentence 2 at 8 and 9, sentence 0 at 0.
-    assert packing.positions.tolist() == [[4, 8, 0, 5, 9, 6], [6, 9, 0, 5, 8, 4]]
-
-
-def test_without_special_tokens_the_first_is_read_once_and_the_last_not_at_all() -> None:
-    packing = Packing.of(torch.tensor([3, 4]), steps=4, stacks=2, special_tokens=False)
-    assert packing.batch_sizes == [1, 2, 1]
-    # Sentence 1 stands at 4 to 7, its words at 5 and 6; sentence 0 at 0 to 2, its word at 1.
-    assert packing.positions.tolist() == [[4, 5, 1, 6], [7, 6, 1, 5]]

@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from pydantic import ValidationError
 from torch import Tensor
 from torch.nn import functional
 
@@ -115,11 +114,6 @@ def test_rotary_positions_have_no_longest_sentence() -> None:
     with torch.no_grad():
         (_, top) = module(torch.randn(1, 700, 8, dtype=torch.double), torch.tensor([700]))
     assert torch.isfinite(top).all()
-
-
-def test_a_dim_that_heads_cannot_share_is_refused() -> None:
-    with pytest.raises(ValidationError, match="dim 10 is not a multiple of 2 x 2 heads"):
-        TransformerConfig(dim=10, num_heads=2)
 
 
 def test_a_new_transformer_begins_close_to_its_input() -> None:

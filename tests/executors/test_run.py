@@ -1,44 +1,36 @@
+""""""
+
 import errno
+import os
 import shutil
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from executors.jobs import (
     calls_made,
     capitals_job,
+    die,
+    die_once,
     fail,
     fill_disk,
     hashes,
     make_inputs,
+    name_card,
     noting_job,
     report_half_and_wait,
 )
 
 from polyseme.errors import ExecutorError, StorageError
-from polyseme.executors import ExecutorConfig, ShardJob, run_job
+from polyseme.executors import ExecutorConfig, ShardJob, local, run_job
 from polyseme.storage.files import clear_work
 from polyseme.storage.locks import hold_folder
 
 HERE = ExecutorConfig(workers=1)
-
-
-def test_receipts_come_in_the_order_of_the_inputs(tmp_path: Path) -> None:
-    inputs = make_inputs(tmp_path / "in", 5)
-    shuffled = [inputs[i] for i in (3, 0, 4, 1, 2)]
-    receipts = run_job(capitals_job(), shuffled, tmp_path / "out", executor=HERE)
-    assert [receipt.name for receipt in receipts] == [shard.name for shard in shuffled]
-
-
-def test_nothing_but_files_and_receipts_is_left(tmp_path: Path) -> None:
-    run_job(capitals_job(), make_inputs(tmp_path / "in", 2), tmp_path / "out", executor=HERE)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["receipts", "upper"]
-
-
-def test_no_inputs_give_no_receipts(tmp_path: Path) -> None:
-    assert run_job(capitals_job(), [], tmp_path / "out", executor=ExecutorConfig(workers=2)) == []
 
 
 def test_progress_ends_at_the_sum_of_all_sizes_whether_found_or_made(tmp_path: Path) -> None:
@@ -213,3 +205,88 @@ def test_other_faults_of_the_system_are_not_blamed_on_the_disk(tmp_path: Path) -
     job = ShardJob(partial(fill_disk, errno.EACCES), "")
     with pytest.raises(PermissionError):
         run_job(job, make_inputs(tmp_path / "in", 1), tmp_path / "out", executor=HERE)
+
+
+TWO = ExecutorConfig(workers=2)
+
+
+@pytest.mark.parametrize("workers", [2, 5])
+def test_the_number_of_workers_changes_nothing(tmp_path: Path, workers: int) -> None:
+    inputs = make_inputs(tmp_path / "in", 4)
+    one = run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
+    many = run_job(
+        capitals_job(), inputs, tmp_path / "many", executor=ExecutorConfig(workers=workers)
+    )
+    assert many == one
+    assert hashes(tmp_path / "many") == hashes(tmp_path / "one")
+
+
+def test_an_error_in_a_worker_arrives_as_itself(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="part-00001 is not to my taste") as caught:
+        run_job(ShardJob(fail, ""), make_inputs(tmp_path / "in", 4), tmp_path / "out", executor=TWO)
+    assert "in fail" in caught.value.__notes__[0], "where it happened is lost"
+
+
+def test_no_worker_outlives_an_error(tmp_path: Path) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    with pytest.raises(ValueError, match="taste"):
+        run_job(ShardJob(fail, ""), make_inputs(tmp_path / "in", 4), tmp_path / "out", executor=TWO)
+    left = set(psutil.Process().children(recursive=True)) - before
+    assert [process for process in left if "resource_tracker" not in str(process.cmdline())] == []
+
+
+def test_a_shard_whose_worker_dies_is_done_again(tmp_path: Path) -> None:
+    inputs, traces = make_inputs(tmp_path / "in", 4), tmp_path / "traces"
+    traces.mkdir()
+    run_job(capitals_job(), inputs, tmp_path / "quiet", executor=TWO)
+    job = ShardJob(partial(die_once, traces), "settings")
+    run_job(job, inputs, tmp_path / "out", executor=TWO)
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "quiet")
+    assert len(hashes(traces)) == 4
+
+
+def test_a_shard_that_always_ends_its_worker_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MAX_RETRIES", 2)
+    with pytest.raises(ExecutorError, match=r"part-00001 has ended its worker 2 times.*Killed"):
+        run_job(ShardJob(die, ""), make_inputs(tmp_path / "in", 3), tmp_path / "out", executor=TWO)
+    assert "receipts/part-00000.json" in hashes(tmp_path / "out")
+
+
+SLOW = """
+import sys
+from functools import partial
+from pathlib import Path
+from executors import jobs
+from polyseme.executors import ExecutorConfig, ShardJob, run_job
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    inputs = jobs.make_inputs(folder / "in", 100)
+    job = ShardJob(partial(jobs.capitals_slowly, 0.5), "settings", folders=("upper", "odd"))
+    run_job(job, inputs, folder / "out", executor=ExecutorConfig(workers=2))
+"""
+
+
+def test_workers_of_a_killed_driver_end_with_the_shard_in_hand(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "slow.py", tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as driver:
+        while len(list((tmp_path / "out" / "receipts").glob("*.json"))) < 2:
+            time.sleep(0.01)
+        workers = psutil.Process(driver.pid).children()
+        driver.kill()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert alive == []
+    assert len(hashes(tmp_path / "out" / "receipts")) < 10
+
+
+def test_each_worker_does_the_work_of_its_own_card(tmp_path: Path) -> None:
+    job = ShardJob(fail, "", per_worker=(partial(name_card, "0"), partial(name_card, "1")))
+    inputs = make_inputs(tmp_path / "in", 6)
+    run_job(job, inputs, tmp_path / "out", executor=ExecutorConfig(workers=3))
+    cards = [path.read_text() for path in sorted((tmp_path / "out/cards").iterdir())]
+    assert len(cards) == 6
+    assert set(cards) == {"0", "1"}

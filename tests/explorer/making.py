@@ -12,7 +12,7 @@ from meanings.test_named_groups import MODEL, bank_uses
 from starlette.testclient import TestClient
 
 from polyseme.explorer.context import AppContext
-from polyseme.explorer.jobs import Job
+from polyseme.explorer.explored_word import Job
 from polyseme.explorer.server import make_app
 from polyseme.explorer.view import GroupingKey, View
 from polyseme.explorer.workspace import Workspace

@@ -150,12 +150,6 @@ def test_lines_of_a_word_too_rare_to_be_grouped_can_be_exported(explored: Explor
     assert len(part.splitlines()) == 1
 
 
-def test_lines_with_groups_are_never_exported_without_them(explored: Explored) -> None:
-    answer = explored.client.get("/export/uses.csv?q=farmer")
-    assert answer.status_code == 400
-    assert "not ready" in answer.text
-
-
 def test_the_second_sentence_of_a_text_has_substitutes_of_its_own(explored: Explored) -> None:
     """The words of all sentences are numbered one after the other."""
     first, second = "He sat on the bank of the river.", "She went to the farmer and laughed."

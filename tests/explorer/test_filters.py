@@ -85,12 +85,6 @@ def test_headings_count_what_meets_the_filter(explored: Explored, where: tuple[s
         assert set(lines(one)) <= set(met)
 
 
-def test_without_a_filter_headings_count_all(explored: Explored) -> None:
-    page = explored.get("/word?q=bank&finer=2")
-    assert "84 uses · " in page
-    assert sum(count for count, _ in figures(page)) == 84
-
-
 def test_a_choice_on_the_map_is_counted_with_the_filter(explored: Explored) -> None:
     page = explored.get(address("/word", ("year<1852",), f"&uses={pack([0, 3, 5, 80])}"))
     met = [number for number in expected(explored, ("year<1852",)) if number in (0, 3, 5, 80)]
@@ -167,14 +161,6 @@ def test_exports_say_what_is_in_them(explored: Explored) -> None:
     assert sum(legend) == len(met)
 
 
-def test_a_filter_that_no_line_meets_is_told(explored: Explored) -> None:
-    for more in ("", "&sort=corpus"):
-        page = explored.get(address("/word", ("year<1800",), more))
-        assert "0 of 84 uses" in page
-        assert "No line meets the filter." in page
-    assert "DP" not in explored.get(address("/frequency", ("year<1800",)))
-
-
 @pytest.mark.parametrize(
     ("language", "told"),
     [
@@ -213,12 +199,6 @@ def test_mistakes_of_both_sides_are_told(explored: Explored) -> None:
     assert "Did you mean year?" in page
     assert 'value="year<abc"' in page
     assert page.count('aria-invalid="true"') == 2
-
-
-def test_several_conditions_of_a_side_are_all_kept(explored: Explored) -> None:
-    sides = "before=year<1852 or year<1900&before=genre=news&after=year>=1900"
-    page = html.unescape(explored.get(f"/compare?q=bank&finer=2&{sides}"))
-    assert 'value="(year<1852 or year<1900) and genre=news"' in page
 
 
 def choices(explored: Explored, text: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from command_line import polyseme
 from meanings.test_named_groups import MODEL
 
-from polyseme.explorer.view import View, pack
+from polyseme.explorer.view import View
 from polyseme.meanings.groups.senses import Senses
 
 from .making import HOST, Explored, explore, make_bank_corpus
@@ -90,11 +90,6 @@ def test_ticked_lines_are_split_off_moved_and_labelled(explored: Explored) -> No
     assert groups(explored).labels_by_hand == dict.fromkeys(members, "river")
 
 
-def test_what_is_chosen_on_the_map_is_meant_if_no_line_is_ticked(explored: Explored) -> None:
-    judge(explored, view=f"{SENT}&uses={pack([1, 2])}", action="label", label="x")
-    assert groups(explored).labels_by_hand == {1: "x", 2: "x"}
-
-
 def test_a_large_group_is_split_in_two(explored: Explored) -> None:
     found = groups(explored).groups
     for other in found[1:-1]:
@@ -140,15 +135,6 @@ def test_six_lines_sorted_by_the_reader_sort_the_others(explored: Explored) -> N
         "money",
     ]  # as they were first given
     assert sum(len(block.uses) for block in word_page.blocks) == 84
-
-
-def test_a_line_is_given_a_sense_by_its_button(explored: Explored) -> None:
-    own = f"{SENT}&show=labels"
-    judge(explored, view=own, use=["0"], new_label="river", action="label")
-    judge(explored, view=own, use=["50"], label="river")  # as without a script
-    assert groups(explored).labels_by_hand == {0: "river", 50: "river"}
-    judge(explored, view=own, use=["50"], label="money", new_label="")
-    assert groups(explored).labels_by_hand == {0: "river", 50: "money"}
 
 
 def test_a_sense_is_renamed_and_by_the_name_of_another_becomes_one_with_it(
@@ -205,15 +191,6 @@ def test_what_cannot_be_done_is_explained_and_not_written(
 ) -> None:
     assert told in refused(explored, **form)
     assert not explored.workspace.edits(VIEW).edits
-
-
-def test_a_group_is_not_split_off_itself(explored: Explored) -> None:
-    members = [str(n) for n, label in enumerate(groups(explored).labels) if label == 1]
-    told = refused(explored, action="split", use=members, name="all of it")
-    assert "nothing would be left" in told
-    assert not explored.workspace.edits(VIEW).edits
-    judge(explored, action="split", use=members[1:], name="all but one")
-    assert [group.size for group in groups(explored).groups].count(1) == 1
 
 
 def test_the_log_is_done_again_on_the_command_line(explored: Explored) -> None:
@@ -401,9 +378,3 @@ def test_a_name_is_there_at_another_granularity(explored: Explored) -> None:
     finer = explored.wait_for_groups(q="bank", finer=3)
     page = explored.get(finer.address("/word"))
     assert "my own name" in page
-
-
-def test_names_given_to_groups_of_a_word_are_there_in_another_case(explored: Explored) -> None:
-    judge(explored, action="rename", group="1", name="mine")
-    explored.wait_for_groups(q="BANK", finer=2)
-    assert "mine" in explored.get("/word?q=BANK&finer=2")

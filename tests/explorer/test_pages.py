@@ -17,8 +17,8 @@ import pytest
 from required import needs
 from starlette.testclient import TestClient
 
-from polyseme.explorer.jobs import Job, WorkQueue
-from polyseme.explorer.view import GroupingKey, View, pack
+from polyseme.explorer.explored_word import Job, WorkQueue
+from polyseme.explorer.view import GroupingKey, View
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration
 from polyseme.meanings.groups.grouping import Limits
@@ -131,23 +131,12 @@ def test_a_filter_keeps_groups_and_leaves_lines_out(explored: Explored) -> None:
     assert len(sent["x"]) == len(sent["y"]) == len(sent["colour"]) == 84
 
 
-def test_lines_are_sorted_by_the_word_before(explored: Explored) -> None:
-    page = explored.get("/word?q=bank&finer=2&sort=left")
-    before = [left.split()[-1].lower() for left in re.findall(r'class="left"><span>(.*?)<', page)]
-    assert before == sorted(before)
-
-
 def test_more_like_a_line_begins_with_that_line(explored: Explored) -> None:
     page = explored.get("/word?q=bank&finer=2&like=17")
     assert lines(page)[0] == 17
     is_river = [int(explored.workspace.word(View(q="bank")).uses[n].metadata["year"] or 0) < 1900
                 for n in lines(page)[:10]]  # fmt: skip
     assert sum(is_river) >= 8  # the first 42 uses are of rivers
-
-
-def test_a_choice_on_the_map_is_an_address(explored: Explored) -> None:
-    page = explored.get(f"/word?q=bank&finer=2&uses={pack([3, 5, 80])}")
-    assert sorted(lines(page)) == [3, 5, 80]
 
 
 def test_context_has_the_sentences_around_and_all_metadata(explored: Explored) -> None:
@@ -173,18 +162,6 @@ def test_layers_lead_from_form_to_meaning(explored: Explored) -> None:
     assert blocks(page) == 1  # all 84 have one form
     explored.wait_for_groups(layer=1)
     assert blocks(explored.get("/word?q=bank&layer=1")) >= 1
-
-
-def test_a_search_is_remembered(explored: Explored) -> None:
-    explored.get("/word?q=river")
-    page = explored.get("/")
-    assert page.index(">river</a>") < page.index(">bank</a>")
-
-
-def test_few_uses_are_shown_without_groups(explored: Explored) -> None:
-    page = explored.get("/word?q=farmer")
-    assert "too few to group" in page
-    assert lines(page)
 
 
 @pytest.mark.parametrize(

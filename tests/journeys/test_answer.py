@@ -84,12 +84,3 @@ def test_every_line_of_a_file_is_answered_or_told(folder: Path, tmp_path: Path) 
     assert "2 of 3 rows rejected: 2 unfit" in " ".join(shown.stdout.split())
     [line] = out.read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["answer"] in "The door is red ."
-
-
-def test_variants_are_compared(folder: Path) -> None:
-    task, out = folder / "answers.toml", folder / "compared"
-    epochs = ["--set", "training.epochs=1"]
-    shown = polyseme("compare", task, "--with", "none,static", "--out", out, *epochs)
-    assert "static" in shown.stdout
-    told = json.loads((out / "compare-dev.json").read_text(encoding="utf-8"))
-    assert told["measure"] == "f1"

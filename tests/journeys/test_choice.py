@@ -93,17 +93,6 @@ def test_a_line_of_a_file_has_a_text_and_its_choices(folder: Path, tmp_path: Pat
     assert json.loads(line)["best"] == 1
 
 
-def test_variants_are_compared_by_the_rank_of_the_right_one(folder: Path) -> None:
-    by_rank = folder / "by-rank.toml"
-    text = (folder / "choose.toml").read_text(encoding="utf-8")
-    by_rank.write_text('measure = "mrr"\n' + text, encoding="utf-8")
-    more = ["--out", str(folder / "compared"), "--set", "training.epochs=1"]
-    shown = polyseme("compare", by_rank, "--with", "none,static", *more).stdout
-    assert "mrr on the dev data" in " ".join(shown.split())
-    told = json.loads((folder / "compared/compare-dev.json").read_text(encoding="utf-8"))
-    assert told["measure"] == "mrr"
-
-
 def test_a_corpus_gives_choices_that_a_task_learns_from(folder: Path, tmp_path: Path) -> None:
     corpus, out = prepare_documents(tmp_path / "made", 60), tmp_path / "choices"
     shown = polyseme("choices", corpus, "--number", "24", "--choices", "3", "--out", out).stdout

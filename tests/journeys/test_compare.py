@@ -40,8 +40,3 @@ def test_with_several_seeds_they_are_compared_too(case: TaskCase, tmp_path: Path
     assert first["over_seeds"] is None
     gained = sum(frozen["values"]) / 2 - sum(first["values"]) / 2
     assert frozen["over_seeds"]["difference"] == pytest.approx(gained)
-
-
-def test_a_variant_is_named_once(case: TaskCase, tmp_path: Path) -> None:
-    command = ("compare", case.task, "--with", "static,static", "--out", tmp_path)
-    assert "name each variant once" in polyseme(*command, code=2).stderr

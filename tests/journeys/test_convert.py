@@ -13,7 +13,7 @@ from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
 from legacy.stateful import embed_stateful
 
 from polyseme.commands import score
-from polyseme.commands.convert import ConvertResult, export, import_
+from polyseme.commands.convert import ConvertResult, import_
 from polyseme.config import build
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ConfigError, ModelError
@@ -144,12 +144,6 @@ def test_a_mistake_is_answered_with_what_to_do(
 ) -> None:
     with pytest.raises((ModelError, ConfigError), match=told):
         run(old, tmp_path / "m", **settings)
-    assert not (tmp_path / "m").exists()
-
-
-def test_only_a_model_can_be_exported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="a model was expected"):
-        export.run(export.ExportConfig(model=WEIGHTS, out=tmp_path / "m"))
     assert not (tmp_path / "m").exists()
 
 

@@ -122,9 +122,3 @@ def test_a_file_without_a_word_is_told_and_not_a_crash(case: Case, tmp_path: Pat
     )
     assert "0 examples" in polyseme(*command).stdout
     assert "no word" in polyseme("predict", "--task", case.trained, " ", code=66).stderr
-
-
-def test_documents_are_for_coreference_only(case: Case) -> None:
-    command = ("train", case.folder / "coreference.toml", "--out", case.folder / "x")
-    shown = polyseme(*command, "--set", "data.reader.kind=columns", code=2)
-    assert "document" in " ".join(shown.stderr.split())

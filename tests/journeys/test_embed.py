@@ -60,11 +60,6 @@ def test_a_word_that_is_no_choice_of_layers_is_refused(case: Case, tmp_path: Pat
     assert "'best' is not a choice of layers" in " ".join(shown.stderr.split())
 
 
-def test_a_corpus_in_place_of_vectors_is_named(case: Case) -> None:
-    shown = polyseme("vectors", "info", case.corpus.folder, code=65)
-    assert "holds a corpus, not a folder of vectors" in " ".join(shown.stderr.split())
-
-
 def test_the_how_to_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_case(tmp_path / "made", shard_bytes=1 << 20)  # one shard: done in this process
     page = Path(__file__).parents[2] / "docs/how-to/embed-a-corpus.md"

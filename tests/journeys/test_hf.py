@@ -151,22 +151,12 @@ def test_a_cache_is_of_one_encoder_and_one_pooling(made: Made, tmp_path: Path) -
 
 
 def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
-    values = {"task": made.task, "out": tmp_path / "c", "variants": ["static", "frozen"]}
+    variants = ["static", "frozen", "finetuned"]
+    values = {"task": made.task, "out": tmp_path / "c", "variants": variants}
     result = compare.run(build(compare.CompareConfig, values))
-    assert [each.variant for each in result.results] == ["static", "frozen"]
+    assert [each.variant for each in result.results] == variants
     told = json.loads((tmp_path / "c" / "compare-dev.json").read_text(encoding="utf-8"))
     assert told["variants"][1]["against_first"] is not None
-
-
-def test_fine_tuning_is_refused_before_anything_is_trained(made: Made, tmp_path: Path) -> None:
-    reason = "is a Hugging Face encoder, which is not fine-tuned here"
-    changed = {"model": {"kind": "finetuned", "model": made.name}}
-    with pytest.raises(ConfigError, match=reason):
-        train_task(made, tmp_path / "t", embeddings=changed)
-    values = {"task": made.task, "out": tmp_path / "c", "variants": ["frozen", "finetuned"]}
-    with pytest.raises(ConfigError, match=reason):
-        compare.run(build(compare.CompareConfig, values))
-    assert not (tmp_path / "c" / "frozen").exists()
 
 
 def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:

@@ -52,8 +52,3 @@ def test_a_flipped_byte_is_found(corpus: Path) -> None:
         assert "shards/part-00000.parquet" in shown("inspect", corpus, "--verify", code=65)
     finally:
         shard.write_bytes(good)
-
-
-def test_an_unfinished_corpus_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "receipts").mkdir()
-    assert "that was interrupted" in " ".join(shown("inspect", tmp_path, code=65).split())

@@ -10,7 +10,7 @@ import pytest
 from command_line import polyseme
 
 from polyseme.commands import doctor
-from polyseme.embedding import golden
+from polyseme.embedding import loading
 from polyseme.encoders.kernels import build, loader
 from polyseme.storage import installed
 
@@ -30,7 +30,7 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def right_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """No vectors are computed: test_every_command.py and tests/embedding/test_golden.py do."""
-    monkeypatch.setattr(golden, "largest_difference", lambda _: 0.0)
+    monkeypatch.setattr(loading, "largest_difference", lambda _: 0.0)
 
 
 def test_models_are_listed_with_what_their_cards_say() -> None:
@@ -88,20 +88,13 @@ def test_doctor_names_a_missing_extra_and_its_command(monkeypatch: pytest.Monkey
 
 
 def test_doctor_finds_wrong_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(golden, "largest_difference", lambda _: 0.5)
+    monkeypatch.setattr(loading, "largest_difference", lambda _: 0.5)
     printed = flat(polyseme("doctor", code=1).stdout)
     every = [f"model {name}" for name in installed.MODELS]
     assert f"Wrong: {', '.join(every)}." in printed
     rows = [json.loads(row) for row in polyseme("doctor", "--json", code=1).stdout.splitlines()]
     wrong = [row["what"] for row in rows if row["state"] == "wrong"]
     assert wrong == every
-
-
-def test_models_come_as_json() -> None:
-    rows = [json.loads(line) for line in polyseme("models", "--json").stdout.splitlines()]
-    assert [row["name"] for row in rows][:2] == ["en-mini", "zh-mini"]
-    assert rows[0]["language"] == "en"
-    assert rows[0]["num_bytes"] == sum(p.stat().st_size for p in Path(rows[0]["folder"]).iterdir())
 
 
 @pytest.mark.usefixtures("right_vectors")

@@ -166,11 +166,6 @@ def test_the_settings_of_one_corpus_make_another_like_it(texts: Path, tmp_path: 
     assert one == two
 
 
-def test_a_missing_setting_is_named(texts: Path, tmp_path: Path) -> None:
-    result = polyseme("prepare", texts, "--out", tmp_path / "c", code=2)
-    assert "language is required" in result.stderr
-
-
 def test_what_breaks_off_is_told_and_the_sums_are_exact(tmp_path: Path) -> None:
     folder = tmp_path / "texts"
     folder.mkdir()

@@ -92,15 +92,6 @@ def test_a_finished_model_keeps_no_checkpoints_unless_asked(
     assert not (out / "checkpoints").exists()
 
 
-def test_a_finished_model_is_not_trained_again(model: Path, corpus: Corpus) -> None:
-    before = sha256_of(model / "manifest.json")
-    shown = polyseme("pretrain", corpus.folder, *SMALL, "--steps", "60", "--out", model)
-    assert "is finished" in " ".join(shown.stderr.split())
-    result = polyseme("pretrain", corpus.folder, *SMALL, "--steps", "61", "--out", model, code=65)
-    assert "--from" in result.stderr
-    assert sha256_of(model / "manifest.json") == before
-
-
 def test_a_model_no_better_than_word_frequencies_says_so(corpus: Corpus, tmp_path: Path) -> None:
     command = ("pretrain", corpus.folder, *SMALL, "--steps", "1", "--out", tmp_path / "m")
     shown = " ".join(polyseme(*command).stdout.split())
@@ -304,12 +295,6 @@ def test_plan_tells_what_training_takes(corpus: Corpus) -> None:
     shown = polyseme("plan", corpus.folder, *SMALL[:2], "--hours", "0.1").stdout
     for line in ("parameters", "checkpoint on disk", "words per second", "time per epoch"):
         assert line in shown
-
-
-def test_plan_without_a_corpus_lists_the_presets() -> None:
-    shown = polyseme("plan").stdout
-    assert "elmo-original" in shown
-    assert "bert-mini" in shown
 
 
 def test_a_damaged_model_is_refused(model: Path, tmp_path: Path) -> None:

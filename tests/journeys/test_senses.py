@@ -51,11 +51,6 @@ def test_json_is_what_python_gives(corpus: Path) -> None:
     assert told == found.to_json()
 
 
-def test_only_some_sentences_may_be_asked_for(corpus: Path) -> None:
-    words = ("senses", "bank", "--in", corpus, "--model", MODEL, "--where", "year<1900", "--json")
-    assert json.loads(polyseme(*words).stdout)["uses"] == 42
-
-
 def test_a_page_to_keep_is_written(corpus: Path, tmp_path: Path) -> None:
     words = ("bank", "--in", corpus, "--model", MODEL)
     shown = polyseme("senses", *words, "--groups", "2", "--report", tmp_path / "s.html").stdout

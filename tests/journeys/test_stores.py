@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from bucket import ACCESS, SECRET, bucket, s3  # noqa: F401
 from command_line import polyseme
+from embedding.bulk_cases import Case, make_case
 
+from polyseme.embedding.corpus_parts import parts_of
+from polyseme.meanings.index.folder import IndexFolder
 from polyseme.storage.files import sha256_of
 from polyseme.storage.remote_folders import local_folder
 from polyseme.storage.store import open_store
+from polyseme.text.corpus import Corpus, words_of
+from polyseme.text.shard_words import ShardWords
 
 _SENTENCES = [
     "The bank of the river was green.",
@@ -147,3 +153,80 @@ def test_nothing_at_an_address_is_said_so(bucket: str) -> None:  # noqa: F811
     )
     found = polyseme("inspect", f"{bucket}/y", code=74)
     assert "holds nothing" in " ".join(found.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return make_case(Path(tmp_path_factory.mktemp("case")))
+
+
+_EMBED = ("--layers", "all", "--pca", "8", "--workers")
+_INDEX = ("--words", "word7,word20,word3", "--workers")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_vectors_from_and_to_a_bucket_are_the_local_ones(
+    case: Case,
+    tmp_path: Path,
+    bucket: str,  # noqa: F811
+    workers: int,
+) -> None:
+    corpus, model = upload(case.corpus.folder, f"{bucket}/c"), upload(case.model, f"{bucket}/m")
+    local = ("embed", case.corpus.folder, "--model", case.model, "--out", tmp_path / "v")
+    polyseme(*local, *_EMBED, "1")
+    command = ("embed", corpus, "--model", model, "--out", f"{bucket}/v", *_EMBED, str(workers))
+    assert f"polyseme vectors info {bucket}/v" in polyseme(*command).stdout
+    fetched = local_folder(f"{bucket}/v")
+    assert hashes(fetched, "vectors") == hashes(tmp_path / "v", "vectors")
+    assert sha256_of(fetched / "manifest.json") == sha256_of(tmp_path / "v" / "manifest.json")
+    assert "files are intact" in " ".join(
+        polyseme("vectors", "info", f"{bucket}/v", "--verify").stdout.split()
+    )
+    before = {entry.name: entry.etag for entry in open_store(f"{bucket}/v").list()}
+    again = polyseme(*command)
+    assert "files from an earlier run were reused" in " ".join(again.stdout.split())
+    found = {entry.name: entry.etag for entry in open_store(f"{bucket}/v").list()}
+    assert found == before
+
+
+def test_texts_are_prepared_in_the_bucket_and_embedded_there(
+    case: Case,
+    tmp_path: Path,
+    bucket: str,  # noqa: F811
+) -> None:
+    texts = upload(case.text.parent / "model", f"{bucket}/m")
+    store = open_store(f"{bucket}/texts")
+    store.put(case.text, "text.txt")
+    model = ("--model", texts, "--layers", "top", "--workers", "1")
+    polyseme("embed", f"{bucket}/texts/text.txt", *model, "--out", f"{bucket}/v")
+    polyseme("embed", case.text, *model, "--out", tmp_path / "v")
+    assert hashes(local_folder(f"{bucket}/v"), "vectors") == hashes(tmp_path / "v", "vectors")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_index_from_and_to_a_bucket_is_the_local_one(
+    case: Case,
+    tmp_path: Path,
+    bucket: str,  # noqa: F811
+    workers: int,
+) -> None:
+    corpus, model = upload(case.corpus.folder, f"{bucket}/c"), upload(case.model, f"{bucket}/m")
+    local = ("index", case.corpus.folder, "--model", case.model, "--out", tmp_path / "i")
+    polyseme(*local, *_INDEX, "1")
+    command = ("index", corpus, "--model", model, "--out", f"{bucket}/i", *_INDEX, str(workers))
+    assert f"--index {bucket}/i" in " ".join(polyseme(*command).stdout.split())
+    assert hashes(local_folder(f"{bucket}/i"), "data") == hashes(tmp_path / "i", "data")
+    tops = {entry.name.split("/")[0] for entry in open_store(f"{bucket}/i").list()}
+    assert tops == {"data", "config.toml", "manifest.json"}
+    assert "is intact" in polyseme(*command).stdout
+    index = IndexFolder.open(Path(f"{bucket}/i"))
+    index.check_corpus(Corpus.open(corpus))
+
+
+def test_a_part_is_fetched_where_its_file_is_not(case: Case, bucket: str, tmp_path: Path) -> None:  # noqa: F811
+    part = parts_of(Corpus.open(upload(case.corpus.folder, f"{bucket}/c")))[0]
+    remote = tuple(replace(each, path=tmp_path / "x") for each in part.remote)
+    elsewhere = replace(part, shard=tmp_path / "nowhere" / part.shard.name, remote=remote)
+    staged = elsewhere.staged(tmp_path / "scratch")
+    assert list(staged.sentences()) == list(part.sentences())
+    assert ShardWords(words_of(staged.shard))[0].offsets[-1] > 0

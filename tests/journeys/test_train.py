@@ -75,8 +75,3 @@ def test_a_setting_nobody_knows_is_refused_with_the_nearest(case: TaskCase) -> N
     command = ("train", case.task, "--out", case.folder / "x", "--set", "training.epoch=3")
     shown = polyseme(*command, code=2)
     assert "training.epoch is not a setting. Did you mean 'epochs'?" in shown.stderr
-
-
-def test_a_model_is_no_task_and_needs_a_corpus(case: TaskCase) -> None:
-    shown = polyseme("evaluate", case.model, code=2)
-    assert "name the corpus" in " ".join(shown.stderr.split())

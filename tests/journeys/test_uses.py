@@ -33,11 +33,6 @@ def test_lines_are_cut_aloud_and_the_table_is_complete(novels: Path, tmp_path: P
     assert [row["year"] for row in rows] == ["1850", "1850", "1861", "1861", "1861", "1900"]
 
 
-def test_a_sample_says_what_it_was_drawn_from(novels: Path) -> None:
-    text = shown("bank", "--in", novels, "--sample", "3", "--seed", "7")
-    assert "3 of 3 lines, a sample of 3 drawn from 6." in text
-
-
 def test_conditions_may_be_given_several_times_and_have_commas(tmp_path: Path) -> None:
     documents = [("bank a", {"author": "Dickens, Charles", "year": 1850}),
                  ("bank b", {"author": "Dickens, Charles", "year": 1900}),

@@ -19,7 +19,7 @@ from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.errors import ConfigError
 from polyseme.model import Model, ModelConfig
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 
 DIM = 8
 WORDS = [f"{first}{last}" for first in ("ba", "no", "tüm", "水") for last in ("", "n", "ello")]
@@ -41,6 +41,7 @@ CONTEXTUALIZERS: dict[str, dict[str, Any]] = {
     "plain-lstm": _LSTM,
     "rotary": _TRANSFORMER,
     "learned": {**_TRANSFORMER, "positions": "learned", "max_positions": 40},
+    "feedforward": {"kind": "feedforward", "dim": DIM, "window": 3},
     "none": {"kind": "none", "dim": DIM},
 }
 INPUTS: dict[str, tuple[str, dict[str, Any]]] = {

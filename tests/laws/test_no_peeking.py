@@ -13,7 +13,7 @@ from laws.cases import DIM, SENTENCES, WORDS, Case, every_case, make
 from laws.looking import edited, edits, what_peeked
 from polyseme.data.batch import Batch
 from polyseme.model import Model
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 
 Edit = tuple[list[list[str]], int, int, int, int]
 

@@ -133,11 +133,6 @@ def test_a_word_that_begins_and_ends_as_one_would_think_is_seen(change: Any) -> 
     assert gap(changed(read_manylangs_fixture(), change)) > 1e-2
 
 
-def test_a_saved_model_is_the_same(tmp_path: Path) -> None:
-    read_manylangs_fixture().save(tmp_path, card="")
-    assert gap(Model.load(tmp_path)) <= TOLERANCE
-
-
 def test_rows_of_words_and_characters_are_those_of_their_dictionaries(tmp_path: Path) -> None:
     options = architecture()
     found = dictionaries(tmp_path, options)

@@ -1,6 +1,5 @@
 """Weights come out of HDF5 and torch files as they were put in, and nothing in a file is obeyed."""
 
-import importlib.util
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import torch
 from legacy.hostile_hdf5 import ATTACKS, SECRET, make_attack, mutants
 from legacy.hostile_pickles import GOOD, live, payloads
 from legacy.torch_containers import new_container, old_container
-from polyseme.errors import MissingExtraError, ModelError
+from polyseme.errors import ModelError
 from polyseme.legacy import weight_files
 from polyseme.legacy.weight_files import read_hdf5, read_state_dict, write_hdf5
 from polyseme.processes import python_process
@@ -114,15 +113,6 @@ def test_a_damaged_file_is_read_or_refused_and_never_ends_us(tmp_path: Path) -> 
         except ModelError:
             refused += 1
     assert 0 < refused < 12
-
-
-def test_without_h5py_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=r"\[torch\]"):
-        read_hdf5(tmp_path / "any", scratch=tmp_path)
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"\[torch\]"):
-        write_hdf5(tmp_path / "any", {})
 
 
 # torch

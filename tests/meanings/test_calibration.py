@@ -106,11 +106,6 @@ def test_words_that_a_model_knows_apart_are_told_apart_and_others_are_not(corpus
     assert "pretrain CORPUS --from MODEL" in poor.note
 
 
-def test_it_is_the_same_twice(corpus: Corpus) -> None:
-    one, two = (calibrate(corpus, Described(0.5), None) for _ in range(2))
-    assert one == two
-
-
 def test_words_of_like_kind_are_mixed() -> None:
     kinds = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
     assert sorted(map(sorted, calibration._like_pairs(kinds))) == [[0, 2], [1, 3]]
@@ -170,6 +165,32 @@ def test_a_topic_knows_nothing_of_the_word_itself(corpus: Corpus) -> None:
     vectors[numbers[KINDS[0]]] = 6e4
     same = Topics(topics.words, vectors).of_uses(uses)
     assert np.array_equal(same, topics.of_uses(uses))
+
+
+def test_what_is_expected_is_about_the_substitutes_of_a_use(corpus: Corpus) -> None:
+    topics = Topics.learn(corpus)
+    assert topics is not None
+    uses = find_uses(corpus, KINDS[0])
+    words = ["unknown", *(f"{kind}x" for kind in KINDS)]
+    substitutes = np.full((len(uses), 40), 0, np.int32)
+    substitutes[:, 0] = np.arange(len(uses)) % len(KINDS) + 1
+    substitutes[:, 35] = 1  # too far behind
+    none = np.zeros((len(uses), 2), np.float32)
+    plain = UseFeatures(none, none, substitutes)
+    found = topics.added_to(plain, uses, words)
+    assert found.topic is not None
+    assert found.expected is not None
+    assert np.array_equal(found.topic, topics.of_uses(uses))
+    numbers = {word: number for number, word in enumerate(topics.words)}
+    rows = topics.vectors.astype(np.float32)[[numbers[word] for word in words[1:]]]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = rows[np.arange(len(uses)) % len(KINDS)]
+    assert np.allclose(found.expected, wanted, atol=1e-5)
+    nothing = topics.added_to(plain.select(np.arange(3)), uses.select(np.arange(3)), ["?"] * 99)
+    assert nothing.expected is not None
+    assert not nothing.expected.any()
+    without = UseFeatures(plain.context, plain.bag, None)
+    assert topics.added_to(without, uses, []).expected is None
 
 
 def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again(

@@ -1,22 +1,34 @@
-"""Lines stand aligned, sorted and sampled as concordancers do it."""
+"""Lines stand aligned, sorted and sampled as concordancers do it.
 
+Frequencies by period and Gries's DP, against numbers worked out by hand.
+"""
+
+import math
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from polyseme.errors import ConfigError
+from meanings.making import make_novels
+from polyseme.meanings.concordance.conditions import parse_condition
 from polyseme.meanings.concordance.lines import (
+    Frequency,
     Line,
+    count_words_by,
+    dispersion,
     first_words,
+    frequencies,
     kwic_lines,
     sample_uses,
     shortened,
     sort_uses,
 )
-from polyseme.meanings.concordance.uses import Uses
+from polyseme.meanings.concordance.search import CorpusColumns
+from polyseme.meanings.concordance.uses import Uses, find_uses
+from polyseme.text import shards
 
 
 def uses_of(*sentences: str, word: str = "bank", **metadata: list[object]) -> Uses:
@@ -50,16 +62,6 @@ def test_a_column_sorts_numbers_by_size_then_text_then_none() -> None:
     ]
 
 
-def test_equal_ones_stay_in_the_order_of_the_corpus() -> None:
-    uses = uses_of("bank 0", "bank 1", "bank 2", year=["1", "1", "1"])
-    assert texts(sort_uses(uses, "year")) == texts(uses)
-
-
-def test_an_unknown_way_to_sort_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"'up'.*left, right, or a column: document, year"):
-        sort_uses(uses_of("bank", year=["1"]), "up")
-
-
 def test_a_sample_is_the_same_for_a_seed_and_in_order() -> None:
     uses = uses_of(*(f"bank {n}" for n in range(100)))
     drawn = texts(sample_uses(uses, 10, seed=1))
@@ -81,19 +83,6 @@ def test_the_keyword_stands_in_one_column() -> None:
     assert lines[0] == (" …sat on the", "bank", "of a river  ")
     assert lines[1] == (" " * 12, "bank", " " * 12)
     assert lines[2].left == "         the"
-
-
-def test_a_chinese_character_takes_two_cells() -> None:
-    [line] = kwic_lines(uses_of("我 很 喜欢 吃 红色 的 苹果 和 香蕉", word="苹果"), 24)
-    assert cell_len(line.left) == cell_len(line.right) == 9
-    assert line.keyword == "苹果"
-    assert line.left == " …红色 的"
-
-
-def test_control_characters_are_shown() -> None:
-    [line] = kwic_lines(uses_of("\x1b[2J bank \u202e"), 40)
-    assert line.left.endswith("\\x1b[2J")
-    assert line.right.startswith("\\u202e")
 
 
 @pytest.mark.parametrize(
@@ -141,3 +130,36 @@ def test_all_lines_are_equally_wide_whatever_is_in_them(
     widths = {tuple(map(cell_len, line)) for line in lines}
     assert len(widths) == 1
     assert sum(widths.pop()) + 2 == max(width, 24)
+
+
+def test_words_are_counted_for_each_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "_ROW_GROUP", 2)
+    corpus = make_novels(tmp_path)
+    counted = count_words_by(corpus, ["year", "author"])
+    assert counted["year"] == {"1850": 12, "1861": 6, "1900": 9, "ca. 1850": 6}
+    assert counted["author"] == {"Austen": 12, "Dickens": 12, None: 9}
+    only = count_words_by(corpus, ["author"], parse_condition("year>=1861", CorpusColumns(corpus)))
+    assert only["author"] == {"Dickens": 12, None: 9}  # as text, "ca." comes after "1861"
+
+
+def test_uses_are_counted_per_million_words_of_their_period(tmp_path: Path) -> None:
+    corpus = make_novels(tmp_path)
+    found = frequencies(find_uses(corpus, "bank"), "year", count_words_by(corpus, ["year"])["year"])
+    assert [(each.value, each.uses, each.words) for each in found] == [
+        ("1850", 2, 12),
+        ("1861", 3, 6),
+        ("1900", 1, 9),
+        ("ca. 1850", 0, 6),
+    ]
+    assert [each.per_million for each in found[:2]] == [2e6 / 12, 5e5]
+    assert Frequency("x", 0, 10).per_million == 0
+
+
+def uses_in(*documents: str) -> Uses:
+    return Uses.of([["a"]] * len(documents), [(0, 1)] * len(documents), {"document": documents})
+
+
+def test_dispersion_by_hand() -> None:
+    # Shares of words .5 .3 .2, of uses .25 .75 0: half of (.25 + .45 + .2).
+    found = dispersion(uses_in("a", "b", "b", "b"), {"a": 50, "b": 30, "c": 20})
+    assert math.isclose(found, 0.45)

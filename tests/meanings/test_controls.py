@@ -109,11 +109,6 @@ def test_its_own_form_is_no_control_of_a_word() -> None:
     assert without.number == 59
 
 
-def test_a_word_with_too_few_uses_is_not_ranked() -> None:
-    features = features_of(np.random.default_rng(3))
-    assert some_controls().rank(features, (np.arange(19), np.arange(19, 40)), ["d"] * 40) is None
-
-
 @pytest.mark.parametrize(
     ("counts", "uses"),
     [((19, 500), None), ((20, 500), 20), ((500, 79), 40), ((80, 80), 80), ((9_000, 9_000), 120)],

@@ -17,7 +17,6 @@ from polyseme.meanings.edits import (
     GroupRef,
     LabelEdit,
     MergeEdit,
-    MoveEdit,
     RenameEdit,
     SplitEdit,
     UndoEdit,
@@ -39,19 +38,6 @@ def boats(senses: Senses) -> SplitEdit:
     uses = senses.editable.choose((), "\\bboat\\b", within=group.id)
     new = GroupRef(id=senses.editable.new_id(()), name="landing")
     return SplitEdit(group=senses.editable.ref(group.id), uses=uses, new=new)
-
-
-def test_every_use_is_in_the_group_that_the_grouping_has(senses: Senses) -> None:
-    groups = senses.editable.groups
-    ids = use_ids(senses.uses)
-    assert len(set(ids)) == 84
-    for use, number in zip(ids, senses.labels, strict=True):
-        assert use in groups[str(number)].uses
-    assert {group.name for group in groups.values()} == {group.name for group in senses.groups}
-
-
-def test_no_edits_change_nothing(senses: Senses) -> None:
-    assert senses.edited([]) is senses
 
 
 def test_a_renamed_group_keeps_its_uses_its_words_and_its_stability(senses: Senses) -> None:
@@ -82,37 +68,6 @@ def test_a_group_that_lost_uses_has_no_stability_and_the_other_keeps_it(senses: 
             assert group.stability is not None
         else:
             assert group.stability is None
-
-
-def test_merged_groups_are_one_of_all_uses(senses: Senses) -> None:
-    groups = (senses.editable.ref("2"), senses.editable.ref("1"))
-    after = senses.edited([MergeEdit(groups=groups)])
-    [group] = after.groups
-    assert (group.id, group.number, group.size, group.share) == ("2", 1, 84, 1.0)
-    assert set(after.labels) == {1}
-
-
-def test_what_is_undone_is_as_if_it_had_never_been(senses: Senses) -> None:
-    edits: list[Edit] = [boats(senses), UndoEdit(edit=1)]
-    after = senses.edited(edits)
-    assert after.labels == senses.labels
-    assert [group.words for group in after.groups] == [group.words for group in senses.groups]
-
-
-def test_a_moved_use_is_in_the_other_group(senses: Senses) -> None:
-    first = senses.labels[0]
-    other = str(3 - first)
-    after = senses.edited(
-        [MoveEdit(uses=senses.editable.choose((1,), None), to=senses.editable.ref(other))]
-    )
-    assert after.groups[after.labels[0] - 1].id == other
-    assert [after.groups[n - 1].id for n in after.labels[1:]] == list(map(str, senses.labels[1:]))
-
-
-def test_labels_are_kept_beside_the_groups(senses: Senses) -> None:
-    after = senses.edited([LabelEdit(uses=senses.editable.choose((2, 5), None), label="shore")])
-    assert after.labels_by_hand == {1: "shore", 4: "shore"}
-    assert after.labels == senses.labels
 
 
 def test_an_edit_of_another_group_is_told_and_not_applied(senses: Senses) -> None:

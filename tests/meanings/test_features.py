@@ -184,8 +184,3 @@ def test_frequent_words_weigh_less_in_the_bag() -> None:
     shares = counts / counts.sum()
     for word, share in zip(embedder.model.vocabulary.words.to_pylist(), shares, strict=True):
         assert weights[word] == pytest.approx(1e-3 / (1e-3 + share))
-
-
-def test_no_use_gives_no_features() -> None:
-    found = ModelUseEncoder(tiny("elmo"))([], np.empty((0, 2), np.int64))
-    assert len(found) == 0

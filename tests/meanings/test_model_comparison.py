@@ -117,8 +117,10 @@ def test_models_are_trained_once_and_compared(tmp_path: Path) -> None:
     before = (tmp_path / "out" / "elmo-teaching" / "manifest.json").read_bytes()
     told = json.loads(polyseme(*words, "--json").stdout)
     assert (tmp_path / "out" / "elmo-teaching" / "manifest.json").read_bytes() == before
-    assert [model["preset"] for model in told["models"]] == ["word2vec", "elmo-teaching"]
-    elmo = told["models"][1]
+    counted, word2vec, elmo = told["models"]
+    assert [each["preset"] for each in (word2vec, elmo)] == ["word2vec", "elmo-teaching"]
+    assert counted["preset"] == "3-gram"
+    assert 1 < counted["perplexity"]["forward"] < told["unigram"]["word2vec"]
     assert set(elmo["perplexity"]) == {"forward", "backward"}
     assert elmo["tags"][0] == 1.0
     assert len(elmo["nearest"]) == 5

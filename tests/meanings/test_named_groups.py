@@ -81,10 +81,6 @@ def test_typical_lines_are_of_their_group(senses: Senses) -> None:
         assert all(senses.labels[number] == group.number for number in group.typical)
 
 
-def test_few_uses_are_said_to_be_few(senses: Senses) -> None:
-    assert senses.notes == ["84 uses are few: below 150, groups are often due to chance."]
-
-
 def test_a_sample_says_that_it_is_one(
     encoder: ModelUseEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

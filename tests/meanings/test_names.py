@@ -51,14 +51,6 @@ def test_a_single_group_is_named_against_the_corpus() -> None:
     assert "the" not in only.collocates
 
 
-def test_a_word_in_two_uses_is_no_name() -> None:
-    sentences = [varied(RIVER, n) for n in range(10)] + [varied(MONEY, n) for n in range(10)]
-    for row in (0, 1):
-        sentences[row][2] = "seldom"
-    (first, _) = source(sentences).names(np.array([0] * 10 + [1] * 10))
-    assert "seldom" not in first.collocates
-
-
 def test_a_document_counts_at_most_twice() -> None:
     sentences = [[f"x{n}", "they", "bank"] for n in range(20)] + [
         varied(MONEY, n) for n in range(20)
@@ -72,6 +64,17 @@ def test_a_document_counts_at_most_twice() -> None:
     without = source(sentences, documents=in_one).names(labels)[0]
     assert with_name.collocates == ("Bounderby",)
     assert "Bounderby" not in without.collocates
+
+
+def test_of_ten_long_books_each_counts_more_than_twice() -> None:
+    """Or a word in all lines would count no more than one that each book has twice."""
+    sentences = []
+    for row in range(500):
+        second = "rare" if row % 50 < 2 else f"x{row}"
+        sentences.append(["xcommon", second, "bank"])
+    books = [str(row // 50) for row in range(500)]
+    [name] = source(sentences, documents=books).names(np.zeros(500, np.int64))
+    assert name.collocates[0] == "xcommon"
 
 
 def test_forms_of_one_word_are_one_name() -> None:

@@ -10,10 +10,9 @@ from corpora import prepared
 
 from meanings.making import make_corpus
 from meanings.test_named_groups import encoder, senses
-from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, check_senses_format, write_senses
+from polyseme.meanings.groups.sense_files import MAX_JUDGMENTS, write_senses
 from polyseme.meanings.groups.senses import Senses
 from polyseme.tasks.embeddings.vector_files import read_vectors
 from polyseme.text.formats.marked import parse_line
@@ -122,10 +121,3 @@ def test_vectors_are_the_means_of_the_groups(senses: Senses, tmp_path: Path) -> 
     expected = np.mean([senses.features.context[n] for n in first], axis=0)
     row = list(found.words).index("bank#1")
     assert np.allclose(found.vectors[row], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_a_name_that_says_no_format_is_refused() -> None:
-    for name in ("bank.vec", "bank.conllu", "bank.csv", "BANK.USES.TSV", "x.tsv"):
-        check_senses_format(Path(name))
-    with pytest.raises(ConfigError, match=r"\.conllu"):
-        check_senses_format(Path("bank.docx"))

@@ -18,7 +18,6 @@ from polyseme.config import build
 from polyseme.errors import ConfigError, InputError, PolysemeError, UseIndexError
 from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses
-from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import group_uses
 from polyseme.meanings.index import build as index_merge
@@ -334,17 +333,6 @@ def test_an_unfinished_or_strange_folder_is_no_index(made: Made, tmp_path: Path)
         make_index(model, corpus, tmp_path, index={"words": ["word1"]})
     with pytest.raises(UseIndexError, match="holds a model"):
         make_index(model, corpus, model, index={"words": ["word1"]}, replace=True)
-
-
-def test_uses_are_shown_as_a_table(made: Made) -> None:
-    index = UseIndex.open(made[2])
-    assert "of 30 words" in repr(index)
-    assert "word1" in index._repr_html_()
-
-
-def test_a_describer_of_a_layer_is_one_of_uses(made: Made) -> None:
-    encoder = load_encoder(str(made[1]), made[0], 1)
-    assert isinstance(encoder, ModelUseEncoder)
 
 
 def test_a_file_that_goes_while_it_is_looked_at_is_no_damage(

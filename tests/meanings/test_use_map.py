@@ -84,10 +84,6 @@ def test_what_is_alike_is_near_on_the_map(widget: Any) -> None:
     assert (group[apart.argmin(axis=1)] == group).all()
 
 
-def test_the_same_seed_gives_the_same_map(senses: Senses, widget: Any) -> None:
-    assert senses.map(seed=1).points == widget.points
-
-
 @pytest.mark.parametrize("given", [[9, 3, 3], (3, 9), {9, 3}, np.array([9, 3]), range(3, 10, 6)])
 def test_a_selection_is_set_from_python_and_has_its_uses(widget: Any, given: Any) -> None:
     widget.selection = []
@@ -124,11 +120,6 @@ def test_it_is_the_map_of_the_explorer(widget: Any) -> None:
     from polyseme.explorer.server import _FILES
 
     assert widget._esm.startswith(_FILES["map.js"].read_text(encoding="utf-8"))
-
-
-def test_groups_have_ten_colours_and_one_for_none_on_either_paper() -> None:
-    light, dark = places.palette()
-    assert len(light) == len(dark) == len({*light}) == places.NUM_COLOURS + 1
 
 
 def test_without_anywidget_the_extra_is_named(

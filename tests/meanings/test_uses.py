@@ -1,6 +1,5 @@
 """Uses are found where a plain loop over all sentences finds them, and hold what stands there."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from required import need_package
 
 from meanings.making import make_corpus, make_novels
-from polyseme.errors import ConfigError, CorpusError, InputError, MissingExtraError
+from polyseme.errors import CorpusError, InputError
 from polyseme.meanings.concordance import search
 from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
@@ -88,13 +87,6 @@ def test_a_term_of_several_words_is_found_within_a_sentence_only(tmp_path: Path)
         find_uses(corpus, "bank bank")  # the last word of a sentence, and the first of the next
 
 
-def test_terms_may_overlap_and_none_is_found_twice(tmp_path: Path) -> None:
-    corpus = make_corpus(tmp_path, [("a a a b", {})])
-    assert find_uses(corpus, "a a").spans.tolist() == [[0, 2], [1, 3]]
-    both = find_uses(corpus, Query(("a", "a a", "A", "a b", "x y")))
-    assert both.spans.tolist() == [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4]]
-
-
 def test_conditions_choose_sentences_by_their_metadata(novels: Corpus) -> None:
     before = find_uses(novels, "bank", where=["year<1861"])
     assert set(before.metadata("year")) == {"1850"}
@@ -108,22 +100,6 @@ def test_conditions_choose_sentences_by_their_metadata(novels: Corpus) -> None:
     )
     either = find_uses(novels, "bank", where="year=1850 or not author~DICK")
     assert set(either.metadata("year")) == {"1850", "1900"}
-
-
-def test_no_use_with_this_metadata_is_no_error(novels: Corpus) -> None:
-    uses = find_uses(novels, "bank", where=["year>2000"])
-    assert len(uses) == 0
-    assert [*uses, *uses.sentences(), *uses.metadata("year")] == []
-    assert uses.spans.shape == (0, 2)
-    assert "0 uses" in repr(uses)
-    assert "0" in uses._repr_html_()
-
-
-def test_an_unknown_column_is_named_with_those_there_are(novels: Corpus) -> None:
-    with pytest.raises(ConfigError, match=r"no column date.*document, year, author"):
-        find_uses(novels, "bank", where=["date<1860"])
-    with pytest.raises(InputError, match=r"no column 'date'.*document, year, author"):
-        find_uses(novels, "bank").metadata("date")
 
 
 def test_a_word_without_uses_is_told_with_near_forms(novels: Corpus) -> None:
@@ -169,29 +145,6 @@ def test_a_table_in_a_notebook_obeys_nothing_in_it(tmp_path: Path) -> None:
     html = uses._repr_html_()
     assert "<script" not in html
     assert not set("\x1b\u202e\ufeff") & set(html + repr(uses))
-
-
-def test_a_table_in_a_notebook_says_how_many_it_leaves_out(tmp_path: Path) -> None:
-    uses = find_uses(make_corpus(tmp_path, [("bank " * 30, {})]), "bank")
-    assert "the first 20 of 30" in uses._repr_html_()
-    assert uses._repr_html_().count("<tr>") == 21  # with the header
-    assert "30 uses in 1 document," in repr(uses)
-
-
-def test_uses_are_a_sequence(novels: Corpus) -> None:
-    uses = find_uses(novels, "bank")
-    assert uses[-1] == list(uses)[5]
-    assert list(uses[1:3]) == [uses[1], uses[2]]
-    assert list(uses.select([4, 0])) == [uses[4], uses[0]]
-    assert uses.select([4, 0]).spans.tolist() == [[4, 5], [5, 6]]
-    with pytest.raises(IndexError):
-        uses[6]
-
-
-def test_uses_in_one_sentence_share_its_words(novels: Corpus) -> None:
-    sentences = find_uses(novels, "bank").sentences()
-    assert sentences[2] == ["BANK", ",", "bank", "and", "bank", "!"]
-    assert sentences[2] is sentences[3]
 
 
 def test_texts_are_read_only_when_they_are_looked_at(
@@ -314,26 +267,8 @@ def test_a_span_outside_its_sentence_is_refused(span: tuple[int, int]) -> None:
         Uses.of([["a", "b", "c"]], [span])
 
 
-def test_metadata_of_another_length_is_refused() -> None:
-    with pytest.raises(InputError, match=r"1 sentences but 2 values of year"):
-        Uses.of([["a"]], [(0, 1)], {"year": [1, 2]})
-
-
-def test_spans_are_whole_numbers(novels: Corpus) -> None:
-    assert find_uses(novels, "bank").spans.dtype == np.int64
-
-
 def test_a_data_frame_has_a_row_for_each_use(novels: Corpus) -> None:
     need_package("pandas")
     frame = find_uses(novels, "bank").to_pandas()
     assert frame["form"].tolist() == ["bank", "Bank", "BANK", "bank", "bank", "bank"]
     assert frame["year"].tolist() == ["1850", "1850", "1861", "1861", "1861", "1900"]
-
-
-def test_without_pandas_a_data_frame_is_refused_by_name(
-    novels: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    uses = find_uses(novels, "bank")
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtraError, match=r"'pandas'.*pip install"):
-        uses.to_pandas()

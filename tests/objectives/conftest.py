@@ -4,7 +4,7 @@ import pytest
 from encoders.kernel import Kernels, compiler, kernels
 from one_thread import one_thread
 
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel
 
 __all__ = ["compiler", "kernels", "one_thread"]

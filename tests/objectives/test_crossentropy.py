@@ -13,10 +13,11 @@ from polyseme.encoders.kernels.loader import Kernel
 from polyseme.objectives import crossentropy
 from polyseme.objectives.crossentropy import (
     log_probabilities,
+    log_sum_exp,
     summed_cross_entropies,
     summed_cross_entropy,
+    to_probabilities,
 )
-from polyseme.objectives.probabilities import log_sum_exp, to_probabilities
 
 ROWS, WORDS, WIDTH = 11, 23, 6
 Three = tuple[Tensor, Tensor, Tensor]

@@ -11,9 +11,8 @@ from polyseme.data.vocabulary import Vocabulary, VocabularyConfig
 from polyseme.encoders.encoded import Encoded
 from polyseme.errors import ConfigError
 from polyseme.objectives.masked import ClassificationHead, Masked, MaskedConfig
-from polyseme.objectives.prediction import Prediction, scores
+from polyseme.objectives.prediction import Prediction, TrainingTargets, scores, word_ids
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
-from polyseme.objectives.targets import TrainingTargets, word_ids
 
 
 def masked(**values: object) -> Masked:
@@ -55,12 +54,6 @@ def test_targets_are_the_words_that_stood_there() -> None:
     assert torch.equal(part.ids, word_ids(LARGE)[part.rows, part.columns])
 
 
-def test_no_position_is_a_target_twice() -> None:
-    part = make_targets(LARGE).parts["masked"]
-    places = part.rows * LARGE.words.shape[1] + part.columns
-    assert len(set(places.tolist())) == len(places)
-
-
 def test_special_tokens_are_never_targets_nor_changed() -> None:
     targets = make_targets(LARGE, mask_probability=0.9)
     before, after = word_ids(LARGE), word_ids(targets.batch)
@@ -95,19 +88,6 @@ def test_a_masked_word_has_the_characters_of_the_mask_token(kind: str) -> None:
     assert found.char_ids.shape[1] == width
 
 
-def test_the_same_seed_masks_the_same() -> None:
-    one, other, third = make_targets(LARGE, 7), make_targets(LARGE, 7), make_targets(LARGE, 8)
-    assert torch.equal(one.batch.words, other.batch.words)
-    assert torch.equal(one.parts["masked"].rows, other.parts["masked"].rows)
-    assert not torch.equal(one.batch.words, third.batch.words)
-
-
-def test_the_batch_that_was_given_is_left_alone() -> None:
-    before = LARGE.words.clone()
-    make_targets(LARGE)
-    assert torch.equal(LARGE.words, before)
-
-
 def test_at_least_one_word_is_predicted() -> None:
     assert make_targets(VOCABULARY.batch([["w1"]])).counts["masked"] == 1
 
@@ -137,11 +117,6 @@ def test_whether_a_pair_follows_is_predicted_by_a_head_of_its_own() -> None:
     assert torch.allclose(told, scores.log_softmax(-1)[torch.arange(6), ids], atol=1e-6)
     (loss,) = prediction.head.losses([(prediction.vectors, ids)], table=None, negatives=None)
     assert torch.allclose(loss, -told.sum())
-
-
-def test_without_pairs_nothing_is_predicted_of_them() -> None:
-    assert set(make_targets(paired(random_sentences(6)), next_sentence=False).parts) == {"masked"}
-    assert set(make_targets(VOCABULARY.batch(random_sentences(6))).parts) == {"masked"}
 
 
 def test_more_than_all_cannot_be_masked_and_replaced() -> None:

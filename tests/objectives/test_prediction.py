@@ -19,8 +19,16 @@ from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.model import Model
 from polyseme.objectives.masked import ClassificationHead, Masked
-from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction
-from polyseme.objectives.targets import Negatives, Targets, TrainingTargets, all_words, word_ids
+from polyseme.objectives.prediction import (
+    Encode,
+    HeldOutMeasure,
+    Negatives,
+    Prediction,
+    Targets,
+    TrainingTargets,
+    all_words,
+    word_ids,
+)
 from polyseme.pretraining.evaluation import evaluate_targets
 
 

@@ -1,4 +1,7 @@
-"""Text from a model: the words it draws are those its probabilities allow, and repeatably so."""
+"""Text from a model: the words it draws are those its probabilities allow, and repeatably so.
+
+A sentence's probability is the product of its words': checked against a full table.
+"""
 
 from collections import Counter
 from typing import Any
@@ -13,8 +16,8 @@ from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.objectives.bidirectional import Bidirectional
 from polyseme.objectives.softmaxes import WordSoftmax
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.pretraining.generation import GeneratedText, generate_texts, join_words
-from polyseme.pretraining.scores import score_sentences
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.text.corpus import Corpus
 from pretraining.making import tiny_model
@@ -169,3 +172,35 @@ def test_a_model_that_predicts_no_next_word_is_refused(corpus: Corpus) -> None:
 )
 def test_words_are_written_as_people_do(beginning: str, words: list[str], text: str) -> None:
     assert join_words(beginning, words) == text
+
+
+SENTENCES = [["The", "old", "cat", "purrs"], ["cat"], ["an", "unseen", "word", "."] * 3]
+
+
+def test_each_word_has_the_probability_the_model_gives_it(corpus: Corpus) -> None:
+    model = tiny_model(corpus)
+    for sentence, score in zip(SENTENCES, score_sentences(model, SENTENCES), strict=True):
+        batch = model.vocabulary.batch([sentence])
+        random = np.random.default_rng(0)
+        targets = model.network.objective.make_targets(batch, model.vocabulary, random)
+        with torch.no_grad():
+            forward, backward = model.network.encoder(batch).halves
+            softmax = model.network.objective.softmax
+            ids = batch.ids[batch.words[0]]
+            for half, part, steps in ((forward, "forward", 1), (backward, "backward", -1)):
+                logits = half[0] @ softmax.weight.T + softmax.bias  # type: ignore[union-attr]
+                table = logits.log_softmax(-1)
+                places = range(1, len(sentence) + 1)
+                expected = [float(table[place - steps, ids[place]]) for place in places]
+                assert score.parts[part].words == pytest.approx(expected, abs=1e-4)
+                far_end = len(sentence) + 1 if steps == 1 else 0
+                total = sum(expected) + float(table[far_end - steps, ids[far_end]])
+                assert score.parts[part].total == pytest.approx(total, abs=1e-4)
+        assert set(targets.parts) == set(score.parts)
+
+
+def test_scores_do_not_depend_on_the_other_sentences(corpus: Corpus) -> None:
+    model = tiny_model(corpus)
+    together = [score.total for score in score_sentences(model, SENTENCES)]
+    alone = [next(iter(score_sentences(model, [sentence]))).total for sentence in SENTENCES]
+    assert together == pytest.approx(alone, rel=1e-5)

@@ -1,4 +1,9 @@
-"""A language model on a corpus as the loop sees it: same targets, honest measures."""
+"""A language model on a corpus as the loop sees it: same targets, honest measures.
+
+How fast a run would go: timed by real steps, and not for longer than the run itself.
+
+A point with changes laid over it; what is left open is settled once.
+"""
 
 import contextlib
 import copy
@@ -18,14 +23,24 @@ from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
-from polyseme.errors import TrainingStoppedError
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.errors import ConfigError, TrainingStoppedError
+from polyseme.objectives.prediction import OwnTargets, TrainingTargets
+from polyseme.objectives.softmaxes import FullSoftmaxConfig
+from polyseme.presets import PRESETS
+from polyseme.pretraining.run import (
+    preset_named,
+    resolve_model,
+    resolve_training,
+)
+from polyseme.pretraining.settings import RunConfig
+from polyseme.pretraining.throughput import measure_throughput
 from polyseme.text.corpus import Corpus
 from polyseme.training import loop
 from polyseme.training.loop import train
+from polyseme.training.optimizer import Position
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.train_module import Position
-from pretraining.making import tiny_train_module
+from polyseme.training.step import Stepper
+from pretraining.making import rule_corpus, tiny_train_module
 
 MASKED: dict[str, Any] = {
     "encoder": {
@@ -156,3 +171,106 @@ def stopped_after_a_step() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop._Run, "_step", stop)
         yield
+
+
+SAMPLED = {"kind": "sampled", "num_samples": 5}
+ONE_WAY = {"input": {"kind": "word", "dim": 16}, "direction": "forward"}
+BY_ROW: dict[str, dict[str, Any]] = {
+    "bidirectional": {
+        "encoder": {
+            "input": {"kind": "word+characters", "word_dim": 8, "characters": {"dim": 8}},
+            "contextualizer": {"kind": "lstm", "proj_size": 16},
+        },
+        "objective": {"kind": "bidirectional", "softmax": SAMPLED},
+    },
+    "cloze": {"objective": {"kind": "bidirectional", "cloze": True, "softmax": SAMPLED}},
+    "causal": {
+        "encoder": {**ONE_WAY, "contextualizer": {"kind": "lstm", "proj_size": 16}},
+        "objective": {"kind": "causal", "softmax": SAMPLED},
+    },
+    "cbow": {
+        "encoder": {**ONE_WAY, "contextualizer": {"kind": "none", "dim": 16}},
+        "objective": {"kind": "word2vec", "architecture": "cbow", "softmax": SAMPLED},
+    },
+    "masked": MASKED,
+}
+
+
+def values_of(targets: TrainingTargets) -> list[torch.Tensor]:
+    assert targets.negatives is not None
+    batch = targets.batch
+    parts = [
+        each for part in targets.parts.values() for each in (part.rows, part.columns, part.ids)
+    ]
+    return [*parts, targets.negatives.ids, batch.words, batch.lengths, batch.ids, batch.char_ids]
+
+
+@pytest.mark.parametrize(("number", "k"), [(2, 1), (3, 2), (64, 1)])
+@pytest.mark.parametrize("objective", BY_ROW)
+def test_a_process_builds_its_own_sentences_as_they_are_in_the_whole_step(
+    corpus: Corpus, objective: str, number: int, k: int
+) -> None:
+    """`k` shards a process; of 64 processes some have no sentence."""
+    whole = tiny_train_module(corpus, **BY_ROW[objective])
+    steps = [step for step, _ in itertools.islice(whole.batches({}), 3)]
+    for rank in {0, 1, number - 1}:
+        shards = range(rank * k, rank * k + k)
+        own = tiny_train_module(corpus, **BY_ROW[objective])
+        own.own_shards = shards, number * k
+        for step, (found, _) in zip(steps, own.batches({}), strict=False):
+            assert isinstance(found, OwnTargets) == (objective != "masked")
+            assert (found.counts, found.num_words) == (step.counts, step.num_words)
+            for shard in shards:
+                mine, expected = (each.shard(shard, number * k) for each in (found, step))
+                assert all(
+                    torch.equal(one, other)
+                    for one, other in zip(values_of(mine), values_of(expected), strict=True)
+                )
+
+
+def test_timing_ends_with_the_second_step_if_there_is_no_more_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    take = Stepper.optimizer_step
+
+    def count(self: Stepper, *given: Any) -> Any:
+        steps.append(1)
+        return take(self, *given)
+
+    monkeypatch.setattr(Stepper, "optimizer_step", count)
+    train_module = tiny_train_module(rule_corpus(tmp_path))
+    config = TrainingConfig(steps=1, device="cpu")
+    assert measure_throughput(train_module, config, max_seconds=0).seconds > 0
+    assert len(steps) == 2
+    steps.clear()
+    measure_throughput(train_module, config, steps=4)
+    assert len(steps) == 7  # three to warm up
+
+
+def test_changes_touch_only_what_they_name() -> None:
+    preset = PRESETS["elmo-mini"]
+    changed = resolve_model(preset, {"encoder": {"contextualizer": {"num_layers": 3}}})
+    before = preset.model.model_dump()
+    before["encoder"]["contextualizer"]["num_layers"] = 3
+    assert changed.model_dump() == before
+    assert resolve_model(preset, {}) == preset.model
+
+
+def test_another_kind_takes_nothing_over_from_the_old_one() -> None:
+    changes = {"objective": {"softmax": {"kind": "full"}}}
+    changed = resolve_model(PRESETS["elmo-small"], changes)
+    assert changed.objective.softmax == FullSoftmaxConfig()
+
+
+def test_an_unknown_point_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="elmo-teaching"):
+        preset_named("elmo-tiny")
+
+
+def test_the_run_takes_the_points_learning_rate_unless_told() -> None:
+    preset = PRESETS["elmo-mini"]
+    assert resolve_training(RunConfig(), preset, 10).learning_rate == preset.learning_rate
+    assert resolve_training(RunConfig(learning_rate=0.5), preset, 10).learning_rate == 0.5
+    assert resolve_training(RunConfig(), preset, 10).steps == 10
+    assert resolve_training(RunConfig(), preset, 10).precision in ("float32", "bfloat16")

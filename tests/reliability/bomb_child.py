@@ -26,7 +26,7 @@ from polyseme.errors import PolysemeError
 from polyseme.model import Model
 from polyseme.tasks.task import Task
 from polyseme.text.corpus import Corpus
-from polyseme.text.statistics import coverage, most_frequent
+from polyseme.text.word_counts import coverage, most_frequent
 
 MEMORY = 3 << 29  # 1.5 GB
 PATIENCE = 20  # seconds, for what waits instead of working

@@ -19,10 +19,10 @@ from pretraining.making import tiny_train_module, tiny_values
 from training.toy import settings
 
 from polyseme.errors import PolysemeError
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 from polyseme.text.corpus import Corpus
 from polyseme.training.loop import train
-from polyseme.training.train_module import Position
+from polyseme.training.optimizer import Position
 
 RANK = os.environ.get("RANK", "0")
 

@@ -22,7 +22,8 @@ from polyseme.text.formats import marked, read_piece
 from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
-from polyseme.text.segmenters import WordSpans, load_segmenter
+from polyseme.text.segmenters import load_segmenter
+from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.segmenters.spacy_rules import SpacyRules
 from polyseme.text.sentences import split_sentences
 from polyseme.text.settings import InputFormat

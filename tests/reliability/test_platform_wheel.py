@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from required import needs
 
-from polyseme.encoders.kernels.build import COMPILERS, library_path
-from polyseme.encoders.kernels.instructions import NEEDS
+from polyseme.encoders.kernels.build import COMPILERS, NEEDS, library_path
 from reliability.wheels import ROOT, build, copy_tree, is_source
 
 pytestmark = needs(any(map(shutil.which, COMPILERS)), "a C compiler")

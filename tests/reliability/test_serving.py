@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 from required import need, need_package, needs
 from serving.making import TEXT, children_of, embed, save_tiny, serving
+from slack import allowed
 
 from polyseme.embedding.embedder import Embedder
 from polyseme.model import Model
@@ -107,6 +108,10 @@ def test_a_signal_ends_the_server_once_all_it_accepted_is_answered(model: Path) 
         assert not [each for each in children if _is_alive(each)]
 
 
+def _is_ready(address: str) -> bool:
+    return httpx.get(f"{address}/readyz", timeout=60).status_code == 200
+
+
 def _in_flight(address: str) -> int:
     """Requests that have come: those waiting, and those in hand are not told apart from outside."""
     text = httpx.get(f"{address}/metrics").text
@@ -165,20 +170,20 @@ def test_a_killed_engine_costs_only_what_it_had_in_hand(
     clients = [threading.Thread(target=ask) for _ in range(4)]
     for each in clients:
         each.start()
-    for _ in range(number):
+    try:
+        for _ in range(number):
+            time.sleep(0.5)
+            (engine,) = children_of(process.pid)
+            os.kill(engine, signal.SIGKILL)
+            began = time.monotonic()
+            while engine in children_of(process.pid) or not _is_ready(address):
+                assert time.monotonic() - began < allowed(10)
+                time.sleep(0.05)
         time.sleep(0.5)
-        (engine,) = children_of(process.pid)
-        os.kill(engine, signal.SIGKILL)
-        began = time.monotonic()
-        while httpx.get(f"{address}/readyz").status_code != 200 or engine in children_of(
-            process.pid
-        ):
-            assert time.monotonic() - began < 30
-            time.sleep(0.05)
-    time.sleep(0.5)
-    stop.set()
-    for each in clients:
-        each.join()
+    finally:
+        stop.set()
+        for each in clients:
+            each.join()
     assert statuses.count(200) > 20
     assert set(statuses) <= {200, 503}
     assert statuses.count(503) <= number * len(clients)
@@ -201,7 +206,7 @@ def test_clients_that_leave_free_their_places(
             asking.sendall(head + (body if client % 2 else body[:100]))
     began = time.monotonic()
     while _in_flight(address):
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < allowed(2)
         time.sleep(0.05)
     assert embed(address).status_code == 200
 

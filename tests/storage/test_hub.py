@@ -211,18 +211,6 @@ def test_what_names_no_repository_is_refused(text: str) -> None:
         Repository.parse(text)
 
 
-def test_a_model_is_no_dataset(hub: Hub, folders: tuple[Path, Path]) -> None:
-    with pytest.raises(HubError, match="push it to someone/tiny"):
-        push(folders[0], "datasets/someone/tiny")
-    assert hub.asked == []
-
-
-def test_what_is_neither_model_nor_corpus_is_refused(hub: Hub, tmp_path: Path) -> None:
-    del hub
-    with pytest.raises(HubError, match="holds no finished model or corpus"):
-        push(tmp_path, "someone/tiny")
-
-
 def test_a_file_that_no_model_has_is_refused(
     hub: Hub, folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

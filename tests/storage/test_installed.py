@@ -57,11 +57,6 @@ def test_an_installed_model_is_found_by_its_name_and_not_run(packages: Path) -> 
     assert "polyseme_data" not in sys.modules
 
 
-def test_what_is_not_installed_is_not_found(packages: Path) -> None:
-    assert locate("xx-tiny") is None
-    assert model_folder("xx-tiny") == Path("xx-tiny")
-
-
 def test_the_default_model_of_a_language_is_the_one_trained_longest(packages: Path) -> None:
     with pytest.raises(ModelError, match=r"No model for 'en'.*pip install \S*packages/en-mini"):
         default_model("en")

@@ -35,12 +35,6 @@ def test_files_appended_are_as_if_written_at_once(path: Path) -> None:
     assert Records(path.with_name("joined")).read(range(9)) == [b"first", *RECORDS, *RECORDS]
 
 
-def test_no_records_are_none(tmp_path: Path) -> None:
-    with RecordWriter(tmp_path / "none"):
-        pass
-    assert len(Records(tmp_path / "none")) == 0
-
-
 @pytest.mark.parametrize("number", [-1, 4])
 def test_a_record_that_is_not_there_is_refused(path: Path, number: int) -> None:
     with pytest.raises(LimitError, match="4 records"):

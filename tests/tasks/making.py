@@ -38,6 +38,7 @@ _EMBEDDINGS: dict[str, dict[str, Any]] = {
 }
 _GPT = {"model": {"kind": "finetuned", "model": "gpt", "lr_scale": 1.0, "layer_lr_decay": 1.0}}
 _BERT = {"model": {"kind": "finetuned", "model": "bert", "lr_scale": 1.0, "layer_lr_decay": 1.0}}
+_HF = {"model": {"kind": "finetuned", "model": "hf", "lr_scale": 1.0, "layer_lr_decay": 1.0}}
 _CONTEXT = {"dim": 16, "dropout": 0.1}
 _WINDOWS = {"window": 4, "overlap": 2}
 _DEEP = {"num_layers": 2, **_CONTEXT}
@@ -58,6 +59,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["taglm"],
         "network": {"kind": "tagging"},
     },
+    "names, hf": {"embeddings": _HF, "network": {"kind": "tagging"}},
     "names, finetuned": {"embeddings": _EMBEDDINGS["finetuned"], "network": {"kind": "tagging"}},
     "words": {
         "embeddings": _EMBEDDINGS["frozen"],
@@ -94,6 +96,10 @@ TASKS: dict[str, dict[str, Any]] = {
         "embeddings": _EMBEDDINGS["frozen"],
         "network": {"kind": "seq2seq", "decoder": _DECODER, "vocabulary": 5},
     },
+    "written, pretrained": {
+        "embeddings": _BERT,
+        "network": {"kind": "seq2seq", "decoder": {**_DECODER, "model": "gpt"}},
+    },
     "answers, static": {
         "embeddings": _EMBEDDINGS["static"],
         "network": {"kind": "question_answering", **_WINDOWS},
@@ -108,10 +114,15 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "choices, static": {"embeddings": _EMBEDDINGS["static"], "network": {"kind": "choice"}},
     "choices, frozen": {"embeddings": _EMBEDDINGS["frozen"], "network": {"kind": "choice"}},
+    "choices, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_choice"}},
     "sequences, gpt": {"embeddings": _GPT, "network": {"kind": "sequence_pair"}},
     "sequence pairs, bert": {
         "embeddings": _BERT,
         "network": {"kind": "sequence_pair", "pooling": "first", "symmetric": True},
+    },
+    "sequence pairs, hf": {
+        "embeddings": _HF,
+        "network": {"kind": "sequence_pair", "pooling": "first"},
     },
 }
 """Settings of every kind of task; `model` is the name of one of MODELS."""
@@ -127,7 +138,7 @@ def config_of(name: str, models: dict[str, Path], cache: Path, **training: Any) 
         }
     if "mix" not in values["embeddings"]:
         values["embeddings"]["mix"] = {"dropout": 0.1}
-    if values["network"]["kind"] != "sequence_pair":
+    if not values["network"]["kind"].startswith("sequence_"):
         values["network"] = {"context": _CONTEXT, **values["network"]}
     # The files are read nowhere: examples are made below.
     data = {"train": "train", "reader": {"kind": "columns"}}

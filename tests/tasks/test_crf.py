@@ -111,19 +111,6 @@ def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
     assert crf.decode(emissions, mask)[0].tolist() == [[0] * 5]
 
 
-@pytest.mark.parametrize("rules", [None, RULES], ids=["free", "bio"])
-def test_all_sequences_together_have_probability_one(rules: Transitions | None) -> None:
-    crf = make_crf(rules)
-    ids = torch.tensor(list(itertools.product(range(K), repeat=4)))
-    emissions = make_emissions(1, 4).expand(len(ids), -1, -1)
-    mask = torch.ones(len(ids), 4, dtype=torch.bool)
-    chances = (-crf(emissions, ids, mask)).exp()
-    assert chances.sum().item() == pytest.approx(1.0)
-    lawful = torch.tensor([is_allowed([LABELS[i] for i in row], "bio") for row in ids.tolist()])
-    assert rules is None or (chances[~lawful] == 0).all()
-    assert (chances[lawful] > 0).all()
-
-
 @pytest.mark.parametrize("fill", [0.0, 1e9, float("nan"), float("inf")])
 def test_padding_changes_nothing_whatever_stands_in_it(fill: float) -> None:
     crf = make_crf(RULES)
@@ -202,20 +189,3 @@ def test_half_precision_around_it_changes_only_the_rounding_of_what_comes_in() -
         loss = crf(emissions, labels, mask)
     assert loss.dtype == torch.float32
     assert torch.equal(loss, crf(emissions.float(), labels, mask))
-
-
-def test_only_the_learned_numbers_are_saved() -> None:
-    assert sorted(Crf(K, RULES).state_dict()) == ["pair", "start", "stop"]
-
-
-def test_two_labels_that_must_alternate_are_learnt() -> None:
-    """Words tell nothing; only the transitions can."""
-    crf = Crf(2)
-    optimizer = torch.optim.Adam(crf.parameters(), lr=0.1)
-    labels = torch.tensor([[0, 1, 0, 1, 0, 1]])
-    emissions, mask = torch.zeros(1, 6, 2), torch.ones(1, 6, dtype=torch.bool)
-    for _ in range(60):
-        optimizer.zero_grad()
-        crf(emissions, labels, mask).sum().backward()
-        optimizer.step()
-    assert torch.equal(crf.decode(emissions, mask)[0], labels)

@@ -1,6 +1,8 @@
 """Examples as words, batches, and shares of a data set.
 
 What is told of rows that gave no example.
+
+Windows of long texts.
 """
 
 from itertools import pairwise
@@ -17,7 +19,7 @@ from polyseme.tasks.families import NetworkConfig
 from polyseme.tasks.families.classification import ClassificationConfig, Classified, Paired
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.tagging import TaggingConfig
-from polyseme.tasks.texts import ExampleStats, TextReader
+from polyseme.tasks.texts import ExampleStats, TextReader, choose_windows
 from polyseme.text.records import Rejected
 from tasks.making import config_of, examples_for, task_of
 
@@ -89,13 +91,6 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_as_large_as_asked(count: in
     )
 
 
-def test_a_share_is_spread_over_the_file() -> None:
-    kept = [int(example.sentences[0][0]) for example in subsample(numbered(1000), 0.1)]
-    assert max(np.diff(kept)) <= 30
-    assert kept[0] < 30
-    assert kept[-1] > 970
-
-
 def test_without_development_data_every_tenth_example_is_kept_apart() -> None:
     rest, dev = without_dev(numbered(30))
     assert [example.sentences[0] for example in dev] == [("9",), ("19",), ("29",)]
@@ -143,15 +138,32 @@ def test_counts_add_up_and_the_summary_says_why() -> None:
     assert stats.faults[0] == "train.tsv, line 7: no-label (in column 'label'): 'some text'"
 
 
-def test_nothing_is_said_of_faults_where_there_are_none() -> None:
-    stats = ExampleStats()
-    stats.keep(1)
-    assert stats.summary() == "1 examples"
-
-
 def test_a_file_full_of_faults_fills_neither_memory_nor_screen() -> None:
     stats = ExampleStats()
     for line in range(1000):
         stats.reject(Rejected(line, "no-text", "x" * 1000), "train.tsv")
     assert stats.rejected == 1000
     assert sum(map(len, stats.faults)) < 4000
+
+
+WORDS = [f"w{number}" for number in range(100)]
+
+
+@pytest.mark.parametrize("length", [1, 9, 10, 11, 16, 17, 100])
+def test_windows_cover_every_word_and_every_short_span(length: int) -> None:
+    found = choose_windows(WORDS[:length], [], size=10, overlap=4, most=99)
+    assert found[0][0] == 0
+    assert found[-1][1] == length
+    assert all(0 < end - begin <= 10 for begin, end in found)
+    assert all(after[0] == before[1] - 4 for before, after in pairwise(found))
+    for begin in range(length - 3):  # what is no longer than the overlap is whole in one of them
+        assert any(first <= begin and begin + 4 <= end for first, end in found)
+
+
+def test_of_too_many_windows_those_are_read_that_share_rare_words_with_the_question() -> None:
+    words = [*WORDS[:50], "Common", *WORDS[50:], "common", "rare"]
+    options = {"size": 10, "overlap": 0}
+    found = choose_windows(words, ["RARE", "common"], most=2, **options)
+    assert found == [(50, 60), (100, 103)]
+    assert choose_windows(words, ["rare"], most=1, **options) == [(100, 103)]
+    assert choose_windows(words, ["unheard"], most=2, **options) == [(0, 10), (10, 20)]

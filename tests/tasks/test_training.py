@@ -21,8 +21,8 @@ from polyseme.storage.files import sha256_of
 from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
 from polyseme.tasks.task import Task
 from polyseme.tasks.training import Splits, TaskTraining, train_task, write_report
+from polyseme.training.optimizer import Position
 from polyseme.training.step import LossSpikeGuard
-from polyseme.training.train_module import Position
 from tasks.making import config_of, examples_for
 
 NAME = "names, frozen"
@@ -213,10 +213,6 @@ def test_every_epoch_has_all_rows_in_an_order_of_its_own_and_of_its_seed() -> No
             assert sorted(order) == list(range(12))
             orders.add(order)
     assert len(orders) == 9
-
-
-def test_steps_are_counted_over_epochs() -> None:
-    assert [step for (_, step), _ in batches({}, 7)] == list(range(7))
 
 
 def test_batches_go_on_from_any_position_as_if_never_stopped() -> None:

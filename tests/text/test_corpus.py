@@ -21,17 +21,19 @@ def write_corpus(folder: Path) -> Path:
     return folder
 
 
-def test_a_finished_corpus_opens(tmp_path: Path) -> None:
+def test_a_finished_corpus_opens_and_its_files_are_checked(tmp_path: Path) -> None:
     corpus = Corpus.open(write_corpus(tmp_path / "c"))
     assert corpus.read_stats["words"] == 7
     assert corpus.config == make_config(meta=("date",))
-
-
-def test_shards_are_told_from_other_files(tmp_path: Path) -> None:
-    corpus = Corpus.open(write_corpus(tmp_path / "c"))
     assert corpus.shards == [tmp_path / "c" / "shards" / "part-00000.parquet"]
     assert words_of(corpus.shards[0]) == tmp_path / "c" / "words" / "part-00000.npy"
     assert corpus.vocabulary == tmp_path / "c" / "vocabulary.parquet"
+    told: list[int] = []
+    assert corpus.check_files(told.append) == []
+    assert told == [1, 2, 3]
+    corpus.shards[0].write_bytes(b"shards/part-00000.parquex")
+    corpus.vocabulary.unlink()
+    assert corpus.check_files() == ["shards/part-00000.parquet", "vocabulary.parquet"]
 
 
 def test_an_unfinished_corpus_is_told_from_no_corpus(tmp_path: Path) -> None:
@@ -67,20 +69,3 @@ def test_counts_that_were_changed_are_refused(tmp_path: Path) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"damaged.*prepare command again"):
         Corpus.open(folder)
-
-
-def test_intact_files_pass_the_check(tmp_path: Path) -> None:
-    assert Corpus.open(write_corpus(tmp_path / "c")).check_files() == []
-
-
-def test_a_changed_and_a_missing_file_are_named(tmp_path: Path) -> None:
-    corpus = Corpus.open(write_corpus(tmp_path / "c"))
-    corpus.shards[0].write_bytes(b"shards/part-00000.parquex")
-    corpus.vocabulary.unlink()
-    assert corpus.check_files() == ["shards/part-00000.parquet", "vocabulary.parquet"]
-
-
-def test_every_file_checked_is_told(tmp_path: Path) -> None:
-    told: list[int] = []
-    Corpus.open(write_corpus(tmp_path / "c")).check_files(told.append)
-    assert told == [1, 2, 3]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from polyseme.text import plan
 from polyseme.text.plan import plan_shards
-from polyseme.text.settings import CorpusConfig, InputFormat
-from polyseme.text.sources import Source
+from polyseme.text.settings import InputFormat
+from polyseme.text.sources import Compression, Source
 from text.making import PreparedShards, make_config, make_source, prepare_all
 
 SMALLEST = 4096  # bytes; the least the setting allows
@@ -67,54 +67,47 @@ def test_a_cut_changes_no_row_of_articles(
         check_same(*prepare_both(Path(folder), data))
 
 
-def test_articles_really_are_cut(tmp_path: Path) -> None:
-    small, large = prepare_both(tmp_path, ("é" * 1000 + "\r\n \r\n").encode() * 20)
-    assert small.num_shards == 7  # every third document of 2,005 bytes is the first past 4,096
+JSON = [json.dumps({"text": f"one {i}. two\nthree", "date": i}) for i in range(800)]
+JSON[5:5] = ["", "not json", "[1]", '{"text": null}']
+VERTICAL = (
+    '<text id="{i}" date="1850">\n<s>\nOne\tCD\n<g/>\n.\tSENT\n</s>\nrest\n<text not a tag\n'
+    "</text>\n"
+)
+WORD = "1\tOne\t_\t_\t_\t_\t_\t_\t_\t_\n"
+CONLLU = (
+    "# newdoc id = {i}\n# date = 1850\n" + WORD + "\n# newdocument = no\n" + WORD + "\n"
+    "# author = N\n# newdoc\n" + WORD + "\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "values", "num_shards"),
+    [
+        # Every third document of 2,005 bytes is the first past 4,096.
+        ("text", ("é" * 1000 + "\r\n \r\n").encode() * 20, {}, {7}),
+        ("text", "中文 words.\n\n".encode() * 2000, {"layout": "lines"}, range(4, 99)),
+        ("jsonl", "\n".join(JSON).encode(), {"meta": ("date",)}, range(4, 99)),
+        ("jsonl", b'{"text": "one . two .", "id": "same"}\n' * 500, {"id_column": "id"},
+         range(4, 99)),
+        ("vertical", "".join(VERTICAL.format(i=i // 2) for i in range(500)).encode(),
+         {"meta": ("date",)}, range(4, 99)),
+        ("conllu", "".join(CONLLU.format(i=i // 2) for i in range(300)).encode(),
+         {"meta": ("date", "author")}, range(4, 99)),
+        ("text", "汉字编码，𠀀。\n\n".encode("gb18030") * 1000,
+         {"encoding": "gb18030", "segmenter": "characters"}, range(4, 99)),
+        # What has its line ends elsewhere, is not cut; U+008E is byte 0x0A in cp037.
+        ("text", ("\ufeff" + "\u0a0a\u0a0a text\n\n" * 2000).encode("utf-16-le"), {}, {1}),
+        ("text", ("text" + "\u008e" * 2 + "\n\n").encode("cp037") * 1000, {"encoding": "cp037"},
+         {1}),
+    ],
+)  # fmt: skip
+def test_a_cut_changes_no_row(
+    tmp_path: Path, kind: InputFormat, data: bytes, values: dict[str, Any], num_shards: set[int]
+) -> None:
+    small, large = prepare_both(tmp_path, data, kind, **values)
+    assert small.num_shards in num_shards
     check_same(small, large)
-
-
-def test_a_cut_changes_no_row_of_lines(tmp_path: Path) -> None:
-    small, large = prepare_both(tmp_path, "中文 words.\n\n".encode() * 2000, layout="lines")
-    assert small.num_shards > 3
-    check_same(small, large)
-
-
-def test_a_cut_changes_no_row_of_jsonl(tmp_path: Path) -> None:
-    rows = [json.dumps({"text": f"one {i}. two\nthree", "date": i}) for i in range(800)]
-    rows[5:5] = ["", "not json", "[1]", '{"text": null}']
-    small, large = prepare_both(tmp_path, "\n".join(rows).encode(), "jsonl", meta=("date",))
-    assert small.num_shards > 3
-    check_same(small, large)
-
-
-def test_a_cut_between_documents_of_one_name_changes_no_row(tmp_path: Path) -> None:
-    data = b'{"text": "one . two .", "id": "same"}\n' * 500
-    small, large = prepare_both(tmp_path, data, "jsonl", id_column="id")
-    assert small.num_shards > 3
-    check_same(small, large)
-
-
-def test_a_cut_changes_no_row_of_vertical_text(tmp_path: Path) -> None:
-    text = (
-        '<text id="{i}" date="1850">\n<s>\nOne\tCD\n<g/>\n.\tSENT\n</s>\nrest\n<text not a tag\n'
-        "</text>\n"
-    )
-    data = "".join(text.format(i=i // 2) for i in range(500)).encode()
-    small, large = prepare_both(tmp_path, data, "vertical", meta=("date",))
-    assert small.num_shards > 3
-    check_same(small, large)
-
-
-def test_a_cut_changes_no_row_of_conllu(tmp_path: Path) -> None:
-    line = "1\tOne\t_\t_\t_\t_\t_\t_\t_\t_\n"
-    document = (
-        "# newdoc id = {i}\n# date = 1850\n" + line + "\n# newdocument = no\n" + line + "\n"
-        "# author = N\n# newdoc\n" + line + "\n\n"
-    )
-    data = "".join(document.format(i=i // 2) for i in range(300)).encode()
-    small, large = prepare_both(tmp_path, data, "conllu", meta=("date", "author"))
-    assert small.num_shards > 3
-    check_same(small, large)
+    assert kind == "jsonl" or small.counts["quarantined"] == 0
 
 
 def test_a_cut_changes_no_row_of_parquet(tmp_path: Path) -> None:
@@ -129,61 +122,20 @@ def test_a_cut_changes_no_row_of_parquet(tmp_path: Path) -> None:
     check_same(small, large)
 
 
-def test_gb18030_is_cut_between_characters(tmp_path: Path) -> None:
-    data = "汉字编码，𠀀。\n\n".encode("gb18030") * 1000
-    small, large = prepare_both(tmp_path, data, encoding="gb18030", segmenter="characters")
-    assert small.num_shards > 3
-    assert small.counts["quarantined"] == 0
-    check_same(small, large)
-
-
-def test_utf_16_is_not_cut(tmp_path: Path) -> None:
-    data = "\ufeff" + "\u0a0a\u0a0a text\n\n" * 2000
-    small, large = prepare_both(tmp_path, data.encode("utf-16-le"))
-    assert small.num_shards == 1
-    check_same(small, large)
-
-
-def test_an_encoding_whose_line_end_is_another_byte_is_not_cut(tmp_path: Path) -> None:
-    data = ("text" + "\u008e" * 2 + "\n\n").encode("cp037") * 1000  # U+008E is byte 0x0A there
-    small, large = prepare_both(tmp_path, data, encoding="cp037")
-    assert small.num_shards == 1
-    check_same(small, large)
-
-
-def make_unbroken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Source, CorpusConfig]:
-    """A file of lines without any blank one, longer than a document may be."""
-    monkeypatch.setattr(plan, "_LONGEST_DOCUMENT", 8192)
-    monkeypatch.setattr(plan, "_WINDOW", 4096)
-    return make_source(folder, b"a line of words\n" * 4000), make_config(shard_bytes=SMALLEST)
-
-
-def test_a_file_without_blank_lines_is_cut_all_the_same(
+def test_a_document_that_is_too_long_is_cut_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, config = make_unbroken(tmp_path, monkeypatch)
-    prepared = prepare_all([source], config, tmp_path / "out")
-    assert prepared.num_shards > 5
-    assert [row["text"] for row in prepared.rows] == ["a line of words"] * 4000
-
-
-def test_documents_cut_for_their_length_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, config = make_unbroken(tmp_path, monkeypatch)
-    prepared = prepare_all([source], config, tmp_path / "out")
-    assert prepared.num_shards > 5
-    assert prepared.counts["documents_continued"] == prepared.num_shards - 1
-
-
-def test_a_document_just_long_enough_is_kept_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    config = make_config(shard_bytes=SMALLEST)
     monkeypatch.setattr(plan, "_WINDOW", 1000)
     source = make_source(tmp_path, (b"line\n" * 4000 + b"\n") * 3)
-    prepared = prepare_all([source], make_config(shard_bytes=SMALLEST), tmp_path / "out")
-    assert prepared.counts["documents"] == 3
-    assert prepared.counts["documents_continued"] == 0
+    whole = prepare_all([source], config, tmp_path / "whole").counts
+    assert (whole["documents"], whole["documents_continued"]) == (3, 0)
+    monkeypatch.setattr(plan, "_LONGEST_DOCUMENT", 8192)
+    monkeypatch.setattr(plan, "_WINDOW", 4096)
+    source = make_source(tmp_path, b"a line of words\n" * 4000)
+    cut = prepare_all([source], config, tmp_path / "cut")
+    assert [row["text"] for row in cut.rows] == ["a line of words"] * 4000
+    assert cut.counts["documents_continued"] == cut.num_shards - 1 > 4
 
 
 def test_a_blank_line_on_the_border_of_two_windows_is_found(
@@ -208,16 +160,15 @@ def test_a_huge_line_is_planned_in_bounded_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "tei"])
-def test_what_cannot_be_cut_is_not(tmp_path: Path, kind: InputFormat) -> None:
-    source = make_source(tmp_path, b"a\n\n" * 10_000, kind)
+@pytest.mark.parametrize(
+    ("kind", "compression"), [("csv", None), ("tsv", None), ("tei", None), ("text", "gz")]
+)
+def test_what_cannot_be_cut_is_not(
+    tmp_path: Path, kind: InputFormat, compression: Compression | None
+) -> None:
+    source = make_source(tmp_path, b"a\n\n" * 10_000, kind, compression)
     (batch,) = plan_shards([source], make_config(shard_bytes=SMALLEST))
-    assert [(piece.start, piece.stop) for piece in batch.pieces] == [(0, 30_000)]
-
-
-def test_a_compressed_file_is_not_cut(tmp_path: Path) -> None:
-    source = make_source(tmp_path, b"a\n\n" * 10_000, compression="gz")
-    assert len(plan_shards([source], make_config(shard_bytes=SMALLEST))) == 1
+    assert len(batch.pieces) == 1
 
 
 def test_small_files_are_gathered_in_order(tmp_path: Path) -> None:

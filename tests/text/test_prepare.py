@@ -1,20 +1,26 @@
-"""One shard from pieces: rows, places, documents, the held-out part, the quarantine."""
+"""One shard from pieces: rows, places, documents, the held-out part, the quarantine.
+
+Counts that add up, whatever the input.
+"""
 
 import gc
 import hashlib
 import json
+import tempfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from polyseme.errors import ExecutorError
+from polyseme.errors import ExecutorError, InternalError
 from polyseme.text import prepare, shards
 from polyseme.text.plan import ShardPieces
 from polyseme.text.prepare import fingerprint, is_held_out
-from polyseme.text.preprocessing import Preparation
+from polyseme.text.records import ReadStats
 from polyseme.text.settings import InputFormat
 from polyseme.text.shard_words import ShardWords
 from text.making import PreparedShards, make_config, make_source, pack, prepare_all
@@ -32,33 +38,38 @@ def test_words_lie_where_their_starts_say(tmp_path: Path) -> None:
     assert [row["text"] for row in rows] == ["One  two .", "Three\tfour !", "five"]
 
 
-def test_positions_count_the_sentences_of_a_document(tmp_path: Path) -> None:
-    rows = run(tmp_path, b"a . b .\nc .\n\nd .\n").rows
-    assert [(row["document"], row["position"]) for row in rows] == [
-        ("input@0", 0),
-        ("input@0", 1),
-        ("input@0", 2),
-        ("input@13", 0),
-    ]
+def test_sentences_are_numbered_in_their_document_and_long_ones_cut(tmp_path: Path) -> None:
+    prepared = run(tmp_path, b"a . b .\nc .\n\nd .\n" + b"w " * 20 + b"\n", max_words=8)
+    found = [(row["document"], row["position"], len(row["words"])) for row in prepared.rows]
+    assert found[:4] == [("input@0", n, 2) for n in range(3)] + [("input@13", 0, 2)]
+    assert [size for _, _, size in found[4:]] == [6, 7, 7]
+    counts = prepared.counts
+    assert (counts["sentences_split"], counts["sentences_added"], counts["documents"]) == (1, 2, 2)
+    assert not list(tmp_path.rglob("quarantine"))
 
 
-def test_an_overlong_sentence_is_cut_and_counted(tmp_path: Path) -> None:
-    prepared = run(tmp_path, b"w " * 20 + b"\n", max_words=8)
-    assert [len(row["words"]) for row in prepared.rows] == [6, 7, 7]
-    assert prepared.counts["sentences_split"] == 1
-    assert prepared.counts["sentences_added"] == 2
+def test_control_characters_and_records_of_nothing_else_are_counted(tmp_path: Path) -> None:
+    prepared = run(tmp_path, b"a\x0cb\x0cc\nd\n\n\x01\x02\n")
+    counts = prepared.counts
+    assert (counts["records_with_controls"], counts["records_without_words"]) == (2, 1)
+    assert (counts["documents"], prepared.rows[0]["words"]) == (1, ["a", "b", "c"])
 
 
-def test_a_record_without_words_is_counted_and_opens_no_document(tmp_path: Path) -> None:
-    prepared = run(tmp_path, b"\x01\x02\n")
-    assert prepared.counts["records_without_words"] == 1
-    assert (prepared.counts["documents"], prepared.rows) == (0, [])
-
-
-def test_control_characters_are_counted_by_record(tmp_path: Path) -> None:
-    prepared = run(tmp_path, b"a\x0cb\x0cc\nd\n")
-    assert prepared.counts["records_with_controls"] == 1
-    assert prepared.rows[0]["words"] == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("lines", "words", "starts"),
+    [
+        ("New York\n<g/>\n.\nnot a sentence end", ["New York", ".", "not a sentence end"],
+         [0, 8, 10]),
+        ("New Cafe\u0301\n<g/>\n,\nle", ["New Café", ",", "le"], [0, 8, 10]),
+        ("a\n\x01x\n\x02\x03\nb", ["a", "x", "b"], [0, 2, 4]),
+    ],
+)  # fmt: skip
+def test_words_marked_in_the_source_are_kept(
+    tmp_path: Path, lines: str, words: list[str], starts: list[int]
+) -> None:
+    data = f"<s>\n{lines}\n</s>\n".encode()
+    (row,) = run(tmp_path, data, "vertical", unicode_normalization="NFC").rows
+    assert (row["words"], row["starts"]) == (words, starts)
 
 
 def test_unfit_text_is_named_in_the_quarantine(tmp_path: Path) -> None:
@@ -84,31 +95,6 @@ def test_a_rejected_paragraph_counts_for_all_its_lines(tmp_path: Path) -> None:
     assert prepared.counts["quarantine_reasons"] == {"nul-character": 3}
 
 
-def test_a_clean_shard_leaves_no_quarantine_folder(tmp_path: Path) -> None:
-    run(tmp_path, b"good\n")
-    assert not list(tmp_path.rglob("quarantine"))
-
-
-def test_words_marked_in_the_source_are_kept(tmp_path: Path) -> None:
-    data = b"<s>\nNew York\n<g/>\n.\nnot a sentence end\n</s>\n"
-    (row,) = run(tmp_path, data, "vertical").rows
-    assert row["words"] == ["New York", ".", "not a sentence end"]
-    assert row["starts"] == [0, 8, 10]
-
-
-def test_normalising_keeps_words_marked_in_the_source(tmp_path: Path) -> None:
-    data = "<s>\nNew Cafe\u0301\n<g/>\n,\nle\n</s>\n".encode()
-    (row,) = run(tmp_path, data, "vertical", unicode_normalization="NFC").rows
-    assert row["words"] == ["New Café", ",", "le"]
-    assert row["text"] == "New Café, le"
-    assert row["starts"] == [0, 8, 10]
-
-
-def test_a_marked_word_of_nothing_but_controls_is_left_out(tmp_path: Path) -> None:
-    (row,) = run(tmp_path, b"<s>\na\n\x01x\n\x02\x03\nb\n</s>\n", "vertical").rows
-    assert row["words"] == ["a", "x", "b"]
-
-
 def test_lone_surrogates_in_names_and_metadata_do_no_harm(tmp_path: Path) -> None:
     line = json.dumps({"text": "fine", "id": "a\ud800", "date": "\udfff"})
     (row,) = run(tmp_path, line.encode(), "jsonl", id_column="id", meta=("date",)).rows
@@ -116,22 +102,12 @@ def test_lone_surrogates_in_names_and_metadata_do_no_harm(tmp_path: Path) -> Non
     assert row["document"].startswith("a")
 
 
-def test_who_is_held_out_depends_on_the_name_alone() -> None:
-    names = [f"doc-{i}" for i in range(200)]
-    first = [is_held_out(name, 0.2) for name in names]
-    assert [is_held_out(name, 0.2) for name in reversed(names)] == first[::-1]
-
-
-def test_about_the_asked_share_is_held_out() -> None:
-    held = sum(is_held_out(f"text-{i}.txt@0", 0.02) for i in range(10_000))
-    assert 150 <= held <= 250  # 200 expected, standard deviation 14
-
-
-def test_a_larger_share_holds_out_the_same_documents_and_more() -> None:
-    names = [f"{i}" for i in range(2000)]
-    small = {name for name in names if is_held_out(name, 0.05)}
-    large = {name for name in names if is_held_out(name, 0.1)}
+def test_about_the_asked_share_is_held_out_and_a_larger_one_holds_out_more() -> None:
+    names = [f"text-{i}.txt@0" for i in range(10_000)]
+    small, large = ({name for name in names if is_held_out(name, s)} for s in (0.02, 0.04))
+    assert 150 <= len(small) <= 250  # 200 expected, standard deviation 14
     assert small < large
+    assert not any(is_held_out(name, 0.0) for name in names)
 
 
 def test_the_share_is_a_threshold_on_the_hash_of_the_name() -> None:
@@ -140,24 +116,12 @@ def test_the_share_is_a_threshold_on_the_hash_of_the_name() -> None:
     assert is_held_out("é", fraction + 1e-9)
 
 
-def test_nothing_is_held_out_at_a_share_of_none() -> None:
-    assert not any(is_held_out(str(i), 0.0) for i in range(1000))
-
-
 def test_the_sentences_of_held_out_documents_are_marked(tmp_path: Path) -> None:
     prepared = run(tmp_path, b"a . b\n\n" * 300, held_out=0.3)
     assert all(row["held_out"] == is_held_out(row["document"], 0.3) for row in prepared.rows)
     assert prepared.counts["held_out_words"] == sum(
         len(row["words"]) for row in prepared.rows if row["held_out"]
     )
-
-
-def test_several_pieces_make_one_shard(tmp_path: Path) -> None:
-    sources = [make_source(tmp_path / name, name.encode()) for name in ("a", "b")]
-    prepared = prepare_all(sources, make_config(), tmp_path / "out")
-    assert prepared.num_shards == 1
-    assert [row["text"] for row in prepared.rows] == ["a", "b"]
-    assert prepared.counts["documents"] == 2
 
 
 @pytest.mark.parametrize(
@@ -202,12 +166,6 @@ def test_the_fingerprint_changes_with_any_setting() -> None:
     assert fingerprint(make_config()) == plain
     assert fingerprint(make_config(max_words=99)) != plain
     assert fingerprint(make_config(segmenter="characters")) != plain
-
-
-def test_the_preparation_names_its_segmenter() -> None:
-    preparation = Preparation.of(make_config())
-    assert preparation.segmenter["name"] == "whitespace"
-    assert preparation.script == {}
 
 
 def test_the_search_for_cycles_is_on_again_after_an_error(
@@ -279,3 +237,68 @@ def test_a_sentence_with_an_unfit_attribute_is_quarantined(tmp_path: Path) -> No
 def test_a_corpus_without_attributes_has_no_column_more(tmp_path: Path) -> None:
     (row,) = run(tmp_path, _treebank([[("a", "b")]]), "conllu").rows
     assert list(row) == shards.shard_schema(()).names
+
+
+GOOD = [b"One . two three .", "中文 。".encode(), b"word"]
+BLANK = [b"", b"  ", "\u3000".encode()]
+BAD = [b"\xff broken", b"nul \0 here", b"\xc3", b"\xed\xa0\x80"]
+LINES = st.lists(st.sampled_from(GOOD + BLANK + BAD), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=LINES, layout=st.sampled_from(["articles", "lines", "wrapped"]))
+def test_every_line_is_read_and_is_blank_or_bad_or_kept(lines: list[bytes], layout: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = make_source(Path(folder), b"".join(line + b"\n" for line in lines))
+        counts = prepare_all([source], make_config(layout=layout), Path(folder) / "out").counts
+    # Joined to a paragraph, a line with a NUL character takes its neighbours with it.
+    is_joined = layout == "wrapped"
+    assert counts["read"] == len(lines)
+    assert counts["blank"] == sum(line in BLANK for line in lines)
+    assert counts["quarantined"] >= sum(line in BAD for line in lines)
+    assert is_joined or counts["quarantined"] == sum(line in BAD for line in lines)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=LINES, longest=st.integers(8, 12))
+def test_words_and_sentences_written_are_those_counted(lines: list[bytes], longest: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source = make_source(Path(folder), b" ".join(lines) + b"\n" + b"\n".join(lines))
+        prepared = prepare_all([source], make_config(max_words=longest), Path(folder) / "out")
+    counts, rows = prepared.counts, prepared.rows
+    assert counts["sentences"] == len(rows)
+    assert counts["words"] == sum(len(row["words"]) for row in rows)
+    assert counts["characters"] == sum(len(row["text"]) for row in rows)
+    assert counts["documents"] == len({row["document"] for row in rows})
+    assert counts["held_out_sentences"] == sum(row["held_out"] for row in rows)
+
+
+def make_stats() -> ReadStats:
+    """Five lines: one blank, one bad, three kept, two of them joined into one record."""
+    made = ReadStats()
+    made.counts.update(read=5, blank=1, quarantined=1, kept=3, joined=1, records=2)
+    made.counts.update(sentences_found=2, sentences_added=1, sentences=3, words=7)
+    made.reasons["not-utf-8"] = 1
+    made.lengths.update({2: 2, 3: 1})
+    return made
+
+
+def test_the_total_is_the_sum_of_the_parts_and_a_reason_too_many_is_noticed() -> None:
+    parts = [make_stats().as_json(), make_stats().as_json()]
+    total = ReadStats.total(parts)
+    total.check()
+    assert (total.counts["read"], total.lengths) == (10, {2: 4, 3: 2})
+    assert ReadStats.total(parts[:1]).as_json() == parts[0]
+    total.reasons["no-text"] += 1
+    with pytest.raises(InternalError):
+        total.check()
+
+
+@pytest.mark.parametrize(
+    "name", ["read", "blank", "quarantined", "kept", "joined", "records", "sentences", "words"]
+)
+def test_one_lost_unit_anywhere_fails_the_check(name: str) -> None:
+    made = make_stats()
+    made.counts[name] -= 1
+    with pytest.raises(InternalError):
+        made.check()

@@ -118,10 +118,6 @@ def test_when_no_checkpoint_is_sound_the_user_decides(run: Path, tmp_path: Path)
     assert len(list(folder.glob("checkpoints/*"))) == 2
 
 
-def test_an_empty_folder_has_no_checkpoint(tmp_path: Path) -> None:
-    assert load_newest(tmp_path, lambda *_: None) is None
-
-
 def test_leftovers_of_a_save_cut_short_are_removed(run: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / ".work/checkpoint-15").mkdir(parents=True)

@@ -23,9 +23,8 @@ from polyseme.errors import ConfigError, TrainingError, TrainingStoppedError
 from polyseme.training import step
 from polyseme.training.checkpoint import Checkpoint, Checkpoints, Outcome
 from polyseme.training.loop import stop_signals, train
-from polyseme.training.optimizer import learning_rate_at
+from polyseme.training.optimizer import Position, learning_rate_at
 from polyseme.training.processes import DistributedContext
-from polyseme.training.train_module import Position
 from training.toy import Toy, ToyBatch, digests, make_batch, saved_digests, settings
 from training.toy_run import TESTS, SlowToy, command
 
@@ -127,11 +126,21 @@ def test_the_comparison_sees_an_optimizer_that_has_forgotten(
     assert digests(cut.module) != digests(toy.module)
 
 
-def test_a_resumed_run_reads_each_batch_once(tmp_path: Path) -> None:
-    train_until(5, tmp_path, Toy())
-    toy = Toy()
-    train(toy, settings(STEPS), tmp_path)
+def test_a_run_that_goes_on_reads_each_batch_once_and_tells_only_what_changed(
+    tmp_path: Path,
+) -> None:
+    train_until(5, tmp_path / "a", Toy())
+    train_until(5, tmp_path / "b", Toy())
+    heard, toy = Heard(), Toy()
+    train(toy, settings(STEPS), tmp_path / "a", progress=heard)
+    assert heard.said == ["Resuming after step 5."]
     assert toy.seen == list(range(5, STEPS))
+    [event] = lines(tmp_path / "a", "event")
+    assert "changed" not in event
+    heard = Heard()
+    torch.set_num_threads(2)
+    train(Toy(), settings(STEPS), tmp_path / "b", progress=heard)
+    assert "threads 1, now 2" in heard.said[0]
 
 
 class Moved(Toy):
@@ -156,23 +165,6 @@ def test_a_run_that_goes_on_where_things_have_changed_says_what_and_logs_it(tmp_
         "torch": [torch.__version__, "9.9"],
         "kernel": ["not recorded", "avx512 steps, 0123"],
     }
-
-
-def test_a_run_that_goes_on_as_before_names_no_change(tmp_path: Path) -> None:
-    train_until(5, tmp_path, Toy())
-    heard = Heard()
-    train(Toy(), settings(STEPS), tmp_path, progress=heard)
-    assert heard.said == ["Resuming after step 5."]
-    [event] = lines(tmp_path, "event")
-    assert "changed" not in event
-
-
-def test_a_changed_number_of_threads_is_told(tmp_path: Path) -> None:
-    train_until(5, tmp_path, Toy())
-    heard = Heard()
-    torch.set_num_threads(2)
-    train(Toy(), settings(STEPS), tmp_path, progress=heard)
-    assert "threads 1, now 2" in heard.said[0]
 
 
 def test_a_finished_run_is_not_trained_further(tmp_path: Path) -> None:
@@ -218,10 +210,35 @@ def test_a_run_can_be_made_shorter_but_not_than_it_is(tmp_path: Path) -> None:
     assert toy.seen == []
 
 
-def test_a_run_learns(tmp_path: Path) -> None:
-    toy = Toy(dropout=0.0)
-    outcome = train(toy, settings(300), tmp_path)
-    first = lines(tmp_path, "measures")[0]["measures"]
+@pytest.mark.parametrize(
+    ("measures", "expected"),
+    [([3.0, math.nan, math.nan, 1.0], (15, 5)), ([math.nan, 3.0, 4.0, 5.0], (20, 10))],
+)
+def test_a_measure_that_is_not_a_number_is_no_improvement_and_never_the_best(
+    tmp_path: Path, measures: list[float], expected: tuple[int, int]
+) -> None:
+    _, outcome = run_watching(tmp_path, measures)
+    assert (outcome.steps, outcome.best_step) == expected
+
+
+@pytest.mark.parametrize("restart", [0, 12])
+def test_many_bad_batches_in_a_row_end_the_run_also_over_a_restart(
+    tmp_path: Path, restart: int
+) -> None:
+    poison = tuple(range(2, 40))
+    if restart:
+        train_until(restart, tmp_path, Toy(poison=poison), steps=60, on_nonfinite="skip")
+    toy = Toy(poison=poison)
+    with pytest.raises(TrainingError, match="20 steps in a row"):
+        train(toy, settings(60, on_nonfinite="skip"), tmp_path)
+    assert toy.seen[-1] == 21
+
+
+def test_time_alone_makes_a_checkpoint_due_and_a_run_learns(tmp_path: Path) -> None:
+    train(Toy(), settings(4, save_minutes=1e-9, keep_checkpoints=9), tmp_path / "saved")
+    assert checkpoint_steps(tmp_path / "saved") == [1, 2, 3, 4]
+    outcome = train(Toy(dropout=0.0), settings(300), tmp_path / "run")
+    first = lines(tmp_path / "run", "measures")[0]["measures"]
     assert outcome.measures["sum"] < 0.1 * first["sum"]
 
 
@@ -274,11 +291,6 @@ def test_just_so_many_checkpoints_are_kept(tmp_path: Path, keep: int) -> None:
     assert left == {"checkpoints", "run.jsonl"}
 
 
-def test_time_alone_makes_a_checkpoint_due(tmp_path: Path) -> None:
-    train(Toy(), settings(4, save_minutes=1e-9, keep_checkpoints=9), tmp_path)
-    assert checkpoint_steps(tmp_path) == [1, 2, 3, 4]
-
-
 def run_watching(folder: Path, measures: list[float], **others: Any) -> tuple[Toy, Outcome]:
     toy = Toy()
     toy.measures = list(measures)
@@ -295,16 +307,6 @@ def test_a_run_without_improvement_stops_early_with_its_best_weights(tmp_path: P
     again, outcome = run_watching(tmp_path, [0.0])
     assert (outcome.steps, outcome.stopped_early, again.seen) == (20, True, [])
     assert digests(again.module) == digests(toy.module)
-
-
-def test_a_measure_that_is_not_a_number_is_no_improvement(tmp_path: Path) -> None:
-    _, outcome = run_watching(tmp_path, [3.0, math.nan, math.nan, 1.0])
-    assert (outcome.steps, outcome.best_step) == (15, 5)
-
-
-def test_a_first_measure_that_is_not_a_number_is_not_the_best_for_good(tmp_path: Path) -> None:
-    _, outcome = run_watching(tmp_path, [math.nan, 3.0, 4.0, 5.0])
-    assert (outcome.steps, outcome.best_step) == (20, 10)
 
 
 def test_a_damaged_best_checkpoint_is_told_and_the_last_weights_stay(tmp_path: Path) -> None:
@@ -375,22 +377,6 @@ def test_a_skipped_step_changes_neither_parameters_nor_moments(tmp_path: Path) -
     before, after, later = (saved_digests(tmp_path, number) for number in (3, 4, 5))
     assert before == after
     assert all(before[name] != later[name] for name in before)
-
-
-def test_many_bad_batches_in_a_row_end_the_run(tmp_path: Path) -> None:
-    toy = Toy(poison=tuple(range(2, 40)))
-    with pytest.raises(TrainingError, match="20 steps in a row"):
-        train(toy, settings(60, on_nonfinite="skip"), tmp_path)
-    assert toy.seen[-1] == 21
-
-
-def test_bad_batches_in_a_row_are_counted_over_a_restart(tmp_path: Path) -> None:
-    poison = tuple(range(2, 40))
-    train_until(12, tmp_path, Toy(poison=poison), steps=60, on_nonfinite="skip")
-    toy = Toy(poison=poison)
-    with pytest.raises(TrainingError, match="20 steps in a row"):
-        train(toy, settings(60, on_nonfinite="skip"), tmp_path)
-    assert toy.seen[-1] == 21
 
 
 class Spiking(Toy):

@@ -119,13 +119,3 @@ def test_where_all_is_slow_alike_nothing_is_tried_again_and_again() -> None:
     run(choice, 50, seconds_alone)
     numbers = run(choice, 1000, lambda threads: 3 * seconds_alone(threads))
     assert numbers.count(1) == 2
-
-
-def test_unless_it_is_adaptive_the_number_stays() -> None:
-    choice = ThreadChoice(4, is_adaptive=False)
-    run(choice, 20, seconds_alone)
-    assert run(choice, 50, seconds_in_company) == [4] * 50
-
-
-def test_with_one_core_there_is_nothing_to_try() -> None:
-    assert run(ThreadChoice(1, is_adaptive=True), 50, seconds_in_company) == [1] * 50

@@ -11,9 +11,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from polyseme.training.optimizer import ParamGroup
+from polyseme.training.optimizer import Losses, ParamGroup, Position
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.train_module import Losses, Position
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from reliability.traced import announce, python
 
 from polyseme.errors import PolysemeError
 from polyseme.training.loop import train
-from polyseme.training.train_module import Position
+from polyseme.training.optimizer import Position
 from training.toy import Toy, ToyBatch, settings
 
 TESTS = Path(__file__).parents[1]

@@ -20,6 +20,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Vectors": {"embed": (), "vectors": ("info",)},
     "Meanings": {
         "uses": (),
+        "query": (),
         "collocates": (),
         "keywords": (),
         "ngrams": (),
@@ -37,7 +38,7 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
     "Serving": {"serve": ()},
     "Sharing": {"push": (), "pull": ()},
     "This machine": {"models": (), "doctor": ()},
-    "Old ELMo weights": {"convert": ("import_", "export")},
+    "Other programs' models": {"convert": ("import_", "export")},
 }
 """The headings of `polyseme --help`, each with its commands, each with its sub-commands."""
 

@@ -26,7 +26,7 @@ from polyseme.config import Option
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
-from polyseme.tasks.variants import Variant
+from polyseme.tasks.seeds import Variant
 
 if TYPE_CHECKING:
     from polyseme.tasks.comparison import VariantResult

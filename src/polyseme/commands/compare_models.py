@@ -1,6 +1,6 @@
 r"""Train several kinds of model on your text for the same time each, and compare what they learned.
 
-For teaching, and to choose: word2vec, ELMo, GPT and BERT side by side, by perplexity, by
+For teaching, and to choose: NNLM, word2vec, ELMo, GPT and BERT beside n-grams, by perplexity, by
 pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
 text) and by the uses they find similar. Trained models are kept, and not trained again.
 
@@ -39,7 +39,7 @@ class CompareModelsConfig(Settings):
     """The corpus folder."""
     out: Path
     """Folder for the models, one below it for each preset, and the report."""
-    presets: tuple[str, ...] = ("word2vec", "elmo-mini", "gpt-mini", "bert-mini")
+    presets: tuple[str, ...] = ("nnlm", "word2vec", "elmo-mini", "gpt-mini", "bert-mini")
     """Which presets to compare; `polyseme plan` lists them."""
     minutes: float = Field(10.0, gt=0, le=100_000)
     """Training time per model, evaluation included."""
@@ -92,7 +92,7 @@ def show(result: CompareModelsResult) -> RenderableType:
     parts: list[RenderableType] = [titled("Models after equal time", table)]
     if found.query:
         parts.append(PrintableText(f"Uses most like: {found.query}"))
-        for each in found.models:
+        for each in filter(lambda model: model.nearest, found.models):
             lines = (PrintableText(f"  {line}") for line in each.nearest)
             parts += [PrintableText(each.preset, "bold"), *lines]
     parts += map(PrintableText, found.notes)

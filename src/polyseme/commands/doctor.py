@@ -164,7 +164,7 @@ def _machine() -> Iterator[Finding]:
         return
     from polyseme.devices import choose_device, usable_cpus
     from polyseme.encoders.kernels import build, loader
-    from polyseme.encoders.kernels.instructions import instruction_sets
+    from polyseme.encoders.kernels.build import instruction_sets
 
     device, cores = choose_device(None), usable_cpus()
     threads = torch.get_num_threads()
@@ -204,7 +204,7 @@ def _what(name: str) -> str:
 def _golden(what: str, name: str) -> Finding:
     """Compute a vector, and compare it with what it must be."""
     try:
-        from polyseme.embedding.golden import TOLERANCE, largest_difference
+        from polyseme.embedding.loading import TOLERANCE, largest_difference
 
         difference = largest_difference(name)
     except ModuleNotFoundError:

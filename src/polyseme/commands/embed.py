@@ -29,7 +29,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
 from polyseme.commands.vectors.info import facts, summary
-from polyseme.config import Settings, build, to_toml
+from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
@@ -41,7 +41,6 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
-    make_output,
     own_folder,
     sha256_of,
     write_text,
@@ -55,9 +54,11 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.installed import default_model
 from polyseme.storage.locks import hold_folder
+from polyseme.storage.remote_folders import Output, is_finished, local_folder, open_output
+from polyseme.storage.store import is_url
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
-from polyseme.text.standard_input import STANDARD_INPUT, texts_of
+from polyseme.text.streams import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
@@ -74,11 +75,11 @@ class EmbedConfig(Settings):
     arguments: ClassVar[tuple[str, ...]] = ("inputs",)
 
     inputs: tuple[str, ...]
-    """A corpus folder; or files, folders or globs of texts. - reads texts from standard input, one
-    per line, and keeps them in the output."""
+    """A corpus folder; or files, folders or globs of texts; also s3://BUCKET/PATH and the like. -
+    reads texts from standard input, one per line, and keeps them in the output."""
     model: ModelName = None
-    out: Path
-    """Folder to write the vectors to."""
+    out: Folder
+    """Folder to write the vectors to, or the address of one in a bucket."""
     vectors: VectorsConfig = VectorsConfig()
     """Which vectors."""
     words_file: Path | None = None
@@ -104,13 +105,13 @@ class EmbedResult:
     def to_json(self) -> dict[str, Any]:
         """Plain values: what the folder holds, how long it took."""
         how = {"seconds": round(self.seconds, 3), "files_found": self.files_found}
-        return {"folder": str(self.vectors.folder), **facts(self.vectors), **how}
+        return {"folder": self.vectors.address, **facts(self.vectors), **how}
 
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
     from polyseme.devices import choose_device, num_threads
-    from polyseme.embedding.bulk import EmbedPart, fit_once
+    from polyseme.embedding.bulk import embed_part
     from polyseme.embedding.model_work import ModelWork
 
     progress = progress or NullProgress()
@@ -118,29 +119,35 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     model = _model(config)
     device = choose_device(config.executor.device)
     chosen = _with_words_file(config, device)
-    with disk_faults_explained(config.out), num_threads(chosen.threads):
-        make_output(config.out)
+    with (
+        disk_faults_explained(config.out),
+        num_threads(chosen.threads),
+        open_output(config.out, {PREPARED, GIVEN}) as output,
+    ):
+        config = config.model_copy(update={"out": output.folder})
         with hold_folder(config.out):
             _check_folder(config, chosen)
             work = ModelWork.start(model, chosen, device, same_bits=config.executor.same_bits)
             # To be asked about itself; GPUs are for the workers.
             embedder = replace(work, device="cpu").embedder()
-            corpus = _corpus(config, model, embedder, progress)
+            corpus = _corpus(config, model, embedder, output, progress)
             (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
             write_text(config.out / CONFIG, to_toml(vectors=chosen))
+            output.keep(CONFIG)
             if chosen.pca is not None:
                 progress.log("Fitting a PCA on a sample of the corpus.")
-            function = EmbedPart(fit_once(work, corpus, config.out))
+            function = embed_part(work, corpus, output)
             parts = parts_of(corpus)
             progress.start("Embedding", sum(part.size for part in parts))
             receipts = run_job(
                 work.job(function, function.key(work), VECTORS),
                 parts,
-                config.out,
+                output.target,
                 executor=config.executor.on(device),
                 on_progress=progress.update,
             )
             _finish(config.out, chosen, receipts, embedder=embedder, corpus=corpus)
+            output.publish()
     now = [receipt for receipt in receipts if not receipt.was_there]
     return EmbedResult(
         VectorFolder.open(config.out),
@@ -152,11 +159,10 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
 
 def show(result: EmbedResult) -> RenderableType:
     """What was embedded, and what to do next."""
-    folder = result.vectors.folder
     lines = [f"{result.seconds:,.1f} s, {result.words_now / result.seconds:,.0f} words/s."]
     if result.files_found:
         lines.append(f"{result.files_found:,} files from an earlier run were reused.")
-    lines.append(f"Next: polyseme vectors info {quote(str(folder))}")
+    lines.append(f"Next: polyseme vectors info {quote(result.vectors.address)}")
     return Group(summary(result.vectors), *lines)
 
 
@@ -164,8 +170,10 @@ def _model(config: EmbedConfig) -> str:
     """The model that is named, or the default for the language of the corpus."""
     if config.model is not None:
         return config.model
-    folder = Path(config.inputs[0]) if config.inputs else None
-    if folder is None or not holds(folder, "corpus"):
+    folder = config.inputs[0] if config.inputs else ""
+    if is_url(folder) and is_finished(folder):
+        folder = str(local_folder(folder))
+    if not folder or not holds(Path(folder), "corpus"):
         raise ConfigError("Name the model with --model: only a corpus has a default, by language.")
     return default_model(Corpus.open(folder).config.language)
 
@@ -204,7 +212,11 @@ def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:
 
 
 def _corpus(
-    config: EmbedConfig, model: str, embedder: "WordEmbedder", progress: Progress
+    config: EmbedConfig,
+    model: str,
+    embedder: "WordEmbedder",
+    output: Output,
+    progress: Progress,
 ) -> Corpus:
     """The corpus that is meant, made from texts if need be, its words found as the model's were."""
     from polyseme.embedding.loading import preparation_for
@@ -212,17 +224,20 @@ def _corpus(
     if not config.inputs:
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
     preparation = preparation_for(model, embedder.preparation, config.tokenizer_from)
-    folder = Path(config.inputs[0])
-    if len(config.inputs) == 1 and (folder / MANIFEST).is_file():
-        corpus = Corpus.open(folder)
+    if len(config.inputs) == 1 and is_finished(config.inputs[0]):
+        corpus = Corpus.open(config.inputs[0])
     else:
-        corpus = _prepared(config, model, preparation, progress)
+        corpus = _prepared(config, model, preparation, output, progress)
     corpus.check_same_words(preparation)
     return corpus
 
 
 def _prepared(
-    config: EmbedConfig, model: str, preparation: Preparation | None, progress: Progress
+    config: EmbedConfig,
+    model: str,
+    preparation: Preparation | None,
+    output: Output,
+    progress: Progress,
 ) -> Corpus:
     """Texts as a corpus, by the settings the model carries, nothing held out."""
     if preparation is None:
@@ -231,23 +246,30 @@ def _prepared(
             "--tokenizer-from: a language, or the folder of a model or a corpus. Or prepare a "
             "corpus (polyseme prepare) and embed that."
         )
+    if output.store is None:
+        out = own_folder(config.out / PREPARED)
+    else:  # where workers see it, too
+        out = Path(f"{output.store.url}/{PREPARED}")
     texts = prepare.PrepareConfig(
-        inputs=_named(config),
-        out=own_folder(config.out / PREPARED),
+        inputs=_named(config, output),
+        out=out,
         corpus=preparation.settings.model_copy(update={"held_out": 0.0}),
         executor=config.executor.on("cpu"),
         replace=config.replace,
     )
-    return prepare.run(texts, progress).corpus
+    found = prepare.run(texts, progress).corpus
+    return found if output.store is None else Corpus.open(out)
 
 
-def _named(config: EmbedConfig) -> tuple[str, ...]:
+def _named(config: EmbedConfig, output: Output) -> tuple[str, ...]:
     """Where the texts lie. Those of standard input are kept in a file: a run may have to go on."""
     if STANDARD_INPUT not in config.inputs:
         return config.inputs
     given = config.out / GIVEN
     write_text(given, "\n".join(texts_of([STANDARD_INPUT])) + "\n")
-    return tuple(str(given) if each == STANDARD_INPUT else each for each in config.inputs)
+    output.keep(GIVEN)
+    name = str(given) if output.store is None else f"{output.store.url}/{GIVEN}"
+    return tuple(name if each == STANDARD_INPUT else each for each in config.inputs)
 
 
 def _finish(

@@ -25,7 +25,7 @@ from polyseme.embedding.settings import ModelName
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.text.standard_input import texts_of
+from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
     from polyseme.pretraining.generation import GeneratedText

@@ -17,7 +17,6 @@ Examples:
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +34,7 @@ from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.meanings.index.folder import IndexFolder
+    from polyseme.storage.remote_folders import Output
 
 
 class IndexConfig(Settings):
@@ -45,8 +45,8 @@ class IndexConfig(Settings):
     corpus: Folder
     """The corpus folder."""
     model: ModelName = None
-    out: Path
-    """Folder to write the index to."""
+    out: Folder
+    """Folder to write the index to, or the address of one in a bucket."""
     index: UseIndexConfig = UseIndexConfig()
     """Which uses."""
     executor: ModelExecutorConfig = Field(default_factory=ModelExecutorConfig)
@@ -70,7 +70,7 @@ class IndexResult:
     def to_json(self) -> dict[str, Any]:
         """Plain values: what the index has, how long it took."""
         return {
-            "folder": str(self.index.folder),
+            "folder": self.index.address,
             "words": self.num_words,
             **self.index.manifest["counts"],
             "num_bytes": self.index.num_bytes,
@@ -83,17 +83,22 @@ class IndexResult:
 def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     """Make an index, or go on with one that was begun."""
     from polyseme.devices import num_threads
-    from polyseme.storage.files import disk_faults_explained, make_output
+    from polyseme.storage.files import disk_faults_explained
     from polyseme.storage.locks import hold_folder
+    from polyseme.storage.remote_folders import open_output
 
     began = time.monotonic()
-    with disk_faults_explained(config.out), num_threads(config.index.threads):
-        make_output(config.out)
+    with (
+        disk_faults_explained(config.out),
+        num_threads(config.index.threads),
+        open_output(config.out) as output,
+    ):
+        config = config.model_copy(update={"out": output.folder})
         with hold_folder(config.out):
-            return _run(config, progress or NullProgress(), began)
+            return _run(config, output, progress or NullProgress(), began)
 
 
-def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
+def _run(config: IndexConfig, output: "Output", progress: Progress, began: float) -> IndexResult:
     from polyseme.devices import choose_device
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.model_work import ModelWork
@@ -108,8 +113,10 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
 
     corpus = Corpus.open(config.corpus)
     model = config.model or default_model(corpus.config.language)
-    if finished(config.out, model, corpus, config.index, may_differ=config.replace):
+    if finished(output, model, corpus, config.index, may_differ=config.replace):
         found = IndexFolder.open(config.out)
+        table = found.path("words", ".parquet").relative_to(config.out).as_posix()
+        output.fetch([table], found.manifest["files"])
         return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
     _check_folder(config)
     device = choose_device(config.executor.device)
@@ -119,18 +126,20 @@ def _run(config: IndexConfig, progress: Progress, began: float) -> IndexResult:
     words = choose_words(corpus, config.index)
     write_text(config.out / CONFIG, to_toml(index=config.index))
     write_words(words, config.out / WORDS)
+    output.keep(CONFIG)
+    output.keep(WORDS)
     function = index_part(work, config.index, config.out / WORDS, corpus)
     parts = parts_of(corpus)
     progress.start("Describing uses", sum(part.size for part in parts))
     receipts = run_job(
         work.job(function, function.key, PARTS),
         parts,
-        config.out,
+        output.target,
         executor=config.executor.on(device),
         on_progress=progress.update,
     )
     progress.log("Sorting uses by word.")
-    found = write_index(config.out, function, encoder, corpus, words, receipts)
+    found = write_index(output, function, encoder, corpus, words, receipts)
     now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
     return IndexResult(
         found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),
@@ -176,6 +185,6 @@ def show(result: IndexResult) -> RenderableType:
         parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))
     if result.parts_found:
         parts.append(PrintableText(f"{result.parts_found:,} parts of an earlier run were reused."))
-    folder = quote(str(result.index.folder))
+    folder = quote(result.index.address)
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)

@@ -23,7 +23,7 @@ from polyseme.errors import ConfigError, CorpusError
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.records import list_reasons
-from polyseme.text.statistics import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
+from polyseme.text.word_counts import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
 
 
 class InspectConfig(Settings):

@@ -32,7 +32,7 @@ from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.progress import NullProgress, Progress, duration
-from polyseme.text.standard_input import texts_of
+from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.marked_use import MarkedUse

@@ -58,7 +58,9 @@ class NgramsResult:
 
 def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     """Count all n-grams, or those with a word in them."""
+    from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.meanings.concordance.uses import find_terms
     from polyseme.meanings.groups.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import FindsPlaces, FindsTerms, NamedUses
@@ -68,17 +70,18 @@ def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     if config.ngrams.out is not None:
         check_format(config.ngrams.out)
     find, corpus = config.find, Corpus.open(config.find.corpus)
-    of = None
+    of, where = None, parse_where(find.where, CorpusColumns(corpus))
     if config.sense is not None:
         kept = find_senses_of(corpus, find.word, config.sense)
         of = NamedUses(f"{kept.word} ({config.sense})", FindsPlaces(kept.places(config.sense)))
     elif find.is_given:
+        where = find.query.condition(find.where, corpus)
         of = NamedUses(str(find.query), FindsTerms(find_terms(find.query, corpus)))
     found = ngrams(
         corpus,
         of,
         config.ngrams,
-        where=find.where,
+        where=where,
         case_sensitive=find.case_sensitive,
         progress=progress,
     )

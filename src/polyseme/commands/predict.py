@@ -26,7 +26,7 @@ from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained
-from polyseme.text.standard_input import STANDARD_INPUT, texts_of
+from polyseme.text.streams import STANDARD_INPUT, texts_of
 
 if TYPE_CHECKING:
     from polyseme.tasks.families.family import Predicted

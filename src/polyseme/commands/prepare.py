@@ -45,7 +45,6 @@ from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, writ
 from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
-from polyseme.text.encodings import suggested
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
 from polyseme.text.plan import ShardPieces, plan_shards
@@ -57,8 +56,14 @@ from polyseme.text.sampling import count_letters, sniff, wrong_script
 from polyseme.text.segmenters.jieba_words import read_user_words
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
-from polyseme.text.statistics import most_frequent
-from polyseme.text.word_counts import COUNTS, count_words, merge_counts, with_word_counts
+from polyseme.text.streams import suggested
+from polyseme.text.word_counts import (
+    COUNTS,
+    count_words,
+    merge_counts,
+    most_frequent,
+    with_word_counts,
+)
 
 _MOST_SHARDS = 100_000  # their numbers have five digits: with more, names would not be in order
 _BYTES_PER_SHARD = 680  # in the manifest: four files with their hashes, and the hash of the input
@@ -140,7 +145,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
                 _check_folder(config, output)
                 (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
                 write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
-                output.begin()
+                output.keep(CONFIG)
                 receipts = _make_shards(inputs.shards(shards), config, output, progress)
                 _finish(config, found, receipts, output, progress)
     corpus = Corpus.open(config.out)

@@ -27,7 +27,7 @@ from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.text.standard_input import STANDARD_INPUT, pairs_of_lines
+from polyseme.text.streams import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder

@@ -30,10 +30,10 @@ from polyseme.display import PrintableText, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.text.standard_input import texts_of
+from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
-    from polyseme.pretraining.scores import Score
+    from polyseme.pretraining.evaluation import Score
 
 
 class ScoreConfig(Settings):
@@ -69,7 +69,7 @@ class ScoreResult:
 
 def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
     """Score every sentence of every text."""
-    from polyseme.pretraining.scores import score_texts
+    from polyseme.pretraining.evaluation import score_texts
 
     texts = texts_of(config.inputs)
     scores = score_texts(

@@ -16,6 +16,7 @@ Examples:
   polyseme serve en-base --host 0.0.0.0 --api-key-file keys.txt
 """
 
+import asyncio
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,13 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from polyseme.config import MayBeRemote, Option, OptionalFolder, Settings
-from polyseme.errors import ConfigError, InputError, extra_needed_for
+from polyseme.errors import (
+    ConfigError,
+    InputError,
+    MissingExtraError,
+    ModelError,
+    extra_needed_for,
+)
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress
@@ -99,6 +106,44 @@ def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
             on_ready=tell,
         )
     return ServeResult(address)
+
+
+def on_ray(config: ServeConfig) -> Any:
+    """The same server as an application of Ray Serve, each replica with engines of its own.
+
+    serve run polyseme.commands.serve:on_ray model=en-base api_key_file=keys.txt
+    """
+    try:
+        from ray import serve as ray_serve
+    except ImportError as error:
+        raise MissingExtraError.of("ray[serve]", purpose="Serving on Ray") from error
+    if config.api_key_file is None:  # a proxy of Ray's listens, where we do not see
+        raise ConfigError("On Ray clients need a key. Name a file of keys: api_key_file=keys.txt")
+    keys, engines, name = _read_keys(config), engines_of(config), Path(config.model).name
+
+    def build() -> Any:
+        from polyseme.serving.app import make_app
+        from polyseme.serving.server import make_serving
+
+        return make_app(make_serving(name, engines, config.limits, keys))
+
+    class Replica:
+        async def check_health(self) -> None:
+            """Once its models are loaded and give the right vectors, a replica is asked."""
+            serving = self.app.serving  # type: ignore[attr-defined]  # of Ray's wrapper
+            while not serving.is_ready:
+                if failed := next((each.failure for each in serving.engines if each.failure), ""):
+                    raise ModelError(failed)
+                await asyncio.sleep(0.05)
+
+    # Our queue refuses what would wait too long; Ray's must not hold it back before.
+    replicas = ray_serve.deployment(
+        name="polyseme",
+        max_ongoing_requests=config.limits.max_queue,
+        health_check_timeout_s=120,
+        graceful_shutdown_timeout_s=config.limits.timeout,
+    )(ray_serve.ingress(build)(Replica))
+    return replicas.bind()
 
 
 def engines_of(config: ServeConfig) -> dict[tuple[str, ...], dict[str, Any]]:

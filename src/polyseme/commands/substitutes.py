@@ -23,7 +23,7 @@ from polyseme.display import PrintableText, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
-from polyseme.text.standard_input import texts_of
+from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
     from polyseme.meanings.substitutes import Substitutes

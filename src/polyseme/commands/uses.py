@@ -14,6 +14,8 @@ Examples:
   polyseme uses --regex "bank(s|er|ers)?" --in corpus/en --by year --out bank.csv
 
   polyseme uses bank --in corpus/en --json | head -3
+
+With several conditions on each word: polyseme query.
 """
 
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.errors import ConfigError
-from polyseme.meanings.settings import FindConfig, out_help
+from polyseme.meanings.settings import FindConfig, SearchConfig, out_help
 from polyseme.progress import Progress
 
 if TYPE_CHECKING:
@@ -39,12 +41,10 @@ if TYPE_CHECKING:
     from polyseme.text.corpus import Corpus
 
 
-class UsesConfig(Settings):
+class ConcordanceConfig(Settings):
     """What to look for, where, and how to show it."""
 
-    arguments: ClassVar[tuple[str, ...]] = ("word",)
-
-    find: FindConfig
+    find: SearchConfig
     """What to look for."""
     sort: str | None = None
     """Sort by the context left or right of the word, by document, or by another metadata column;
@@ -64,13 +64,22 @@ class UsesConfig(Settings):
     )
 
 
+class UsesConfig(ConcordanceConfig):
+    """A word, and how its uses are shown."""
+
+    arguments: ClassVar[tuple[str, ...]] = ("word",)
+
+    find: FindConfig
+    """What to look for."""
+
+
 @dataclass(frozen=True)
 class UsesResult:
     """The uses that were found."""
 
     uses: "Uses"  # sorted, and sampled if asked
     num_found: int  # before sampling
-    config: UsesConfig
+    config: ConcordanceConfig
     frequencies: "list[Frequency]"  # for each value of the column --by
     dispersion: float | None
     note: str = ""  # what a reader should know of the count
@@ -87,19 +96,23 @@ class UsesResult:
 
 def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
     """Find, sample, sort, count and write."""
-    from polyseme.meanings.concordance.conditions import parse_where
+    del progress
+    return find_shown(config)
+
+
+def find_shown(config: ConcordanceConfig) -> UsesResult:
+    """The same, whatever is looked for."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.lines import sample_uses, sort_uses
-    from polyseme.meanings.concordance.search import CorpusColumns, in_longer_words
+    from polyseme.meanings.concordance.search import in_longer_words
     from polyseme.meanings.concordance.uses import UseTable, find_uses
     from polyseme.text.corpus import Corpus
 
-    del progress
     query = config.find.query
     if config.out is not None:
         check_format(config.out)
     corpus = Corpus.open(config.find.corpus)
-    where = parse_where(config.find.where, CorpusColumns(corpus))
+    where = query.condition(config.find.where, corpus)
     found = find_uses(corpus, query, where=where)
     if config.by not in (None, *found.columns):
         columns = ", ".join(found.columns)

@@ -149,17 +149,18 @@ class CharVocabulary:
         self.characters = characters
         """Those with an id of their own, in the order of their ids (unicode only)."""
         self.max_characters = 0 if kind == "none" else max_characters
-        self._layout = _BYTES if kind == "bytes" else _UNICODE
+        self.layout = _BYTES if kind == "bytes" else _UNICODE
+        """The ids that are no character of a word."""
         self._ids: npt.NDArray[np.int32] | None = None
         self.num_characters = {"none": 0, "bytes": 262}.get(kind, 8 + len(characters))
         if kind == "unicode":
             self._ids = np.full(CODE_POINTS, _UNKNOWN_CHARACTER, np.int32)
             points = np.frombuffer(characters.encode("utf-32-le"), "<u4")
-            self._ids[points] = np.arange(len(points)) + self._layout.first
+            self._ids[points] = np.arange(len(points)) + self.layout.first
 
     def common_ids(self, other: "CharVocabulary") -> list[tuple[int, int]]:
         """The ids, here and there, of what both have: special ones first, then characters."""
-        first = self._layout.first
+        first = self.layout.first
         if not self.characters:  # the same bytes in both, or none at all
             return [(id_, id_) for id_ in range(1, self.num_characters)]
         there = {each: id_ for id_, each in enumerate(other.characters, first)}
@@ -169,37 +170,37 @@ class CharVocabulary:
 
     def special_tokens(self) -> CharIds:
         """(FIRST_WORD, max_characters) of every special token, in the order of their ids."""
-        table = np.full((FIRST_WORD, self.max_characters), self._layout.padding, np.int32)
-        for token, inside in self._layout.special_tokens.items():
-            table[token, :3] = (self._layout.begin, inside, self._layout.end)[: self.max_characters]
+        table = np.full((FIRST_WORD, self.max_characters), self.layout.padding, np.int32)
+        for token, inside in self.layout.special_tokens.items():
+            table[token, :3] = (self.layout.begin, inside, self.layout.end)[: self.max_characters]
         table[PAD] = 0
         return table
 
     def char_ids(self, words: Any) -> CharIds:
         """(len(words), max_characters) from an Arrow array of strings; long ones are truncated."""
-        table = np.full((len(words), self.max_characters), self._layout.padding, np.int32)
+        table = np.full((len(words), self.max_characters), self.layout.padding, np.int32)
         if not self.max_characters or not len(words):
             return table
         ids, starts = self._written(words)
         lengths = np.minimum(np.diff(starts), self.max_characters - 2)
         rows = np.repeat(np.arange(len(words)), lengths)
         columns = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        table[:, 0] = self._layout.begin
+        table[:, 0] = self.layout.begin
         table[rows, columns + 1] = ids[starts[rows] + columns]
-        table[np.arange(len(words)), lengths + 1] = self._layout.end
+        table[np.arange(len(words)), lengths + 1] = self.layout.end
         return table
 
     def _written(self, words: Any) -> tuple[npt.NDArray[np.int32], Integers]:
         """Ids of all characters of all words one after another, and where each word begins."""
         data, starts = utf8_of(words)
         if self._ids is None:
-            return data.astype(np.int32) + self._layout.first, starts
+            return data.astype(np.int32) + self.layout.first, starts
         points, starts = code_points(data, starts)
         return self._ids[points], starts
 
     def char_lengths(self, char_ids: CharIds) -> Integers:
         """How many ids each word has, begin and end counted; 0 for the padding word."""
-        is_padding = (char_ids == self._layout.padding) | (char_ids == 0)
+        is_padding = (char_ids == self.layout.padding) | (char_ids == 0)
         lengths: Integers = self.max_characters - is_padding.sum(axis=1)
         return lengths
 

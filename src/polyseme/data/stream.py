@@ -11,9 +11,9 @@ dictionary, so ids and characters are looked up once for each distinct word of a
 """
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any, TypeVar
@@ -132,6 +132,22 @@ class CorpusWindow:
         sources = np.where(is_real, begins + columns, 0)
         matrix = np.where(is_real, self.flat[sources], 0)
         return self.table.batch(matrix, lengths, Pairs(is_second.astype(np.int64), follows))
+
+
+Rows = Integers | slice
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """Which sentences make a batch, before it is built."""
+
+    lengths: Integers
+    """Of its rows, special tokens counted."""
+    make: Callable[[Rows], Batch]
+
+    def build(self, rows: Rows = slice(None)) -> Batch:  # a constant
+        """The batch, or these rows of it as if they were one."""
+        return self.make(rows)
 
 
 def row_groups(shards: Sequence[Path]) -> list[RowGroup]:
@@ -287,6 +303,12 @@ class SentenceStream:
 
     def __call__(self, position: Mapping[str, int]) -> Iterator[tuple[Batch, Mapping[str, int]]]:
         """Batches from a position on, without end, each with the position after it."""
+        return ((planned.build(), after) for planned, after in self.planned(position))
+
+    def planned(
+        self, position: Mapping[str, int]
+    ) -> Iterator[tuple[PlannedBatch, Mapping[str, int]]]:
+        """The same, not built yet."""
         epoch, number = position.get("epoch", 0), position.get("window", 0)
         skip = position.get("batch", 0)
         num_windows = -(-len(self._groups) // self._config.window)
@@ -299,7 +321,9 @@ class SentenceStream:
             following = _next(epoch, number, num_windows)
             epoch, number, skip = following["epoch"], following["window"], 0
 
-    def _window(self, epoch: int, number: int, skip: int) -> Iterator[tuple[Batch, int, bool]]:
+    def _window(
+        self, epoch: int, number: int, skip: int
+    ) -> Iterator[tuple[PlannedBatch, int, bool]]:
         """The batches of one window without the first `skip`, each with how many are done."""
         order = _random(self._seed, epoch).permutation(len(self._groups))
         begin = number * self._config.window
@@ -312,7 +336,7 @@ class SentenceStream:
         makers = _Batches(window, first, self._config.words, random if self._pairs else None)
         order = random.permutation(len(makers))
         for done, index in enumerate(order[skip:], start=skip + 1):
-            yield makers[index], done, done == len(order)
+            yield makers.planned(index), done, done == len(order)
 
 
 def held_out(
@@ -368,16 +392,24 @@ class _Batches:
         self._first = first[order]
         if random is not None:
             self._second, self._follows = second[order], follows[order]
-        self._cuts = _cut(lengths[order], limit)
+        self._lengths = lengths[order]
+        self._cuts = _cut(self._lengths, limit)
 
     def __len__(self) -> int:
         return len(self._cuts) - 1
 
     def __getitem__(self, index: int) -> Batch:
+        return self.planned(index).build()
+
+    def planned(self, index: int) -> PlannedBatch:
         part = slice(self._cuts[index], self._cuts[index + 1])
+        return PlannedBatch(self._lengths[part], partial(self._build, part))
+
+    def _build(self, part: slice, rows: Rows) -> Batch:
+        first = self._first[part][rows]
         if self._second is None:
-            return self._window.single(self._first[part])
-        return self._window.paired(self._first[part], self._second[part], self._follows[part])
+            return self._window.single(first)
+        return self._window.paired(first, self._second[part][rows], self._follows[part][rows])
 
 
 def _cut(lengths: Integers, limit: int) -> list[int]:

@@ -30,6 +30,7 @@ from polyseme.executors import Report
 from polyseme.limits import LimitError, check_size
 from polyseme.storage.files import scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST
+from polyseme.storage.remote_folders import Output
 from polyseme.text.corpus import Corpus
 
 PCA_FILE = "pca.safetensors"
@@ -112,19 +113,20 @@ _SAMPLED_PARTS = 20
 class EmbedPart:
     """A function with its settings, so that it can travel to a worker."""
 
-    pca: Path | None
-    """The folder that holds the PCA to use."""
+    pca: Pca | None
+    """The PCA to use."""
+    pca_hash: str | None = None
+    """SHA-256 of its file."""
 
     def key(self, work: ModelWork) -> str:
         """Hash of all that decides the files: of another one, they are computed again."""
-        return work.key(FORMAT, self.pca and sha256_of(self.pca / PCA_FILE))
+        return work.key(FORMAT, self.pca_hash)
 
     def __call__(
         self, work: ModelWork, part: CorpusPart, folder: Path, report: Report
     ) -> dict[str, int]:
         """Write `vectors/NAME.parquet`; `report` is called for each sentence read."""
-        config, embedder = work.config, work.embedder()
-        pca = Pca.load(self.pca) if self.pca else None
+        config, embedder, pca = work.config, work.embedder(), self.pca
         counts = dict.fromkeys(COUNTS, 0)
         with ParquetWriter(
             folder / VECTORS / f"{part.name}.parquet",
@@ -167,17 +169,19 @@ def _embedded(
         yield waiting.popleft(), found
 
 
-def fit_once(work: ModelWork, corpus: Corpus, out: Path) -> Path | None:
-    """Fit a PCA, if fewer dimensions are wanted; once for a folder of vectors."""
-    config = work.config
+def embed_part(work: ModelWork, corpus: Corpus, output: Output) -> EmbedPart:
+    """The work on a part. If fewer dimensions are wanted, a PCA is fitted, once for an output."""
+    config, out = work.config, output.folder
     if config.pca is None:
-        return None
+        return EmbedPart(None)
     made_from = f"{EmbedPart(None).key(work)} {sha256_of(corpus.folder / MANIFEST)}"
+    output.recall(PCA_FILE)
     if Pca.load(out, made_from) is None:
         words = (sentence.words for sentence in _sample(corpus))
         found = work.embedder().stream(words, layers=config.chosen_layers)
         fit_pca(found, config.pca).save(out, made_from)
-    return out.resolve()
+        output.keep(PCA_FILE)
+    return EmbedPart(Pca.load(out), sha256_of(out / PCA_FILE))
 
 
 def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:

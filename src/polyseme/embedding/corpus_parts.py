@@ -5,13 +5,14 @@ Not a whole shard: its vectors would be some two gigabytes a layer, lost with a 
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from polyseme.storage.files import stamp_of
 from polyseme.storage.parquet import ParquetReader
-from polyseme.text.corpus import SHARDS, Corpus, damage_explained
+from polyseme.storage.remote_folders import SharedFile, is_fetched, link
+from polyseme.text.corpus import SHARDS, Corpus, damage_explained, words_of
 
 _COLUMNS = ["sentence_id", "document", "position", "text", "words"]
 _ROWS = 1_000  # sentences in memory at a time
@@ -41,6 +42,8 @@ class CorpusPart:
     """Sentences in it."""
     sha256: str
     """Of the shard, from the manifest: a corpus is not hashed once for each of its parts."""
+    remote: tuple[SharedFile, ...] = ()
+    """The shard and its words, if they are in a store."""
 
     def digest(self) -> str:
         """Hash of the shard it lies in, and which row group it is."""
@@ -51,9 +54,13 @@ class CorpusPart:
         """What changes when the shard is written to."""
         return stamp_of(self.shard)
 
-    def staged(self, _folder: Path) -> "CorpusPart":
-        """Itself: its shard is on this machine."""
-        return self
+    def staged(self, folder: Path) -> "CorpusPart":
+        """Itself if its shard is on this machine, or else with what is fetched into a folder."""
+        if self.shard.exists() or not self.remote:
+            return self
+        for file in self.remote:
+            link(file.local(), folder / file.name)
+        return replace(self, shard=folder / self.remote[0].name)
 
     def sentences(self) -> Iterator[CorpusSentence]:
         """All of them, in order."""
@@ -69,16 +76,25 @@ def parts_of(corpus: Corpus) -> list[CorpusPart]:
     parts = []
     first = 0
     for shard in corpus.shards:
-        described = corpus.manifest["files"][f"{SHARDS}/{shard.name}"]
+        files = corpus.manifest["files"]
+        described = files[f"{SHARDS}/{shard.name}"]
         with damage_explained(shard), ParquetReader(shard) as reader:
             metadata = reader.metadata
             size = shard.stat().st_size
             if size != described["bytes"]:
                 raise ValueError(f"{size:,} bytes, its manifest has {described['bytes']:,}")
         sha256 = described["sha256"]
+        remote: tuple[SharedFile, ...] = ()
+        if is_fetched(corpus.folder):
+            words = words_of(shard).relative_to(corpus.folder).as_posix()
+            names = (f"{SHARDS}/{shard.name}", words)
+            remote = tuple(
+                SharedFile.of(corpus.folder / name, corpus.folder, files[name]["sha256"])
+                for name in names
+            )
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             name = f"{shard.stem}-{group:04d}"
-            parts.append(CorpusPart(name, shard.resolve(), group, first, size, sha256))
+            parts.append(CorpusPart(name, shard.resolve(), group, first, size, sha256, remote))
             first += size
     return parts

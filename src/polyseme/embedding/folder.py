@@ -18,7 +18,7 @@ from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import VectorsError
 from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.parquet import ParquetReader
-from polyseme.storage.remote_folders import local_folder
+from polyseme.storage.remote_folders import address_of, local_folder
 
 VECTORS = "vectors"
 """Folder, in the output, of the files of vectors."""
@@ -84,6 +84,11 @@ class VectorFolder:
         """The vectors in this folder, its manifest read, its files not yet."""
         folder = local_folder(folder)
         return cls(folder, read_manifest(folder, ARTIFACT))
+
+    @property
+    def address(self) -> str:
+        """The folder as it is shown: by its address, if it is in a store."""
+        return address_of(self.folder)
 
     @cached_property
     def config(self) -> VectorsConfig:

@@ -18,6 +18,7 @@ from torch.nn import functional
 from polyseme.config import Settings
 from polyseme.data.batch import Batch
 from polyseme.encoders.encoded import Direction, Encoded
+from polyseme.encoders.feedforward import FeedForward, FeedForwardConfig
 from polyseme.encoders.inputs import (
     CharacterInputConfig,
     InputConfig,
@@ -48,9 +49,10 @@ class NoContextualizerConfig(Settings):
 
 
 ContextualizerConfig: TypeAlias = Annotated[
-    LstmConfig | TransformerConfig | NoContextualizerConfig, Field(discriminator="kind")
+    LstmConfig | TransformerConfig | FeedForwardConfig | NoContextualizerConfig,
+    Field(discriminator="kind"),
 ]
-Contextualizer: TypeAlias = Lstm | Transformer
+Contextualizer: TypeAlias = Lstm | Transformer | FeedForward
 
 
 def build_contextualizer(
@@ -62,6 +64,8 @@ def build_contextualizer(
             return Lstm(config, direction)
         case TransformerConfig():
             return Transformer(config, direction)
+        case FeedForwardConfig():
+            return FeedForward(config, direction)
         case NoContextualizerConfig():
             return None
 

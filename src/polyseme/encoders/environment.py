@@ -9,7 +9,7 @@ import torch
 
 from polyseme import __version__
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.instructions import describe_processor
+from polyseme.encoders.kernels.build import describe_processor
 
 Environment = dict[str, str | int]
 """Names and values that are shown to users, and hashed where a hash is wanted."""

@@ -24,8 +24,7 @@ from polyseme.display import printable
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import MissingExtraError
 from polyseme.explorer.context import AppContext, PageRequest, read_form
-from polyseme.explorer.explored_word import SEED
-from polyseme.explorer.jobs import Job
+from polyseme.explorer.explored_word import SEED, Job
 from polyseme.explorer.judging import judge
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import MAX_TEXT
@@ -59,7 +58,7 @@ from polyseme.meanings.use_map.places import hover_line, palette, scaled
 from polyseme.meanings.wordlists.collocates import FindsPlaces, NamedUses, collocates_of
 from polyseme.meanings.wordlists.counting import Unit
 from polyseme.meanings.wordlists.keywords import keywords
-from polyseme.pretraining.scores import score_sentences
+from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.segmenters.patterns import SPACELESS
 
 ROUTES: list[Route] = []

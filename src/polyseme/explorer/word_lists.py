@@ -53,7 +53,7 @@ def dot_plot(found: WordList) -> DotPlot:
         return DotPlot([], [], [])
     counts = [math.log10(each.count) for each in found]
     strengths = [each.log_dice or 0.0 for each in found]
-    least, most = min(counts), max(max(counts), min(counts) + 0.3)
+    least, most = min(counts), max(*counts, min(counts) + 0.3)
     weak, strong = math.floor(min(strengths)), max(math.ceil(max(strengths)), min(strengths) + 1)
 
     def across(value: float) -> float:

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from polyseme.embedding.loading import load_for_corpus
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError
-from polyseme.explorer.explored_word import ExploredWord
-from polyseme.explorer.jobs import Job, WorkQueue
+from polyseme.explorer.explored_word import ExploredWord, Job, WorkQueue
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json

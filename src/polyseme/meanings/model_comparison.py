@@ -1,6 +1,7 @@
 """A corpus and some presets in; the same minutes of training for each, and what came of it, out.
 
-    perplexity   of held-out text, where the preset predicts words from one side or behind a mask
+    perplexity   of held-out text, where the preset predicts words from one side or behind a mask;
+                 of a 3-gram model of the same text and words, too, where one predicts the next word
     senses       uses of two words whose word is hidden: how many find a use of their own word as
                  the nearest; 50 % is chance
     tags         parts of speech read off one layer by logistic regression, on a tagged text
@@ -10,6 +11,7 @@ Equal time, not equal steps: what a model costs is part of what it is worth. The
 from the corpus itself, so that nothing has to be labelled.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -17,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from polyseme.data.ngrams import NgramConfig, held_out_perplexity, scratch_for_counting
 from polyseme.display import html_table, summary
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError
@@ -52,7 +56,8 @@ class ComparedModel:
     """One preset after its minutes."""
 
     preset: str
-    parameters: int
+    parameters: int | None
+    """None of an n-gram model, which has counts."""
     words_read: int
     minutes: float
     perplexity: Mapping[str, float]  # of each part of its objective
@@ -87,7 +92,7 @@ class ModelComparison:
         return [
             (
                 each.preset,
-                each.parameters,
+                "" if each.parameters is None else each.parameters,
                 each.words_read,
                 round(each.minutes, 1),
                 "; ".join(f"{part} {value:,.1f}" for part, value in each.perplexity.items()),
@@ -138,16 +143,37 @@ def compare_models(
     treebank = list(tagged_sentences(tagged, _SENTENCES)) if tagged is not None else []
     found: list[ComparedModel] = []
     unigram: Mapping[str, float] = {}
+    is_counted = False
     for preset in presets:
         progress.log(f"{preset}: {PRESETS[preset].about}")
         given = {"corpus": corpus.folder, "out": out / preset, "preset": preset}
         done = pretrain(PretrainConfig(**given, hours=minutes / 60), progress)
         assert done is not None  # one process
         unigram = unigram or done.model.metadata.get("unigram_perplexity", {})
+        if not is_counted and "forward" in done.model.metadata["perplexity"]:
+            found.insert(0, _count(corpus, done.model, progress))
+            is_counted = True
         found.append(_measure(preset, done.model, pairs, asked, treebank))
     query = asked[0].text if asked else ""
     notes = _notes(minutes, pairs, tagged)
     return ModelComparison(tuple(found), unigram, query, notes)
+
+
+def _count(corpus: Corpus, model: Model, progress: Progress) -> ComparedModel:
+    """What counting gives: n-grams of the same text, with the words of a model."""
+    began, config = time.monotonic(), NgramConfig()
+    with scratch_for_counting(corpus) as scratch:
+        counted = held_out_perplexity(
+            corpus,
+            model.vocabulary.words,
+            config,
+            scratch=Path(scratch),
+            threads=torch.get_num_threads(),
+            progress=progress,
+        )
+    minutes, perplexity = (time.monotonic() - began) / 60, {"forward": counted.perplexity}
+    name, words = f"{config.order}-gram", corpus.read_stats["words"]
+    return ComparedModel(name, None, words, minutes, perplexity, None, (), ())
 
 
 def _measure(

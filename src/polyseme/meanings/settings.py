@@ -171,36 +171,66 @@ class GroupingConfig(Settings):
         return self
 
 
-class FindConfig(Settings):
+class SearchConfig(Settings):
     """What to look for, and where."""
 
-    word: str | None = None
-    """The word, or a term of several words."""
     corpus: Annotated[Folder, Option("--in", "CORPUS")]
     """The corpus folder."""
-    forms: tuple[str, ...] = ()
-    """Other forms of the word to find as well: plays,played,playing."""
-    regex: str | None = None
-    """Instead of a word, a regular expression (RE2) that whole words must match."""
-    case_sensitive: bool = False
-    """Match case: Bank is not bank."""
     where: Conditions = ()
     """Only sentences whose metadata meet this condition: year<1860, author~Dickens (contains),
     "year>=1900 or not (author~Dickens and year<1850)". Repeat the option for more conditions; all
     must be met."""
 
     @property
-    def is_given(self) -> bool:
-        """Whether anything is looked for."""
-        return bool(self.word or self.forms or self.regex)
+    def query(self) -> "Query":
+        """What is looked for; an error if that is nothing, or two things."""
+        raise NotImplementedError
+
+
+class CqlConfig(SearchConfig):
+    """A query, and where to look."""
+
+    cql: str
+    """The query in CQL."""
 
     @property
     def query(self) -> "Query":
-        """What is looked for; an error if that is nothing, or both a word and a pattern."""
+        """The query, understood."""
+        from polyseme.meanings.concordance.search import Query
+
+        return Query.of(cql=self.cql)
+
+
+class FindConfig(SearchConfig):
+    """What to look for, and where."""
+
+    word: str | None = None
+    """The word, or a term of several words."""
+    forms: tuple[str, ...] = ()
+    """Other forms of the word to find as well: plays,played,playing."""
+    regex: str | None = None
+    """Instead of a word, a regular expression (RE2) that whole words must match."""
+    cql: str | None = None
+    """Instead of a word, a query in CQL: '[lemma="bank" & upos="NOUN"] []{0,3} "account"'."""
+    case_sensitive: bool = False
+    """Match case: Bank is not bank."""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether anything is looked for."""
+        return bool(self.word or self.forms or self.regex or self.cql)
+
+    @property
+    def query(self) -> "Query":
+        """A word and its forms, a pattern, or a query."""
         from polyseme.meanings.concordance.search import (
             Query,  # not above: a command's help must not wait
         )
 
         return Query.of(
-            self.word, forms=self.forms, regex=self.regex, case_sensitive=self.case_sensitive
+            self.word,
+            forms=self.forms,
+            regex=self.regex,
+            cql=self.cql,
+            case_sensitive=self.case_sensitive,
         )

@@ -18,9 +18,16 @@ from polyseme.config import Settings
 from polyseme.data.batch import FIRST_WORD, MASK, Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.encoded import Direction
-from polyseme.objectives.prediction import Encode, HeldOutMeasure, Prediction
+from polyseme.objectives.prediction import (
+    Encode,
+    HeldOutMeasure,
+    Negatives,
+    Prediction,
+    Targets,
+    TrainingTargets,
+    all_words,
+)
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
-from polyseme.objectives.targets import Negatives, Targets, TrainingTargets, all_words
 
 WORDS = "masked"
 """The part of the loss that is about words."""

@@ -1,14 +1,21 @@
 """Which objective, from its settings."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
+from torch import Tensor
 
-from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
-from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.objectives.encoder_only import EncoderOnly, EncoderOnlyConfig
+from polyseme.objectives.bidirectional import (
+    CLOZE,
+    Bidirectional,
+    BidirectionalConfig,
+    Causal,
+    CausalConfig,
+)
 from polyseme.objectives.masked import Masked, MaskedConfig
-from polyseme.objectives.word2vec import Word2Vec, Word2VecConfig
+from polyseme.objectives.prediction import EncoderOnly, EncoderOnlyConfig
+from polyseme.objectives.word2vec import PART, Word2Vec, Word2VecConfig
 
 ObjectiveConfig = Annotated[
     BidirectionalConfig | CausalConfig | MaskedConfig | Word2VecConfig | EncoderOnlyConfig,
@@ -30,3 +37,18 @@ def build_objective(config: ObjectiveConfig, *, vocab_size: int, dim: int) -> Ob
             return Word2Vec(config, vocab_size=vocab_size, dim=dim)
         case EncoderOnlyConfig():
             return EncoderOnly()
+
+
+def count_targets(objective: Objective, lengths: Tensor) -> Mapping[str, int] | None:
+    """How many predictions each part has, told by the lengths of single sentences alone; None
+    where chance decides, over all words of a batch."""
+    with_neighbour, words = int((lengths - 1).sum()), int((lengths - 2).sum())
+    match objective:
+        case Bidirectional():
+            cloze = {} if objective.cloze is None else {CLOZE: words}
+            return {"forward": with_neighbour, "backward": with_neighbour, **cloze}
+        case Causal():
+            return {"forward": with_neighbour}
+        case Word2Vec() if objective.config.architecture == "cbow":
+            return {PART: words}
+    return None

@@ -19,8 +19,7 @@ from polyseme.objectives.crossentropy import (
     summed_cross_entropies,
     top_k,
 )
-from polyseme.objectives.prediction import HeldOutMeasure
-from polyseme.objectives.targets import Negatives
+from polyseme.objectives.prediction import HeldOutMeasure, Negatives
 
 
 class FullSoftmaxConfig(Settings):

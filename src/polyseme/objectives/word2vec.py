@@ -16,9 +16,15 @@ from polyseme.config import Settings
 from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
 from polyseme.encoders.encoded import Direction
-from polyseme.objectives.prediction import Encode, Prediction
+from polyseme.objectives.prediction import (
+    Encode,
+    Prediction,
+    Targets,
+    TrainingTargets,
+    all_words,
+    word_ids,
+)
 from polyseme.objectives.softmaxes import SampledSoftmaxConfig, SoftmaxConfig, WordSoftmax
-from polyseme.objectives.targets import Targets, TrainingTargets, all_words, word_ids
 
 PART = "word2vec"
 """The one part of the loss."""

@@ -23,9 +23,8 @@ from polyseme.data.batch import BOS, EOS, FIRST_WORD, MASK, PAD, UNK
 from polyseme.display import html_table, summary
 from polyseme.errors import ModelError
 from polyseme.model import Model
-from polyseme.objectives.bidirectional import Bidirectional
-from polyseme.objectives.causal import Causal
-from polyseme.pretraining.scores import in_bits
+from polyseme.objectives.bidirectional import Bidirectional, Causal
+from polyseme.pretraining.evaluation import in_bits
 from polyseme.pretraining.settings import GenerationConfig
 from polyseme.text.preprocessing import TextPreprocessor
 from polyseme.text.segmenters.patterns import SPACELESS

@@ -39,7 +39,7 @@ from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints, Outcome
 from polyseme.training.loop import train
 from polyseme.training.memory import keep_freed_memory
-from polyseme.training.processes import is_main_process, num_processes
+from polyseme.training.processes import is_main_process, num_processes, own_shards
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
 from polyseme.training.settings import TrainingConfig, fingerprint_of
@@ -126,6 +126,7 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | No
         precision=precision,
         only=config.only,
     )
+    train_module.own_shards = own_shards(config.training.gradient_accumulation_steps)
     if not corpus.read_stats["held_out_sentences"]:
         progress.log(f"{corpus.folder} has no held-out sentences to evaluate on.")
     plan = _plan(config, preset, train_module, progress)

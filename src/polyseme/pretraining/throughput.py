@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from polyseme.objectives.targets import TrainingTargets
+from polyseme.objectives.prediction import TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets
 from polyseme.pretraining.language_modeling import Pretraining
 from polyseme.training.memory import keep_freed_memory

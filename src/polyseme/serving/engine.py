@@ -22,8 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from polyseme.embedding.golden import check_vectors
-from polyseme.embedding.loading import load_embedder, load_for_corpus
+from polyseme.embedding.loading import check_vectors, load_embedder, load_for_corpus
 from polyseme.embedding.word_embedder import (
     InputSentence,
     LayerChoice,

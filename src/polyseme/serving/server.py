@@ -75,6 +75,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
+def make_serving(
+    name: str,
+    engines: dict[tuple[str, ...], dict[str, Any]],
+    limits: LimitsConfig,
+    keys: tuple[str, ...],
+) -> Serving:
+    """What the routes share, with a queue in front of each engine; none is started yet."""
+    metrics = Metrics()
+    dispatchers: dict[str, Dispatcher] = {}
+    for kinds, settings in engines.items():
+        dispatcher = Dispatcher(EngineProcess(settings), limits, metrics)
+        dispatchers.update(dict.fromkeys(kinds, dispatcher))
+    return Serving(name, dispatchers, limits, metrics, keys)
+
+
 def serve(
     name: str,
     engines: dict[tuple[str, ...], dict[str, Any]],
@@ -85,14 +100,9 @@ def serve(
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Answer until a signal. `engines`: the settings of each, by the kinds of its requests."""
-    metrics = Metrics()
-    dispatchers: dict[str, Dispatcher] = {}
 
     async def main() -> None:
-        for kinds, settings in engines.items():
-            engine = Dispatcher(EngineProcess(settings), limits, metrics)
-            dispatchers.update(dict.fromkeys(kinds, engine))
-        serving = Serving(name, dispatchers, limits, metrics, keys)
+        serving = make_serving(name, engines, limits, keys)
         config = uvicorn.Config(
             make_app(serving),
             http=_Protocol,

@@ -26,6 +26,7 @@ from polyseme.errors import ConfigError, StorageError
 from polyseme.limits import JSON_BYTES, parse_json, read_bytes
 from polyseme.storage.files import (
     WORK,
+    is_as_written,
     make_output,
     own_folder,
     publish,
@@ -132,9 +133,50 @@ def _linked(url: str, manifests: tuple[tuple[str, bytes], ...], entries: tuple[E
 _ADDRESSES: dict[Path, str] = {}
 
 
+def is_finished(where: str | os.PathLike[str]) -> bool:
+    """Whether a folder, here or in a store, has its manifest."""
+    if is_url(where):
+        return open_store(where).head(MANIFEST) is not None
+    return (Path(where) / MANIFEST).is_file()
+
+
 def address_of(folder: Path) -> str:
     """How a folder is shown: by the address that it was fetched from, if it was."""
     return _ADDRESSES.get(folder, str(folder))
+
+
+def is_fetched(folder: Path) -> bool:
+    """Whether a folder stands for one in a store, which other machines can reach, too."""
+    return folder in _ADDRESSES
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file that workers read, wherever they are."""
+
+    path: Path
+    """Where it is, at least on the machine that started the run."""
+    url: str
+    """The store it can be fetched from; empty if all workers see the path."""
+    name: str
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path, folder: Path, sha256: str) -> "SharedFile":
+        """A file of a folder, which may stand for one in a store."""
+        name = path.relative_to(folder).as_posix()
+        return cls(path.resolve(), _ADDRESSES.get(folder, ""), name, sha256)
+
+    def local(self) -> Path:
+        """The file on this machine."""
+        if not self.url or self.path.exists():
+            return self.path
+        store = open_store(self.url)
+        for known_as in (object_name(self.name, self.sha256), self.name):
+            if (entry := store.head(known_as)) is not None:
+                make_room(entry.size)
+                return cached(store, entry, self.sha256)
+        raise StorageError(f"{self.url}/{self.name} is gone since the run began.")
 
 
 def _files_of(store: Store, name: str, content: bytes) -> dict[str, dict[str, Any]]:
@@ -183,7 +225,10 @@ def scratch_space() -> Iterator[Path]:
 def link(cached_file: Path, final: Path) -> None:
     """A file of the cache under a name of its own; removing it from the cache leaves it there."""
     final.parent.mkdir(parents=True, exist_ok=True)
-    os.link(cached_file, final)
+    try:
+        os.link(cached_file, final)
+    except OSError:  # another disk
+        shutil.copyfile(cached_file, final)
 
 
 def cached(store: Store, entry: Entry, sha256: str) -> Path:
@@ -248,10 +293,28 @@ class Output:
             return any((self.folder / "receipts").glob("*.json"))
         return next(self.store.list("receipts"), None) is not None
 
-    def begin(self) -> None:
-        """Say with which settings work began: a run with others is refused from here on."""
+    def keep(self, name: str) -> None:
+        """Put a file there before the end, for workers and for whoever resumes the run. CONFIG says
+        with which settings work began: a run with others is refused from then on."""
         if self.store is not None:
-            self.store.put(self.folder / CONFIG, CONFIG)
+            self.store.put(self.folder / name, name)
+
+    def recall(self, name: str) -> None:
+        """Bring what a run before has kept."""
+        if self.store is not None and (entry := self.store.head(name)) is not None:
+            with (self.folder / name).open("wb") as stream:
+                self.store.fetch(name, stream, (0, entry.size), entry.etag)
+
+    def remove(self, *tops: str) -> None:
+        """Remove files and folders that are needed no more, here and there."""
+        for top in tops:
+            path = self.folder / top
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            if self.store is not None:
+                self.store.delete([top, *(entry.name for entry in self.store.list(top))])
 
     def publish(self) -> None:
         """Put the files that the manifest names, then the manifest: it replaces what was there when
@@ -280,10 +343,25 @@ class Output:
         if self.store is None:
             return
         store, there = self.store, {entry.name: entry for entry in self.store.list()}
-        for name in names:
-            if not (self.folder / name).exists():
-                entry = _entry(store, there, name, files[name])
-                link(cached(store, entry, files[name]["sha256"]), self.folder / name)
+        missing = [name for name in names if not (self.folder / name).exists()]
+        make_room(sum(files[name]["bytes"] for name in missing))
+
+        def fetch(name: str) -> None:
+            entry = _entry(store, there, name, files[name])
+            link(cached(store, entry, files[name]["sha256"]), self.folder / name)
+
+        for _ in in_parallel(fetch, missing, _AT_ONCE):
+            pass
+
+    def is_whole(self, files: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Whether all files of a manifest are as they were written; of a store, nothing is read."""
+        if self.store is None:
+            return all(is_as_written(self.folder / name, each) for name, each in files.items())
+        there = {entry.name: entry.size for entry in self.store.list()}
+        return all(
+            there.get(object_name(name, each["sha256"])) == each["bytes"]
+            for name, each in files.items()
+        )
 
 
 def _objects(files: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -296,19 +374,24 @@ def put_file(store: Store, path: Path, name: str, sha256: str) -> None:
 
 
 @contextlib.contextmanager
-def open_output(where: Path) -> Iterator[Output]:
-    """The place a command writes to; of a store, with what tells whether it may."""
+def open_output(where: Path, besides: Iterable[str] = ()) -> Iterator[Output]:
+    """The place a command writes to; of a store, with what tells whether it may.
+
+    `besides`: what may be there before CONFIG is.
+    """
     if not is_url(where):
         make_output(where)
         yield Output(where)
         return
     store = open_store(where)
     found, settings = store.read(MANIFEST), store.read(CONFIG)
-    if found is None and settings is None and (first := next(store.list(), None)) is not None:
-        raise StorageError(
-            f"{store.url} holds other things ({first.name}, …). Choose a new or empty place for "
-            "--out."
-        )
+    if found is None and settings is None:
+        others = (each.name for each in store.list() if each.name.split("/")[0] not in besides)
+        if (first := next(others, None)) is not None:
+            raise StorageError(
+                f"{store.url} holds other things ({first}, …). Choose a new or empty place for "
+                "--out."
+            )
     folder = new_folder()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _ADDRESSES[folder] = store.url

@@ -11,20 +11,30 @@ Two systems are compared by the paired bootstrap: examples are drawn again with 
 same for both; how much their difference varies then is how much it would vary between test sets
 (Efron and Tibshirani 1993, chapter 16; Koehn 2004). Only sums over examples are needed, so 10,000
 draws take a second.
+
+How right an answer is: exact match and F1, as SQuAD and CMRC 2018 define them.
+
+How right clusters of mentions are: MUC, B³, CEAF-φ4, and their mean, as at CoNLL-2012.
+
+How like texts are to those they should be: BLEU and chrF, as sacrebleu has them.
 """
 
+import logging
+import re
+import string
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from polyseme.display import load_matplotlib
-from polyseme.errors import InputError
+from polyseme.errors import InputError, MissingExtraError
 from polyseme.storage.files import scratch_for
 from polyseme.tasks.spans import Span, find_spans
 
@@ -371,3 +381,359 @@ def _sums(statistics: Statistics, draws: Values) -> Values:
     """(N, ...), (R, N) -> (R, ...): the sums of each resample."""
     sums: Values = draws @ statistics.reshape(len(statistics), -1)
     return sums.reshape(-1, *statistics.shape[1:])
+
+
+AnswerUnit = Literal["words", "characters"]
+ANSWER_MEASURES = ("f1", "em")
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_HAN = "\u4e00-\u9fff"
+_PART = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+")
+
+
+def exact_match(answer: str, gold: str, unit: AnswerUnit) -> float:
+    """1 if both are the same once normalized, else 0."""
+    if unit == "words":
+        return float(_words(answer) == _words(gold))
+    return float(_without_punctuation(answer) == _without_punctuation(gold))
+
+
+def f1(answer: str, gold: str, unit: AnswerUnit) -> float:
+    """The harmonic mean of how much of the answer is right and how much of the gold is there."""
+    split = _words if unit == "words" else _characters
+    found, wanted = split(answer), split(gold)
+    if not found or not wanted:
+        return float(found == wanted)
+    if unit == "words":
+        shared = (Counter(found) & Counter(wanted)).total()
+    else:
+        shared = _longest_run(found, wanted)
+    return 2 * shared / (len(found) + len(wanted))
+
+
+def _words(text: str) -> list[str]:
+    return _ARTICLE.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
+
+
+def _characters(text: str) -> list[str]:
+    return _PART.findall(text.lower())
+
+
+def _without_punctuation(text: str) -> str:
+    is_kept = (c for c in text.lower().strip() if unicodedata.category(c)[0] not in "PSZ")
+    return "".join(is_kept)
+
+
+def _longest_run(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many units the longest run has that occurs in both."""
+    longest, before = 0, [0] * (len(other) + 1)
+    for unit in one:
+        here = [0] * (len(other) + 1)
+        for place, candidate in enumerate(other, start=1):
+            if unit == candidate:
+                here[place] = before[place - 1] + 1
+        longest, before = max(longest, *here), here
+    return longest
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerScores(ExampleScores):
+    """Exact match and F1 of N answers."""
+
+    em: Values
+    f1: Values
+    is_in_text: npt.NDArray[np.bool_]
+    """Whether a gold answer stands in its passage; no other can be found."""
+
+    @classmethod
+    def of(
+        cls,
+        answers: Iterable[str],
+        gold: Sequence[Sequence[str]],
+        unit: AnswerUnit,
+        *,
+        in_text: Any,
+    ) -> "AnswerScores":
+        """Against the gold answers of each question, of which the best counts."""
+        pairs = list(zip(answers, gold, strict=True))
+        return cls(
+            np.array(
+                [max((exact_match(a, g, unit) for g in golds), default=0) for a, golds in pairs]
+            ),
+            np.array([max((f1(a, g, unit) for g in golds), default=0) for a, golds in pairs]),
+            np.array(in_text, np.bool_),
+        )
+
+    def __len__(self) -> int:
+        return len(self.em)
+
+    def statistics(self, measure: str) -> Values:
+        """(N, 2): the measure and one."""
+        own = self.em if measure == "em" else self.f1
+        return np.stack([own, np.ones_like(own)], axis=1)
+
+    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:  # noqa: ARG002
+        """(R, 2) -> (R,): the mean."""
+        found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
+        return found
+
+    def concat(self, others: "Sequence[AnswerScores]") -> "AnswerScores":
+        """The answers of all."""
+        several = [self, *others]
+        parts = ([getattr(each, name) for each in several] for name in ("em", "f1", "is_in_text"))
+        return AnswerScores(*map(np.concatenate, parts))
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Both measures, and how many questions no span can answer."""
+        missing = int((~self.is_in_text).sum())
+        row = {name: self.value(name) for name in ANSWER_MEASURES}
+        return {"answers": [{**row, "questions": len(self), "not in the text": missing}]}
+
+
+Mention: TypeAlias = tuple[int, int]
+"""Where it begins, and the word after it, counted over the document."""
+Clusters: TypeAlias = Sequence[Sequence[Mention]]
+CLUSTER_MEASURES = ("conll-f1", "muc", "b-cubed", "ceaf-e", "mention-f1")
+"""conll-f1: the mean of the F1 of the next three. muc (Vilain et al. 1995): links. b-cubed (Bagga
+and Baldwin 1998): mentions, each by its cluster. ceaf-e (Luo 2005, φ4): clusters, each paired with
+at most one of the other side. mention-f1: mentions, whatever their cluster."""
+_AVERAGED = 3  # muc, b-cubed and ceaf-e
+
+
+class Recall(NamedTuple):
+    """How much of one side is on the other; with the sides exchanged, precision."""
+
+    found: float
+    of: float
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterScores(ExampleScores):
+    """Of N documents."""
+
+    sums: npt.NDArray[np.float64]
+    """(N, 4, 2, 2): measures but the first; recall and precision; found, and of how many."""
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def statistics(self, measure: str) -> npt.NDArray[Any]:  # noqa: ARG002
+        """(N, 4, 2, 2) for every measure."""
+        return self.sums
+
+    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:
+        """(R, 4, 2, 2) -> (R,)"""
+        f1 = _f1(_shares(sums))  # (R, 4)
+        number = CLUSTER_MEASURES.index(measure)
+        found: Values = f1[:, number - 1] if number else f1[:, :_AVERAGED].mean(axis=1)
+        return found
+
+    def concat(self, others: "Sequence[ClusterScores]") -> "ClusterScores":
+        """The documents of all."""
+        return ClusterScores(np.concatenate([each.sums for each in (self, *others)]))
+
+    def has_examples_of(self, other: "ClusterScores") -> bool:
+        """Whether each document has as many gold mentions."""
+        own, its = (each.sums[:, -1, 0, 1] for each in (self, other))
+        return np.array_equal(own, its)
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Recall, precision and F1 of each measure."""
+        shares = _shares(self.sums.sum(axis=0)[None])[0]
+        rows = [
+            {"measure": name, "recall": float(r), "precision": float(p), "f1": float(f1)}
+            for name, (r, p), f1 in zip(CLUSTER_MEASURES[1:], shares, _f1(shares), strict=True)
+        ]
+        return {"by_measure": rows}
+
+
+def score_clusters(gold: Sequence[Clusters], predicted: Sequence[Clusters]) -> ClusterScores:
+    """Every document by itself."""
+    measures: tuple[Callable[[Clusters, Clusters], Recall], ...] = (muc, b_cubed, ceaf_e, mentions)
+    sums = [
+        [[measure(key, response), measure(response, key)] for measure in measures]
+        for key, response in zip(gold, predicted, strict=True)
+    ]
+    return ClusterScores(np.array(sums, np.float64).reshape(-1, len(measures), 2, 2))
+
+
+def muc(key: Clusters, response: Clusters) -> Recall:
+    """Links that hold each cluster together, less those that the response lacks."""
+    cluster_of = _cluster_of(response)
+    found = 0
+    for cluster in key:
+        parts = {cluster_of.get(mention, mention) for mention in cluster}  # a missing one is alone
+        found += len(cluster) - len(parts)
+    return Recall(found, sum(len(cluster) - 1 for cluster in key))
+
+
+def b_cubed(key: Clusters, response: Clusters) -> Recall:
+    """For each mention the share of its cluster that is with it in the response."""
+    cluster_of = _cluster_of(response)
+    found = 0.0
+    for cluster in key:
+        parts = Counter(cluster_of[mention] for mention in cluster if mention in cluster_of)
+        found += sum(number * number for number in parts.values()) / len(cluster)
+    return Recall(found, sum(map(len, key)))
+
+
+def ceaf_e(key: Clusters, response: Clusters) -> Recall:
+    """How alike clusters are that are paired so as to be most alike, each with at most one."""
+    alike = np.zeros((len(key), len(response)))
+    cluster_of = _cluster_of(response)
+    for row, cluster in enumerate(key):
+        shared = Counter(cluster_of[mention] for mention in cluster if mention in cluster_of)
+        for column, number in shared.items():
+            alike[row, column] = 2 * number / (len(cluster) + len(response[column]))
+    rows, columns = load_assignment()(alike, maximize=True)
+    return Recall(float(alike[rows, columns].sum()), len(key))
+
+
+def mentions(key: Clusters, response: Clusters) -> Recall:
+    """Mentions of both sides."""
+    gold = {mention for cluster in key for mention in cluster}
+    return Recall(len(gold & _cluster_of(response).keys()), len(gold))
+
+
+def load_assignment() -> Any:
+    """scipy's solution of the assignment problem; a MissingExtraError without scipy."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise MissingExtraError.of(
+            "scipy", extra="senses", purpose="Evaluating coreference"
+        ) from error
+    return linear_sum_assignment
+
+
+def _cluster_of(clusters: Clusters) -> dict[Mention, int]:
+    return {mention: number for number, cluster in enumerate(clusters) for mention in cluster}
+
+
+def _shares(sums: npt.NDArray[Any]) -> Values:
+    """(..., 2) -> (...): what was found of how many; of none, 0."""
+    found, of = sums[..., 0], sums[..., 1]
+    shares: Values = np.divide(found, of, out=np.zeros_like(found), where=of > 0)
+    return shares
+
+
+def _f1(shares: Values) -> Values:
+    """(..., 2) -> (...)"""
+    recall, precision = shares[..., 0], shares[..., 1]
+    both = recall + precision
+    f1: Values = np.divide(2 * recall * precision, both, out=np.zeros_like(both), where=both > 0)
+    return f1
+
+
+TEXT_MEASURES = ("bleu", "chrf")
+"""bleu: n-grams of up to four words (Papineni et al. 2002). chrf: n-grams of up to six characters,
+recall counting twice as much (Popović 2015)."""
+_WORD_ORDER, _CHAR_ORDER, _BETA = 4, 6, 2
+Tokenize = Literal["zh", "none"]
+"""zh: Chinese characters are words. none: what stands between spaces is."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextScores(ExampleScores):
+    """Of N texts."""
+
+    words: npt.NDArray[np.int64]
+    """(N, 10): for n-grams of 1 to 4 words how many are right, then how many there are; the lengths
+    of prediction and gold."""
+    characters: npt.NDArray[np.int64]
+    """(N, 6, 3): n-grams of 1 to 6 characters of the prediction, of the gold, and of both."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def statistics(self, measure: str) -> npt.NDArray[Any]:
+        """(N, 10), or (N, 6, 3)"""
+        return self.words if measure == "bleu" else self.characters
+
+    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:
+        """(R, 10) or (R, 6, 3) -> (R,)"""
+        return _bleu(sums) if measure == "bleu" else _chrf(sums)
+
+    def concat(self, others: "Sequence[TextScores]") -> "TextScores":
+        """The texts of all."""
+        several = [self, *others]
+        characters = np.concatenate([each.characters for each in several])
+        return TextScores(np.concatenate([each.words for each in several]), characters)
+
+    def has_examples_of(self, other: "TextScores") -> bool:
+        """Whether each gold text is as long."""
+        return np.array_equal(self.words[:, -1], other.words[:, -1])
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Both measures, and how long predictions are, as a share of the gold."""
+        predicted, gold = self.words[:, -2:].sum(axis=0).tolist()
+        row = {name: self.value(name) for name in TEXT_MEASURES}
+        return {"by_measure": [{**row, "length": predicted / max(1, gold)}]}
+
+
+def score_texts(gold: Sequence[str], predicted: Sequence[str], tokenize: Tokenize) -> TextScores:
+    """Every text by itself."""
+    # What is told of a single sentence is not its score, which would need `effective_order`, but
+    # its n-grams, which do not depend on it.
+    bleu = load_bleu()(tokenize=tokenize, effective_order=True)
+    pairs = list(zip(gold, predicted, strict=True))
+    found = [bleu.sentence_score(text, [wanted]) for wanted, text in pairs]
+    words = [[*each.counts, *each.totals, each.sys_len, each.ref_len] for each in found]
+    characters = [_letters_in(wanted, text) for wanted, text in pairs]
+    return TextScores(
+        np.array(words, np.int64).reshape(-1, 2 * _WORD_ORDER + 2),
+        np.array(characters, np.int64).reshape(-1, _CHAR_ORDER, 3),
+    )
+
+
+def load_bleu() -> Any:
+    """sacrebleu's class; a MissingExtraError without it."""
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError as error:
+        raise MissingExtraError.of(
+            "sacrebleu", extra="torch", purpose="Evaluating generated texts"
+        ) from error
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it warns of texts that are words
+    return BLEU
+
+
+def _letters_in(gold: str, predicted: str) -> list[tuple[int, int, int]]:
+    from sacrebleu.metrics.helpers import extract_all_char_ngrams
+
+    pairs = zip(
+        extract_all_char_ngrams(predicted, _CHAR_ORDER),
+        extract_all_char_ngrams(gold, _CHAR_ORDER),
+        strict=True,
+    )
+    # As sacrebleu does, n-grams that the gold is too short for are not held against a prediction.
+    return [
+        (own.total() if wanted else 0, wanted.total(), (own & wanted).total())
+        for own, wanted in pairs
+    ]
+
+
+def _bleu(sums: npt.NDArray[Any]) -> Values:
+    compute = load_bleu().compute_bleu
+    found = []
+    for row in sums.astype(np.int64).tolist():
+        right, total = row[:_WORD_ORDER], row[_WORD_ORDER : 2 * _WORD_ORDER]
+        score = compute(right, total, sys_len=row[-2], ref_len=row[-1], smooth_method="exp").score
+        found.append(score / 100)
+    return np.array(found)
+
+
+def _chrf(sums: npt.NDArray[Any]) -> Values:
+    """(R, 6, 3) -> (R,): means of precision and recall over the orders that both sides have."""
+    predicted, gold, both = np.moveaxis(sums.astype(np.float64), -1, 0)  # (R, 6)
+    counts = (predicted > 0) & (gold > 0)
+    orders = np.maximum(1, counts.sum(axis=-1))
+    zeros = np.zeros_like(both)
+    precision = np.divide(both, predicted, out=zeros.copy(), where=counts).sum(axis=-1) / orders
+    recall = np.divide(both, gold, out=zeros.copy(), where=counts).sum(axis=-1) / orders
+    factor = _BETA**2
+    below = factor * precision + recall
+    value: Values = np.divide(
+        (1 + factor) * precision * recall, below, out=np.zeros_like(below), where=below > 0
+    )
+    return value

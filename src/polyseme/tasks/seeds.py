@@ -1,11 +1,14 @@
-"""A task trained several times, differing in nothing but the seed: a folder for each."""
+"""A task trained several times, differing in nothing but the seed: a folder for each.
+
+What a comparison trains: the variants of a task that differ in their embeddings.
+"""
 
 import math
 import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -86,3 +89,6 @@ def _ways(number: int, size: int) -> Iterator[Sequence[int]]:
 def seed_folder(folder: Path, seed: int) -> Path:
     """Where the task trained with this seed lies."""
     return folder / f"{SEED_PREFIX}{seed}"
+
+
+Variant = Literal["none", "static", "frozen", "finetuned"]

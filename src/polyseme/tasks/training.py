@@ -31,11 +31,10 @@ from polyseme.tasks.task import Task
 from polyseme.tasks.texts import ExampleStats
 from polyseme.training.checkpoint import Checkpoints, Outcome
 from polyseme.training.loop import train
-from polyseme.training.optimizer import ParamGroup
+from polyseme.training.optimizer import ParamGroup, Position
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
 from polyseme.training.settings import fingerprint_of
-from polyseme.training.train_module import Position
 
 ERROR = "error"
 """What is measured on the way and made small: 1 less the task's measure."""

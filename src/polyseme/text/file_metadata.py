@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import LimitError, read_bytes
-from polyseme.text.encodings import encoding_of
 from polyseme.text.formats.tables import NumberedLine, read_rows
 from polyseme.text.records import LONGEST_VALUE, Rejected
 from polyseme.text.sources import Source, without_endings
+from polyseme.text.streams import encoding_of
 
 TABLE_BYTES = 64 << 20
 """Of a table of metadata. A row for each of 400,000 files takes about as much."""

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from polyseme.storage.files import ReadingHash, canonical_json, stamp_of
-from polyseme.text.encodings import encoding_of, newline_in
+from polyseme.storage.parquet import ParquetReader
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import Source
+from polyseme.text.streams import encoding_of, newline_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,6 @@ class Piece:
     def content_hash(self) -> ReadingHash:
         """Hash of the bytes it stands for, to be told of those that are being read."""
         if self.source.format == "parquet":
-            from polyseme.text.formats.tables import byte_ranges
-
             return ReadingHash(self.source.path, byte_ranges(self))
         return ReadingHash(self.source.path, [(self.start, self.stop)])
 
@@ -74,6 +75,38 @@ class ShardPieces:
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
+PARQUET_FAULTS = (pa.ArrowException, OSError, ValueError)
+"""What a damaged Parquet file raises."""
+
+
+def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int]]:
+    """Runs of row groups of about `target` packed bytes: first, one past the last, bytes."""
+    try:
+        with ParquetReader(source.path) as file:
+            metadata = file.metadata
+    except PARQUET_FAULTS:
+        yield 0, 1, source.bytes  # the reader will reject it, and it is counted there
+        return
+    first, size = 0, 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        size += sum(row_group.column(i).total_compressed_size for i in range(row_group.num_columns))
+        if size >= target:
+            yield first, group + 1, size
+            first, size = group + 1, 0
+    if first < metadata.num_row_groups or first == 0:
+        yield first, metadata.num_row_groups, size
+
+
+def byte_ranges(piece: Piece) -> list[tuple[int, int]]:
+    """Where a piece lies in its file; all of it, if nobody can tell."""
+    try:
+        with ParquetReader(piece.source.path) as file:
+            return file.byte_ranges(piece.start, piece.stop)
+    except PARQUET_FAULTS:
+        return [(0, piece.source.bytes)]
+
+
 # Where a document ends, as bytes, in any encoding in which a newline is one byte.
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _LINE_END = re.compile(rb"\n")
@@ -102,8 +135,6 @@ def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[ShardPi
 
 def _pieces_of(source: Source, config: CorpusConfig) -> Iterator[Piece]:
     if source.format == "parquet":
-        from polyseme.text.formats.tables import plan_row_groups
-
         for first, last, size in plan_row_groups(source, config.shard_bytes):
             yield Piece(source, first, last, size)
         return

@@ -23,9 +23,9 @@ from polyseme.text.normalization import UnfitTextError
 from polyseme.text.plan import Piece, ShardPieces
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
-from polyseme.text.segmenters import WordSpans
+from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.shard_words import ShardWordsWriter
+from polyseme.text.shard_words import ShardWordsWriter, attribute_path
 from polyseme.text.shards import ShardWriter
 
 Done = tuple[dict[str, Any], str]
@@ -41,6 +41,7 @@ prepared again. A test compares shards with recorded ones."""
 def fingerprint(config: CorpusConfig) -> str:
     """Hash of settings, tools and `FORMAT`: other results need another one."""
     parts = [Preparation.of(config).model_dump(mode="json", exclude={"polyseme"}), FORMAT]
+    parts += ["attributes in words/"] if config.word_attributes else []
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -76,7 +77,8 @@ def prepare_shard(
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
 ) -> Done:
-    """Write `shards/NAME.parquet`, and its words once more, to be searched, into `words/`.
+    """Write `shards/NAME.parquet`, and its words and their attributes once more into `words/`, to
+    be searched.
 
     And `quarantine/NAME.jsonl`, if anything was rejected.
 
@@ -88,11 +90,16 @@ def prepare_shard(
     contents: list[str] = []
     quarantine = folder / "quarantine" / f"{shard.name}.jsonl"
     quarantine.parent.mkdir()
+    words = folder / "words" / f"{shard.name}.npy"
+    searched = [words, *(attribute_path(words, name) for name in config.word_attributes)]
     with (
         _no_cycle_collection(),
-        ShardWordsWriter(folder / "words" / f"{shard.name}.npy") as words,
+        contextlib.ExitStack() as stack,
         ShardWriter(
-            folder / "shards" / f"{shard.name}.parquet", config.meta, words, config.word_attributes
+            folder / "shards" / f"{shard.name}.parquet",
+            config.meta,
+            [stack.enter_context(ShardWordsWriter(path)) for path in searched],
+            config.word_attributes,
         ) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):

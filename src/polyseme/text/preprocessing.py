@@ -18,13 +18,8 @@ from polyseme.config import Settings
 from polyseme.errors import CorpusError, ModelError
 from polyseme.text.normalization import describe_script, normalize
 from polyseme.text.records import WordAttributes
-from polyseme.text.segmenters import (
-    SegmenterInfo,
-    WordSpans,
-    describe_segmenter,
-    in_words,
-    load_segmenter,
-)
+from polyseme.text.segmenters import SegmenterInfo, describe_segmenter, in_words, load_segmenter
+from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.sentences import split_long, split_sentences
 from polyseme.text.settings import CorpusConfig
 

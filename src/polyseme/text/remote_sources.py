@@ -21,8 +21,7 @@ from polyseme.errors import InputError
 from polyseme.limits import open_regular
 from polyseme.storage.remote_folders import scratch_space
 from polyseme.storage.store import Entry, Store, in_parallel, is_url, open_store, url_of
-from polyseme.text.formats.tables import byte_ranges
-from polyseme.text.plan import Piece, ShardPieces
+from polyseme.text.plan import Piece, ShardPieces, byte_ranges
 from polyseme.text.sources import Source, ignore_span
 
 _HEAD = 128 << 10

@@ -15,12 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from polyseme.errors import InputError
-from polyseme.text.encodings import encoding_of
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import FoundSources, Source
-from polyseme.text.streams import BrokenStreamError, read_blocks
+from polyseme.text.streams import BrokenStreamError, encoding_of, read_blocks
 
 _SAMPLE = 1 << 16  # bytes, unpacked
 # What people rename to .txt, by the bytes it begins with.

@@ -11,7 +11,7 @@ import itertools
 import unicodedata
 from functools import lru_cache
 
-from polyseme.text.segmenters import WordSpans
+from polyseme.text.segmenters.patterns import WordSpans
 
 # Sentence-final marks of the world's scripts (Unicode's Sentence_Terminal property) and the
 # half-width ideographic stop. An ellipsis is not among them: it trails off inside sentences too.

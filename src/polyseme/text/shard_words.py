@@ -5,11 +5,14 @@ than one. Four arrays stand in `words/NAME.npy` for each row group of `shards/NA
 distinct words, sorted, one after another as UTF-8; where each of them ends; how many words each
 sentence has; and all words as 16-bit numbers, or 32-bit where there are too many distinct ones. The
 last array has the number of row groups.
+
+Attributes of words, such as lemmas, stand in `words/NAME.ATTRIBUTE.npy` in the same way; a word
+without a value has the empty one.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection
-from functools import cached_property
+from collections.abc import Callable, Collection
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,14 +31,27 @@ _SMALL, _LARGE = np.dtype("<u2"), np.dtype("<u4")
 class GroupWords:
     """The words of a row group. Faults of the file are LimitError (a ValueError) and OSError."""
 
-    def __init__(self, arrays: list[npt.NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        arrays: list[npt.NDArray[Any]],
+        attribute: Callable[[str], "GroupWords"] | None = None,
+    ) -> None:
         self._text, self._ends, self._lengths, self._codes = arrays
+        self._attribute = attribute
         if self._text.itemsize != 1:
             raise ValueError("the text of words is not bytes")
 
     def __len__(self) -> int:
         """How many distinct words there are."""
         return len(self._ends)
+
+    def attribute(self, name: str) -> "GroupWords":
+        """An attribute of the same words: its values are the words there, in the same order."""
+        assert self._attribute is not None, "an attribute has none"
+        found = self._attribute(name)
+        if not np.array_equal(found.offsets, self.offsets):
+            raise ValueError(f"{name} does not have a value for each word")
+        return found
 
     def spell(self, codes: npt.NDArray[Any] | slice = slice(None)) -> list[str]:
         """The words of these numbers, or of all: distinct words have numbers in their order."""
@@ -95,13 +111,26 @@ class ShardWords:
         *self._arrays, count = map_arrays(path) or [np.empty(0)]
         if count.tolist() != [len(self._arrays) / _PER_GROUP]:
             raise ValueError(f"{path.name} does not have as many row groups as were written")
+        self._path = path
+        self._attributes: dict[str, ShardWords] = {}
 
     def __len__(self) -> int:
         return len(self._arrays) // _PER_GROUP
 
     def __getitem__(self, group: int) -> GroupWords:
         begin = group * _PER_GROUP
-        return GroupWords(self._arrays[begin : begin + _PER_GROUP])
+        arrays = self._arrays[begin : begin + _PER_GROUP]
+        return GroupWords(arrays, cache(lambda name: self._attribute(name)[group]))
+
+    def _attribute(self, name: str) -> "ShardWords":
+        if name not in self._attributes:
+            self._attributes[name] = ShardWords(attribute_path(self._path, name))
+        return self._attributes[name]
+
+
+def attribute_path(words: Path, name: str) -> Path:
+    """Where an attribute of the words of this file is."""
+    return words.with_name(f"{words.stem}.{name}.npy")
 
 
 class ShardWordsWriter:
@@ -123,6 +152,8 @@ class ShardWordsWriter:
     def add(self, lists: Any) -> None:
         """The words of the next row group, as Arrow's list of dictionary-encoded text."""
         words = lists.values
+        if words.null_count:
+            words = pc.fill_null(words.cast(pa.string()), "").dictionary_encode()
         order = pc.sort_indices(words.dictionary)
         distinct = words.dictionary.take(order)
         ends = np.cumsum(pc.binary_length(distinct).to_numpy())

@@ -4,6 +4,7 @@ Words are dictionary-encoded within each row group: a reader gets every distinct
 and the rest as numbers. Shards know no vocabulary, so it can change without touching them.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,14 @@ def shard_schema(meta: tuple[str, ...], attributes: tuple[str, ...] = ()) -> Any
 class ShardWriter(ParquetOutput):
     """Collects sentences and writes them out whenever a row group is full.
 
-    `searched`, if it is given, takes the words of each row group.
+    `searched`, if there are any, take the words of each row group, then each attribute.
     """
 
     def __init__(
         self,
         path: Path,
         meta: tuple[str, ...],
-        searched: ShardWordsWriter | None = None,
+        searched: Sequence[ShardWordsWriter] = (),
         attributes: tuple[str, ...] = (),
     ) -> None:
         self._searched = searched
@@ -94,8 +95,9 @@ class ShardWriter(ParquetOutput):
             for values, kind in zip(self._columns, self.schema.types, strict=True)
         ]
         self.write(arrays)
-        if self._searched is not None:
-            self._searched.add(arrays[_AT_WORDS])
+        lists = [arrays[_AT_WORDS], *arrays[self._at_attributes :]]
+        for writer, values in zip(self._searched, lists, strict=False):
+            writer.add(values)
         self._columns = [[] for _ in self.schema]
         self._num_words = self._num_characters = 0
 

@@ -34,12 +34,17 @@ from polyseme.training.checkpoint import (
     restore,
     restore_weights,
 )
-from polyseme.training.optimizer import learning_rate_at, optimizer_state_of
+from polyseme.training.optimizer import (
+    Position,
+    TrainBatch,
+    TrainModule,
+    learning_rate_at,
+    optimizer_state_of,
+)
 from polyseme.training.processes import DistributedContext, ThreadChoice, process_group
 from polyseme.training.runlog import RunLog
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.step import LossSpikeGuard, Stepper, StepResult
-from polyseme.training.train_module import Position, TrainBatch, TrainModule
 
 # The scheduler's, the keyboard's, and the one Slurm sends before the time is up.
 _NAMES = ("SIGTERM", "SIGINT", "SIGUSR1")

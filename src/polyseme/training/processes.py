@@ -87,6 +87,15 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def own_shards(gradient_accumulation_steps: int) -> tuple[range, int] | None:
+    """Which shards of a step this process works on, of how many; None if it works alone."""
+    if num_processes() == 1:
+        return None
+    first = int(os.environ["RANK"]) * gradient_accumulation_steps
+    shards = range(first, first + gradient_accumulation_steps)
+    return shards, num_processes() * gradient_accumulation_steps
+
+
 @contextlib.contextmanager
 def process_group(config: TrainingConfig) -> Iterator[DistributedContext]:
     """The processes this one belongs to, for as long as it works together."""

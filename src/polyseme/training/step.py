@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from polyseme.errors import TrainingError
-from polyseme.training.optimizer import ParamGroup, build_optimizer, set_learning_rate
+from polyseme.training.optimizer import ParamGroup, TrainBatch, build_optimizer, set_learning_rate
 from polyseme.training.processes import DistributedContext
 from polyseme.training.settings import TrainingConfig
-from polyseme.training.train_module import TrainBatch
 
 _WINDOW = 128
 _SIGMAS = 6.0

@@ -1,4 +1,7 @@
-"""Building and finding the kernel; what it computes is tested with the recurrence."""
+"""Building and finding the kernel; what it computes is tested with the recurrence.
+
+What the processor has decides what is compiled and loaded.
+"""
 
 import ctypes
 import logging
@@ -6,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ import torch
 from required import leave_out_if
 
 from polyseme.encoders.kernels import build, loader
-from polyseme.encoders.kernels.instructions import NEEDS, instruction_sets
+from polyseme.encoders.kernels.build import NEEDS, instruction_sets
 from polyseme.errors import PolysemeError
 from polyseme.storage.files import sha256_of
 
@@ -26,11 +30,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copies = tuple(Path(shutil.copy(source, tmp_path)) for source in build.SOURCES)
     monkeypatch.setattr(build, "SOURCES", copies)
     return copies[0]
-
-
-@pytest.mark.usefixtures("source")
-def test_a_library_that_was_not_built_is_not_there() -> None:
-    assert loader.load.__wrapped__() is None
 
 
 @needs_compiler
@@ -55,11 +54,6 @@ def test_a_changed_source_leaves_the_old_library_aside() -> None:
         assert loader.load.__wrapped__() is None
         changed.write_bytes(before)
         assert build.library_path(instruction_sets()[0]) == built
-
-
-def test_each_instruction_set_has_its_own_file() -> None:
-    paths = {build.library_path(name) for name in NEEDS}
-    assert len(paths) == len(NEEDS)
 
 
 @needs_compiler
@@ -153,3 +147,46 @@ def test_without_the_kernel_no_process_has_it(request: pytest.FixtureRequest) ->
     assert "without-kernel-" in found.stdout
     assert found.stdout.strip().endswith(" None")
     assert loader.load() is None
+
+
+LAPTOP = "fpu sse2 avx f16c fma avx2 bmi2"
+SERVER = f"{LAPTOP} avx512f avx512dq avx512cd avx512bw avx512vl"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("fpu sse2", ["baseline"]),
+        ("fpu sse2 avx avx2", ["baseline"]),  # some virtual machines hide FMA
+        (LAPTOP, ["avx2", "baseline"]),
+        (f"{LAPTOP} avx512f", ["avx2", "baseline"]),  # Xeon Phi: not the rest of it
+        (SERVER, ["avx512", "avx2", "baseline"]),
+        (f"{SERVER} avx512_bf16 amx_bf16 amx_tile", ["amx", "avx512", "avx2", "baseline"]),
+    ],
+)
+def test_only_what_the_processor_has_and_the_best_first(
+    flags: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_facts", lambda: {"flags": flags})
+    assert instruction_sets() == expected
+
+
+def test_arm_has_its_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_facts", lambda: {"Features": "fp asimd bf16 sve"})
+    assert instruction_sets() == ["baseline"]
+
+
+@pytest.mark.parametrize(
+    ("capability", "best"), [("AVX512", "avx512"), ("AVX2", "avx2"), ("DEFAULT", "baseline")]
+)
+def test_where_the_system_does_not_tell_torch_does(
+    capability: str, best: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_facts", dict)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    assert instruction_sets()[0] == best
+
+
+def test_a_better_instruction_set_has_all_of_a_lesser() -> None:
+    needed = [set(needs) for needs in NEEDS.values()]
+    assert all(more > less for more, less in pairwise(needed))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.encoders.kernels import build, loader
-from polyseme.encoders.kernels.instructions import instruction_sets
+from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.errors import PolysemeError
 
 pytestmark = [

@@ -63,13 +63,6 @@ def test_half_the_room_costs_the_fourth_digit(models: dict[str, Path], tmp_path:
     assert np.allclose(half, whole, rtol=1e-3, atol=1e-6)
 
 
-def test_a_batch_has_zeros_after_short_sentences(models: dict[str, Path], tmp_path: Path) -> None:
-    found = gather(source(frozen(tmp_path, models["elmo"])), 2, 0)
-    assert found.shape == (2, 3, 3, 16)
-    assert not found[0, 1:].any()
-    assert found[1].any(axis=(1, 2)).all()
-
-
 def test_a_second_opening_works_nothing_out(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,8 +25,7 @@ from polyseme.tasks.embeddings.embeddings import (
     WordAligner,
     load_model,
 )
-from polyseme.tasks.embeddings.features import Sentences, TaskInputs
-from polyseme.tasks.embeddings.mix import LayerMix
+from polyseme.tasks.embeddings.features import LayerMix, Sentences, TaskInputs
 from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
 from tasks.embeddings.making import EMBEDDINGS, SENTENCES, embed_one, embeddings_of
 
@@ -67,24 +66,35 @@ def train_a_little(embeddings: Embeddings, steps: int = 3) -> None:
 
 
 @every_kind
-def test_dimensions_are_known_beforehand(values: Any, models: Models, tmp_path: Path) -> None:
+def test_vectors_stand_at_words_have_the_stated_dimensions_and_come_twice_the_same(
+    values: Any, models: Models, tmp_path: Path
+) -> None:
     embeddings = embeddings_of(values, models, tmp_path)
     inputs = embed_all(embeddings)
     dims = {name: dim for name, dim in embeddings.dims._asdict().items() if dim}
     assert {name: part.shape[-1] for name, part in parts(inputs).items()} == dims
-    assert all(part.shape[:2] == inputs.mask.shape for part in parts(inputs).values())
-
-
-@every_kind
-def test_the_mask_is_true_at_words_and_vectors_are_zero_elsewhere(
-    values: Any, models: Models, tmp_path: Path
-) -> None:
-    inputs = embed_all(embeddings_of(values, models, tmp_path))
     assert inputs.mask.sum(dim=1).tolist() == [len(words) for words in ALL]
-    for part in parts(inputs).values():
+    again = parts(embed_all(embeddings_of(values, models, tmp_path)))
+    for name, part in parts(inputs).items():
+        assert part.shape[:2] == inputs.mask.shape
         assert not part[~inputs.mask].any()
         assert part.isfinite().all()
         assert part[inputs.mask].any(dim=-1).all()
+        assert torch.equal(part, again[name])
+
+
+@every_kind
+def test_order_and_selection_change_nothing(values: Any, models: Models, tmp_path: Path) -> None:
+    embeddings = embeddings_of(values, models, tmp_path)
+    here, there = embed_all(embeddings), embed_all(embeddings, [3, 0, 4, 1, 2])
+    with torch.no_grad():
+        whole = embeddings.prepare(ALL).gather(range(len(ALL)))
+        some = embeddings(whole.select(torch.tensor([2, 0])))
+    expected = embed_all(embeddings, [2, 0])
+    assert torch.equal(some.mask, expected.mask)
+    for name, part in parts(here).items():
+        assert torch.allclose(part[[3, 0, 4, 1, 2]], parts(there)[name], atol=1e-5)
+        assert torch.allclose(parts(some)[name], parts(expected)[name], atol=1e-5)
 
 
 @every_kind
@@ -96,31 +106,6 @@ def test_inputs_do_not_depend_on_neighbours(values: Any, models: Models, tmp_pat
         for name, part in together.items():
             # Layers from the cache are rounded to float16; those worked out for one are not.
             assert torch.allclose(part[row, : len(words)], alone[name][0], atol=2e-3, rtol=2e-3)
-
-
-@every_kind
-def test_the_order_of_sentences_changes_nothing(
-    values: Any, models: Models, tmp_path: Path
-) -> None:
-    embeddings = embeddings_of(values, models, tmp_path)
-    here = parts(embed_all(embeddings))
-    there = parts(embed_all(embeddings, [3, 0, 4, 1, 2]))
-    for name, part in here.items():
-        assert torch.allclose(part[[3, 0, 4, 1, 2]], there[name], atol=1e-5)
-
-
-@every_kind
-def test_selected_sentences_are_as_if_gathered_alone(
-    values: Any, models: Models, tmp_path: Path
-) -> None:
-    embeddings = embeddings_of(values, models, tmp_path)
-    whole = embeddings.prepare(ALL).gather(range(len(ALL)))
-    with torch.no_grad():
-        some = embeddings(whole.select(torch.tensor([2, 0])))
-    expected = embed_all(embeddings, [2, 0])
-    assert torch.equal(some.mask, expected.mask)
-    for name, part in parts(expected).items():
-        assert torch.allclose(parts(some)[name], part, atol=1e-5)
 
 
 @every_kind
@@ -156,12 +141,6 @@ def test_saved_then_loaded_gives_the_same(values: Any, models: Models, tmp_path:
     for name, part in parts(embed_all(embeddings)).items():
         assert torch.equal(part, parts(embed_all(again))[name])
     assert again.fingerprint() == embeddings.fingerprint()
-
-
-@every_kind
-def test_twice_gives_the_same(values: Any, models: Models, tmp_path: Path) -> None:
-    first, second = (parts(embed_all(embeddings_of(values, models, tmp_path))) for _ in range(2))
-    assert all(torch.equal(part, second[name]) for name, part in first.items())
 
 
 def with_file(path: Path, number: int) -> dict[str, Any]:
@@ -300,16 +279,6 @@ def test_a_character_has_its_word_s_vectors_and_its_own(
     assert not inputs.input[0, 5:].any()
     assert torch.equal(own[1, 0], own[0, 0])  # both are a w
     assert not torch.allclose(own[1, 0], own[1, 1])
-
-
-def test_a_share_of_a_batch_is_as_if_gathered_alone(case: Case, tmp_path: Path) -> None:
-    for kind in ("frozen", "finetuned"):
-        embeddings = embeddings_for(case, tmp_path, kind)
-        dataset = embeddings.prepare(CHARACTERS)
-        with torch.no_grad():
-            part = embeddings(dataset.gather([0, 1]).select(torch.tensor([1])))
-            alone = embeddings(dataset.gather([1]))
-        assert torch.allclose(part.input, alone.input, atol=1e-5)
 
 
 def test_what_is_kept_rebuilds_the_table_of_characters(case: Case, tmp_path: Path) -> None:

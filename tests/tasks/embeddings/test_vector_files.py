@@ -67,12 +67,6 @@ def test_the_most_frequent_words_can_be_kept_too(tmp_path: Path) -> None:
     assert read_vectors(path, ["play"], extra_words=1).words == ["the", "play"]
 
 
-def test_a_word_may_have_spaces_in_it(tmp_path: Path) -> None:
-    path = written(tmp_path, text_of({". . .": [1, 2, 3], **VECTORS, ".": [4, 5, 6]}))
-    assert read_vectors(path, ["."]).vectors.tolist() == [[4, 5, 6]]
-    assert read_vectors(path, [". . ."]).vectors.tolist() == [[1, 2, 3]]
-
-
 @pytest.mark.parametrize(
     ("content", "warning"),
     [
@@ -125,14 +119,6 @@ def test_a_vector_that_is_none_is_passed_over(numbers: bytes, tmp_path: Path) ->
 def test_what_is_no_file_of_vectors_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         read_vectors(written(tmp_path, content), ["the"])
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere cannot be read"):
-        read_vectors(tmp_path / "nowhere", ["the"])
-    path = written(tmp_path, FORMATS["GloVe"]())
-    with pytest.raises(InputError, match="no header"):
-        read_vectors(path, ["the"], file_format="binary")
 
 
 @pytest.mark.parametrize("is_binary", [True, False])

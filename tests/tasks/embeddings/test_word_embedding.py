@@ -61,6 +61,20 @@ def test_unknown_words_share_one_vector_that_is_learned(file: dict[str, Any]) ->
     assert [name for name, _ in module.named_parameters()] == ["table", "unknown"]
 
 
+def test_unknown_words_have_a_vector_of_their_own_if_asked(file: dict[str, Any]) -> None:
+    module = words_of({**file, "unknown": "own", "unk_dropout": 0.5}, ["play", "the"])
+    first, other, again, known = look_up(module, "riverbank", "wharf", "riverbank", "play")
+    assert torch.equal(first, again)
+    assert not torch.isclose(first, other).any()
+    assert known.tolist() == VECTORS["play"]
+    torch.manual_seed(6)  # another run: the spelling alone decides
+    assert torch.equal(look_up(module, "riverbank")[0], first)
+    found = module.train()(module.source(Sentences([["play"] * 9])).gather(np.array([0])))
+    found[0].sum().backward()
+    assert module.unknown is not None
+    assert module.unknown.grad is None or module.unknown.grad.isfinite().all()
+
+
 def test_a_trained_table_moves_at_the_words_it_met(file: dict[str, Any]) -> None:
     module = words_of({**file, "trained": True}, ["play", "the", "水"])
     before = {word: look_up(module, word) for word in ("play", "the", "unheard-of")}
@@ -89,13 +103,6 @@ def test_a_word_never_met_is_unknown_and_not_a_random_vector() -> None:
     assert module.vocabulary.words == ("The", "cat")
     assert torch.equal(look_up(module, "the"), look_up(module, "unheard-of"))
     assert torch.equal(look_up(module, "Cat"), look_up(module, "cat"))
-
-
-def test_warnings_about_the_file_are_handed_on(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.txt"
-    path.write_bytes(b"9 3\n" + text_of(VECTORS))
-    module = words_of({"vectors": {"kind": "file", "path": path}}, ["the"])
-    assert module.vocabulary.warnings == (f"{path}: the header says 9 rows, there are 3",)
 
 
 @pytest.mark.parametrize("name", ["word2vec", "elmo", "gpt"])

@@ -167,11 +167,6 @@ def test_clusters_of_windows_are_joined_where_they_share_mentions() -> None:
     assert next(without.join(iter(windows))).clusters == whole.clusters[:2]
 
 
-def test_the_windows_of_several_texts_stay_apart() -> None:
-    one = PredictedClusters((("a", "a"),), (((0, 1), (1, 2)),))
-    assert list(FAMILY.join(iter([one, one]))) == [one, one]
-
-
 def test_a_long_text_is_read_window_after_window(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

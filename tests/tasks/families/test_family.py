@@ -13,7 +13,7 @@ from polyseme.errors import ConfigError
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.families import family_of
 from polyseme.tasks.families.classification import Classified, Paired
-from polyseme.tasks.families.family import Columns, ExampleFeatures, prepare_sentences, stack
+from polyseme.tasks.families.family import Columns, ExampleFeatures, prepare_sentences
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.texts import TextReader, WordTuple
@@ -36,13 +36,6 @@ def test_texts_are_split_and_words_left_as_they_are() -> None:
     assert Paired("a b", ("c",), "x").with_words(split) == Paired(("A", "B"), ("c",), "x")
     tagged = Tagged(("a",), ("X",), target_index=0)
     assert tagged.with_words(split) is tagged
-
-
-def test_what_is_shorter_than_the_longest_is_padded_with_zeros() -> None:
-    ragged = [np.array([[1, 2, 3]]), np.array([[4], [5]])]
-    assert stack(ragged).tolist() == [[[1, 2, 3], [0, 0, 0]], [[4, 0, 0], [5, 0, 0]]]
-    assert stack([np.array(1.5), np.array(2.5)]).tolist() == [1.5, 2.5]
-    assert stack(np.array([3, 4])).tolist() == [3, 4]
 
 
 class Document:

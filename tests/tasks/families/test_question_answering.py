@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from polyseme.config import build
-from polyseme.errors import ConfigError, InputError
+from polyseme.errors import InputError
 from polyseme.tasks.families.question_answering import (
     Answer,
     FoundSpan,
@@ -202,8 +202,3 @@ def test_an_answer_is_shown_in_its_surroundings_and_written_with_its_places() ->
     assert "<i>" not in found._repr_html_()
     assert "William  0.50  characters 4-11" in str(found.__rich__())
     assert f"William {found.probability:.2f}" in repr(found)
-
-
-def test_windows_that_do_not_go_on_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"overlap.*less than window"):
-        task_of(question(PASSAGE, "William"), window=6, overlap=6)

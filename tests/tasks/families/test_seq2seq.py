@@ -168,7 +168,7 @@ def test_the_vocabulary_has_the_most_frequent_words() -> None:
         Seq2Seq(config).fit([Translated(("x",), ())])
 
 
-@pytest.mark.parametrize("name", ["written, static", "written, frozen"])
+@pytest.mark.parametrize("name", ["written, static", "written, frozen", "written, pretrained"])
 def test_the_loss_is_that_of_the_probabilities_words_are_chosen_by(
     name: str, models: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -185,7 +185,7 @@ def test_the_loss_is_that_of_the_probabilities_words_are_chosen_by(
             hidden = tuple(part[example : example + 1] for part in state)
             before, total, length = END, 0.0, 0
             for word in target[: target.index(END) + 1]:
-                output, hidden = network._write(own, hidden, torch.tensor([[before]]))  # type: ignore[arg-type]
+                output, hidden = network._write(own, hidden, torch.tensor([[before]]))
                 numbers = max(network.num_words, int(source.words.max()) + 1)
                 log_probs = all_log_probs(output, own.words, numbers)[0, 0]
                 assert float(log_probs.exp().sum()) == pytest.approx(1, abs=1e-4)

@@ -8,8 +8,7 @@ from slack import allowed
 
 from polyseme.errors import InputError
 from polyseme.tasks.embeddings.features import InputDims
-from polyseme.tasks.families.labels import Labels
-from polyseme.tasks.families.layers import ContextConfig
+from polyseme.tasks.families.labels import ContextConfig, Labels
 from polyseme.tasks.families.tagging import MAX_TAGS, Tagged, Tagging, TaggingConfig
 from polyseme.tasks.spans import Scheme
 from tasks.rules import is_allowed
@@ -22,14 +21,6 @@ def test_spans_of_any_scheme_are_written_in_the_network_s_own() -> None:
     assert Tagging(TaggingConfig()).gold(iob1) == ("B-PER", "I-PER", "B-LOC")
     assert Tagging(TaggingConfig(scheme="bmes")).gold(iob1) == ("B-PER", "E-PER", "S-LOC")
     assert Tagging(TaggingConfig()).fit([iob1]).labels.names == ("B-LOC", "B-PER", "I-PER")
-
-
-def test_labels_that_mark_no_spans_stay_as_they_are() -> None:
-    verb = Tagged(("go", "B-x"), ("VERB", "B-x"))
-    family = Tagging(TaggingConfig(scheme="none")).fit([verb])
-    assert family.gold(verb) == ("VERB", "B-x")
-    assert family.measures[0] == "accuracy"
-    assert Tagging(TaggingConfig()).measures[0] == "f1"
 
 
 def test_kinds_that_are_given_are_not_counted() -> None:

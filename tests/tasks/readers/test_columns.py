@@ -9,6 +9,7 @@ Coreference in columns: mentions in brackets.
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,92 +19,63 @@ from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
 
-def test_sentences_end_at_blank_lines_and_documents_marks_are_passed_over(tmp_path: Path) -> None:
-    text = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n\nPeter NNP I-NP I-PER\n"
+def tagged(*pairs: str) -> list[Tagged]:
+    """Sentences of word/label pairs."""
+    split = [[pair.rpartition("/")[::2] for pair in sentence.split(" ")] for sentence in pairs]
+    return [Tagged(tuple(w for w, _ in s), tuple(t for _, t in s)) for s in split]
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "expected"),
+    [
+        ({}, "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n\nPeter NNP I I-PER\n",
+         tagged("EU/I-ORG rejects/O", "Peter/I-PER")),
+        ({"word": 2, "label": 3}, "1\tEU\tNNP\tI-ORG\n", tagged("EU/NNP")),
+        ({"word": 2, "label": -2}, "1\tEU\tNNP\tI-ORG\n", tagged("EU/NNP")),
+        ({}, "a\tO\n\t\nb\tO\n", tagged("a/O", "b/O")),
+        ({}, "New York\tO\n", [Tagged(("New York",), ("O",))]),
+        ({}, "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n\u3000 O\r\n",
+         tagged("吴/B-NAME 重/M-NAME 阳/E-NAME \u3000/O")),
+        # Numbers of places are taken off, but not the digits of the text.
+        ({"numbered": True}, "口0\tO\n腔1\tO\n20\tO\n011\tO\n\ufffd\ufffd0\tO\n",
+         tagged("口/O 腔/O 2/O 0/O \ufffd\ufffd/O")),
+        # Comments before a sentence are no words, but the sign itself is.
+        ({}, "# id = 1\n# text = a b\n# O\nb O\n\n# id 2\n#tag O\n# O\n",
+         tagged("#/O b/O", "#tag/O #/O")),
+    ],
+)  # fmt: skip
+def test_sentences_are_read_as_they_are_meant(
+    tmp_path: Path, settings: dict[str, Any], text: str, expected: list[Tagged]
+) -> None:
+    loaded = load(tmp_path, text, reader("columns", **settings))
+    assert loaded.examples == expected
+    assert (loaded.stats.read, loaded.stats.rejected) == (len(expected), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "reasons", "lines"),
+    [
+        (b"a O\nb O\n\nc O\nd O O\n\ne O\nf\n\ng O\n", 2, {"wrong-number-of-columns": 2}, [5, 8]),
+        (b"a O\n\nb\xff O\nc O\n\nd O\n", 2, {"not-utf-8": 1}, [3]),
+    ],
+)
+def test_a_bad_line_spoils_its_sentence_alone_and_is_named(
+    tmp_path: Path, text: bytes, kept: int, reasons: dict[str, int], lines: list[int]
+) -> None:
     loaded = load(tmp_path, text, reader("columns"))
-    assert loaded.examples == [
-        Tagged(("EU", "rejects"), ("I-ORG", "O")),
-        Tagged(("Peter",), ("I-PER",)),
-    ]
-    assert (loaded.stats.read, loaded.stats.rejected) == (2, 0)
+    assert (len(loaded.examples), loaded.stats.kept, loaded.stats.reasons) == (kept, kept, reasons)
+    for line, fault in zip(lines, loaded.stats.faults, strict=True):
+        assert f"line {line}" in fault
 
 
-def test_any_column_can_be_the_label_counted_from_either_end(tmp_path: Path) -> None:
-    text = "1\tEU\tNNP\tI-ORG\n"
-    assert load(tmp_path, text, reader("columns", word=2, label=3)).examples == [
-        Tagged(("EU",), ("NNP",))
-    ]
-    assert load(tmp_path, text, reader("columns", word=2, label=-2)).examples == [
-        Tagged(("EU",), ("NNP",))
-    ]
-
-
-def test_there_is_no_column_zero() -> None:
-    with pytest.raises(ConfigError, match="counted from 1"):
-        reader("columns", word=0)
-
-
-def test_a_line_of_nothing_but_a_tab_is_blank(tmp_path: Path) -> None:
-    assert len(load(tmp_path, "a\tO\n\t\nb\tO\n", reader("columns")).examples) == 2
-
-
-def test_a_tabbed_word_may_hold_spaces(tmp_path: Path) -> None:
-    assert load(tmp_path, "New York\tO\n", reader("columns")).examples[0] == Tagged(
-        ("New York",), ("O",)
-    )
-
-
-def test_chinese_characters_one_a_line_even_a_full_width_space(tmp_path: Path) -> None:
-    text = "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n\u3000 O\r\n"
-    assert load(tmp_path, text, reader("columns")).examples == [
-        Tagged(("吴", "重", "阳", "\u3000"), ("B-NAME", "M-NAME", "E-NAME", "O"))
-    ]
-
-
-def test_numbers_of_places_are_taken_off_but_not_the_digits_of_the_text(tmp_path: Path) -> None:
-    text = "口0\tO\n腔1\tO\n20\tO\n011\tO\n\ufffd\ufffd0\tO\n"
-    loaded = load(tmp_path, text, reader("columns", numbered=True))
-    assert loaded.examples == [Tagged(("口", "腔", "2", "0", "\ufffd\ufffd"), ("O",) * 5)]
-
-
-def test_comments_before_a_sentence_are_no_words_but_the_sign_itself_is(tmp_path: Path) -> None:
-    text = "# id = 1\n# text = a b\n# O\nb O\n\n# id 2\n#tag O\n# O\n"
-    assert load(tmp_path, text, reader("columns")).examples == [
-        Tagged(("#", "b"), ("O", "O")),
-        Tagged(("#tag", "#"), ("O", "O")),
-    ]
-
-
-def test_a_bad_line_spoils_its_sentence_alone_and_is_named(tmp_path: Path) -> None:
-    text = "a O\nb O\n\nc O\nd O O\n\ne O\nf\n\ng O\n"
-    loaded = load(tmp_path, text, reader("columns"))
-    assert [example.words for example in loaded.examples if isinstance(example, Tagged)] == [
-        ("a", "b"),
-        ("g",),
-    ]
-    assert loaded.stats.read == 4
-    assert loaded.stats.kept == 2
-    assert loaded.stats.reasons == {"wrong-number-of-columns": 2}
-    assert "line 5" in loaded.stats.faults[0]
-    assert "line 8" in loaded.stats.faults[1]
-
-
-def test_bytes_that_are_no_text_spoil_one_sentence(tmp_path: Path) -> None:
-    loaded = load(tmp_path, b"a O\n\nb\xff O\nc O\n\nd O\n", reader("columns"))
-    assert len(loaded.examples) == 2
-    assert loaded.stats.reasons == {"not-utf-8": 1}
-    assert "line 3" in loaded.stats.faults[0]
-
-
-def test_other_encodings_and_compressed_files_are_read(tmp_path: Path) -> None:
+def test_encodings_and_columns_that_there_are_not_are_refused(tmp_path: Path) -> None:
     data = gzip.compress("吴 O\n".encode("gb18030"))
     loaded = load(tmp_path, data, reader("columns", encoding="gb18030"), "file.txt.gz")
-    assert loaded.examples == [Tagged(("吴",), ("O",))]
-
-
-def test_an_encoding_nobody_knows_is_refused(tmp_path: Path) -> None:
+    assert loaded.examples == tagged("吴/O")
     with pytest.raises(ConfigError, match="no such encoding"):
         load(tmp_path, "a O\n", reader("columns", encoding="klingon"))
+    with pytest.raises(ConfigError, match="counted from 1"):
+        reader("columns", word=0)
 
 
 def test_a_file_without_examples_is_an_error_that_says_why(tmp_path: Path) -> None:
@@ -147,18 +119,23 @@ TEXT = "\n".join(
 )
 
 
-def test_parts_of_contractions_are_words_and_unwritten_nodes_are_not(tmp_path: Path) -> None:
-    assert load(tmp_path, TEXT, reader("conllu")).examples == [
-        Tagged(("I", "do", "n't", "it"), ("PRON", "AUX", "PART", "PRON")),
-        Tagged(("#",), ("SYM",)),
-    ]
+def test_contractions_are_their_parts_or_one_word_with_the_labels_of_them(tmp_path: Path) -> None:
+    first = tagged("I/PRON do/AUX n't/PART it/PRON")
+    assert load(tmp_path, TEXT, reader("conllu")).examples == [*first, *tagged("#/SYM")]
+    joined = load(tmp_path, TEXT, reader("conllu", contractions="joined"))
+    assert joined.examples[:1] == tagged("I/PRON don't/AUX+PART it/PRON")
 
 
-def test_contractions_joined_carry_the_labels_of_their_parts(tmp_path: Path) -> None:
-    config = reader("conllu", contractions="joined")
-    assert load(tmp_path, TEXT, config).examples[0] == Tagged(
-        ("I", "don't", "it"), ("PRON", "AUX+PART", "PRON")
-    )
+@pytest.mark.parametrize(
+    ("line", "place"), [(row("1", "a", "X") + "\n2\tb\tX", 2), (row("1-2", "du", "_"), 1)]
+)
+def test_what_is_not_conllu_spoils_its_sentence_alone(
+    tmp_path: Path, line: str, place: int
+) -> None:
+    text = f"{line}\n\n{row('1', 'c', 'X')}\n"
+    loaded = load(tmp_path, text, reader("conllu", contractions="joined"))
+    assert (loaded.examples, loaded.stats.reasons) == (tagged("c/X"), {"not-conllu": 1})
+    assert f"line {place}" in loaded.stats.faults[0]
 
 
 @pytest.mark.parametrize(
@@ -177,20 +154,6 @@ def test_any_column_or_feature_can_be_the_label(
     example = load(tmp_path, TEXT, reader("conllu", label=label)).examples[0]
     assert isinstance(example, Tagged)
     assert example.labels == expected
-
-
-def test_a_line_that_is_not_conllu_spoils_its_sentence_alone(tmp_path: Path) -> None:
-    text = row("1", "a", "X") + "\n" + "2\tb\tX\n\n" + row("1", "c", "X") + "\n"
-    loaded = load(tmp_path, text, reader("conllu"))
-    assert loaded.examples == [Tagged(("c",), ("X",))]
-    assert loaded.stats.reasons == {"not-conllu": 1}
-    assert "line 2" in loaded.stats.faults[0]
-
-
-def test_a_contraction_without_parts_is_no_sentence(tmp_path: Path) -> None:
-    text = row("1-2", "du", "_") + "\n\n" + row("1", "c", "X") + "\n"
-    loaded = load(tmp_path, text, reader("conllu", contractions="joined"))
-    assert loaded.stats.reasons == {"not-conllu": 1}
 
 
 TEXT_PROPBANK = """# sent_id = 1
@@ -219,10 +182,7 @@ def test_each_predicate_is_an_example_of_its_own(tmp_path: Path) -> None:
         ),
         Tagged(WORDS, ("O", "O", "B-ARG0", "I-ARG0", "O", "B-V", "B-ARG1"), target_index=5),
     ]
-
-
-def test_sentences_without_a_predicate_are_counted(tmp_path: Path) -> None:
-    stats = load(tmp_path, TEXT_PROPBANK, reader("propbank")).stats
+    stats = loaded.stats
     assert (stats.read, stats.kept, stats.examples) == (2, 1, 2)
     assert stats.reasons == {"no-predicate": 1}
 
@@ -289,10 +249,18 @@ def test_mentions_are_counted_over_the_document(tmp_path: Path) -> None:
     )
 
 
-def test_a_mention_may_lie_within_another_of_its_own_cluster(tmp_path: Path) -> None:
-    [found] = load(tmp_path, document("x", "a/(1|(1 b/1) c/1)"), CONFIG).examples
+@pytest.mark.parametrize(
+    ("text", "clusters"),
+    [
+        # A mention may lie within another of its own cluster.
+        (document("x", "a/(1|(1 b/1) c/1)"), (((0, 2), (0, 3)),)),
+        ("x\t0\t0\tShe\t(1)\n\nx\t0\t0\tshe\t(1)\n", (((0, 1), (1, 2)),)),  # no marks: one document
+    ],
+)
+def test_mentions_of_one_cluster_go_together(tmp_path: Path, text: str, clusters: Any) -> None:
+    [found] = load(tmp_path, text, CONFIG).examples
     assert isinstance(found, Document)
-    assert found.clusters == (((0, 2), (0, 3)),)
+    assert found.clusters == clusters
 
 
 def test_documents_in_one_file_are_told_apart_and_a_genre_is_read(tmp_path: Path) -> None:
@@ -302,13 +270,6 @@ def test_documents_in_one_file_are_told_apart_and_a_genre_is_read(tmp_path: Path
     assert [getattr(example, "genre", None) for example in loaded.examples] == ["bc", "nw"]
     spaced = text.replace("\t_\t", " - ").replace("\t", " ").replace(" - \n", " - -\n")
     assert load(tmp_path, spaced, CONFIG).examples == loaded.examples
-
-
-def test_a_file_that_marks_no_documents_is_one(tmp_path: Path) -> None:
-    text = "x\t0\t0\tShe\t(1)\n\nx\t0\t0\tshe\t(1)\n"
-    [found] = load(tmp_path, text, CONFIG).examples
-    assert isinstance(found, Document)
-    assert found.clusters == (((0, 1), (1, 2)),)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ Labelled trees.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,47 +17,60 @@ from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.tagging import Tagged
 from tasks.readers.making import load, reader
 
-
-def test_the_first_word_is_the_label(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "0 How far is it ?\n\n__label__x yes\n1 \n", reader("labelled"))
-    assert loaded.examples == [
-        Classified(("How", "far", "is", "it", "?"), "0"),
-        Classified(("yes",), "__label__x"),
-    ]
-    assert loaded.stats.reasons == {"no-text": 1}
-    assert "line 4" in loaded.stats.faults[0]
+TREE = "(3 (2 It) (4 (2 's) (4 (3 lovely) (2 film))))"
+WHOLE = Classified(("It", "'s", "lovely", "film"), "3")
 
 
-def test_running_text_stays_as_it_is(tmp_path: Path) -> None:
-    config = reader("labelled", is_split=False)
-    assert load(tmp_path, "pos 很好  吃\n", config).examples == [Classified("很好  吃", "pos")]
+def labelled(text: str, label: str) -> Classified:
+    return Classified(tuple(text.split()), label)
 
 
-def test_a_line_end_of_another_alphabet_does_not_end_a_line(tmp_path: Path) -> None:
-    config = reader("labelled", encoding="latin-1")
-    loaded = load(tmp_path, b"1 caf\xe9 a\x85b\n", config)
-    assert loaded.stats.read == 1
+@pytest.mark.parametrize(
+    ("kind", "settings", "text", "expected"),
+    [
+        ("labelled", {}, "0 How far is it ?\n\n__label__x yes\n",
+         [labelled("How far is it ?", "0"), labelled("yes", "__label__x")]),
+        ("labelled", {"is_split": False}, "pos 很好  吃\n", [Classified("很好  吃", "pos")]),
+        # A line end of another alphabet does not end a line.
+        ("labelled", {"encoding": "latin-1"}, b"1 caf\xe9 a\x85b\n", [labelled("café a b", "1")]),
+        ("segmented", {}, "扬帆  远  东方人\n\n好\u3000的\n",
+         [Tagged(tuple("扬帆远东方人"), tuple("BESBME")), Tagged(("好", "的"), ("S", "S"))]),
+        ("segmented", {"scheme": "bio"}, "扬帆 远\n", [Tagged(tuple("扬帆远"), tuple("BIB"))]),
+        ("trees", {}, f"{TREE}\n\n(1 No)\n", [WHOLE, labelled("No", "1")]),
+        ("trees", {"subtrees": True}, TREE,
+         [labelled("It", "2"), labelled("'s", "2"), labelled("lovely", "3"), labelled("film", "2"),
+          labelled("lovely film", "4"), labelled("'s lovely film", "4"), WHOLE]),
+        # What the treebank wrote otherwise is read as meant.
+        ("trees", {}, r"(2 (2 -LRB-) (2 (2 Writer\/director) (2 (2 \*) (2 -RRB-))))",
+         [labelled("( Writer/director * )", "2")]),
+        ("trees", {}, "(1 " * 50_000 + "x" + ")" * 50_000, [labelled("x", "1")]),
+    ],
+)  # fmt: skip
+def test_lines_are_read_as_they_are_meant(
+    tmp_path: Path, kind: str, settings: dict[str, Any], text: str | bytes, expected: list[Any]
+) -> None:
+    loaded = load(tmp_path, text, reader(kind, **settings))
+    assert (loaded.examples, loaded.stats.reasons) == (expected, {})
 
 
-def test_characters_carry_their_place_in_their_word(tmp_path: Path) -> None:
-    text = "扬帆  远  东方人\n\n好\u3000的\n"
-    assert load(tmp_path, text, reader("segmented")).examples == [
-        Tagged(tuple("扬帆远东方人"), ("B", "E", "S", "B", "M", "E")),
-        Tagged(("好", "的"), ("S", "S")),
-    ]
-
-
-def test_other_schemes_say_the_same(tmp_path: Path) -> None:
-    config = reader("segmented", scheme="bio")
-    assert load(tmp_path, "扬帆 远\n", config).examples == [
-        Tagged(tuple("扬帆远"), ("B", "I", "B"))
-    ]
-
-
-def test_a_text_without_line_ends_is_no_sentence(tmp_path: Path) -> None:
-    loaded = load(tmp_path, "好\n" + "好 的 " * 6000, reader("segmented"))
-    assert len(loaded.examples) == 1
-    assert loaded.stats.reasons == {"too-long": 1}
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "reason"),
+    [
+        ("labelled", "0 yes", "1 ", "no-text"),
+        ("segmented", "好", "好 的 " * 6000, "too-long"),
+        ("trees", TREE, "(1 " + " ".join(["(1 x)"] * 2001) + ")", "too-long"),
+        *(
+            ("trees", TREE, line, "not-a-tree")
+            for line in ("It 's", "(3 It", "(3 It) (2 is)", "(3 It))", "(3 )", "()", "((2 It))",
+                         "(", ")", "(3 It) x")
+        ),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_none_is_rejected_by_its_number(
+    tmp_path: Path, kind: str, good: str, bad: str, reason: str
+) -> None:
+    loaded = load(tmp_path, f"{good}\n{bad}\n", reader(kind))
+    assert (len(loaded.examples), loaded.stats.reasons) == (1, {reason: 1})
     assert "line 2" in loaded.stats.faults[0]
 
 
@@ -84,6 +98,22 @@ def test_without_names_a_sense_is_its_number(tmp_path: Path) -> None:
     assert loaded.examples == [Classified(("an", "apple"), "1", target_index=1)]
 
 
+@pytest.mark.parametrize(
+    ("gold", "names", "file", "message"),
+    [
+        *((gold, SENSES, "train.data.txt", "text in only one") for gold in ("1\n", "1\n\n")),
+        ("1\n", SENSES, "train.txt", r"\.data\.txt"),
+        *(("1\n", bad, "train.data.txt", "classes_map") for bad in ("[1]", "{", "[" * 100_000)),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(
+    tmp_path: Path, gold: str, names: str, file: str, message: str
+) -> None:
+    make(tmp_path, gold, names)
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, "1\tan apple\n0\tapple\n", reader("senses"), file)
+
+
 def test_places_and_senses_that_do_not_exist_are_rejected(tmp_path: Path) -> None:
     make(tmp_path, "1\n1\n1\n7\n")
     text = "1\tan apple\n2\tan apple\nan apple\n0\tapple\n"
@@ -91,76 +121,3 @@ def test_places_and_senses_that_do_not_exist_are_rejected(tmp_path: Path) -> Non
     assert len(loaded.examples) == 1
     assert loaded.stats.reasons == {"no-such-word": 2, "no-such-sense": 1}
     assert "line 2" in loaded.stats.faults[0]
-
-
-@pytest.mark.parametrize("gold", ["1\n", "1\n1\n1\n", "1\n\n"])
-def test_files_of_different_length_are_refused(tmp_path: Path, gold: str) -> None:
-    make(tmp_path, gold)
-    with pytest.raises(InputError, match="text in only one"):
-        load(tmp_path, "1\tan apple\n0\tapple\n", reader("senses"), "train.data.txt")
-
-
-def test_only_a_data_file_has_senses_beside_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.data\.txt"):
-        load(tmp_path, "1\tan apple\n", reader("senses"), "train.txt")
-
-
-def test_names_that_are_no_names_are_refused(tmp_path: Path) -> None:
-    for names in ("[1]", "{", "[" * 100_000):
-        make(tmp_path, "1\n", names)
-        with pytest.raises(InputError, match="classes_map"):
-            load(tmp_path, "1\tan apple\n", reader("senses"), "train.data.txt")
-
-
-TREE = "(3 (2 It) (4 (2 's) (4 (3 lovely) (2 film))))"
-
-
-def test_the_label_of_the_root_is_that_of_the_sentence(tmp_path: Path) -> None:
-    loaded = load(tmp_path, f"{TREE}\n\n(1 No)\n", reader("trees"))
-    assert loaded.examples == [
-        Classified(("It", "'s", "lovely", "film"), "3"),
-        Classified(("No",), "1"),
-    ]
-
-
-def test_every_part_can_be_an_example(tmp_path: Path) -> None:
-    loaded = load(tmp_path, TREE, reader("trees", subtrees=True))
-    assert loaded.examples == [
-        Classified(("It",), "2"),
-        Classified(("'s",), "2"),
-        Classified(("lovely",), "3"),
-        Classified(("film",), "2"),
-        Classified(("lovely", "film"), "4"),
-        Classified(("'s", "lovely", "film"), "4"),
-        Classified(("It", "'s", "lovely", "film"), "3"),
-    ]
-    assert (loaded.stats.read, loaded.stats.examples) == (1, 7)
-
-
-def test_what_the_treebank_wrote_otherwise_is_read_as_meant(tmp_path: Path) -> None:
-    text = r"(2 (2 -LRB-) (2 (2 Writer\/director) (2 (2 \*) (2 -RRB-))))"
-    assert load(tmp_path, text, reader("trees")).examples == [
-        Classified(("(", "Writer/director", "*", ")"), "2")
-    ]
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["It 's", "(3 It", "(3 It) (2 is)", "(3 It))", "(3 )", "()", "((2 It))", "(", ")", "(3 It) x"],
-)
-def test_what_is_no_tree_is_rejected_with_its_line(tmp_path: Path, line: str) -> None:
-    loaded = load(tmp_path, f"{TREE}\n{line}\n", reader("trees"))
-    assert len(loaded.examples) == 1
-    assert loaded.stats.reasons == {"not-a-tree": 1}
-    assert "line 2" in loaded.stats.faults[0]
-
-
-def test_a_tree_deeper_than_any_stack_does_no_harm(tmp_path: Path) -> None:
-    deep = "(1 " * 50_000 + "x" + ")" * 50_000
-    assert load(tmp_path, deep, reader("trees")).examples == [Classified(("x",), "1")]
-
-
-def test_a_sentence_too_long_for_all_its_parts_is_rejected(tmp_path: Path) -> None:
-    long = "(1 " + " ".join(["(1 x)"] * 2001) + ")"
-    loaded = load(tmp_path, f"{TREE}\n{long}\n", reader("trees"))
-    assert loaded.stats.reasons == {"too-long": 1}

@@ -20,31 +20,24 @@ def read(folder: Path, *pages: list[str]) -> list[str]:
     return texts(read_all(folder, make_pdf(pages), "pdf"))
 
 
-def test_lines_are_joined_and_a_short_line_ends_a_paragraph(tmp_path: Path) -> None:
-    page = ["Chapter One", LONG, "on here.", "Another paragraph begins and is as wide as", "that."]
-    assert read(tmp_path, page) == [
-        "Chapter One",
-        f"{LONG} on here.",
-        "Another paragraph begins and is as wide as that.",
-    ]
-
-
-def test_words_divided_at_the_end_of_a_line_are_joined(tmp_path: Path) -> None:
-    page = ["The sentence on this line has been some-", "thing, and here is the well-known Anglo-"]
-    page += ["American war that took place from 1914-", "1918."]
-    joined = "The sentence on this line has been something, and here is the well-known Anglo- "
-    assert read(tmp_path, page) == [joined + "American war that took place from 1914- 1918."]
-
-
-def test_a_sentence_goes_on_over_the_page(tmp_path: Path) -> None:
-    pages = [LONG], ["on overleaf.", LONG + "."], ["Not a part of it."]
-    assert read(tmp_path, *pages)[0] == f"{LONG} on overleaf."
-    assert read(tmp_path, *pages)[-1] == "Not a part of it."
-
-
-def test_a_page_header_is_left_alone(tmp_path: Path) -> None:
-    pages = [LONG], ["THE BOOK 2", f"{LONG} on."]
-    assert read(tmp_path, *pages) == [LONG, "THE BOOK 2", f"{LONG} on."]
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        ([["Chapter One", LONG, "on here.", "Another paragraph begins and is as wide as", "that."]],
+         ["Chapter One", f"{LONG} on here.", "Another paragraph begins and is as wide as that."]),
+        ([["The sentence on this line has been some-", "thing, and here is the well-known Anglo-",
+           "American war that took place from 1914-", "1918."]],
+         [("The sentence on this line has been something, and here is the well-known Anglo- "
+           "American war that took place from 1914- 1918.")]),
+        ([[LONG], ["on overleaf.", LONG + "."], ["Not a part of it."]],
+         [f"{LONG} on overleaf.", LONG + ".", "Not a part of it."]),
+        ([[LONG], ["THE BOOK 2", f"{LONG} on."]], [LONG, "THE BOOK 2", f"{LONG} on."]),
+    ],
+)  # fmt: skip
+def test_lines_are_joined_to_paragraphs(
+    tmp_path: Path, pages: list[list[str]], expected: list[str]
+) -> None:
+    assert read(tmp_path, *pages) == expected
 
 
 def test_chinese_lines_are_joined_without_a_space(tmp_path: Path) -> None:
@@ -76,18 +69,12 @@ def test_a_scan_is_named_so(tmp_path: Path) -> None:
     assert "OCR" in item.detail
 
 
-def test_a_blank_page_among_others_is_blank(tmp_path: Path) -> None:
+def test_a_blank_page_is_counted_and_a_password_told(tmp_path: Path) -> None:
     items = read_all(tmp_path, make_pdf([["One."], [], ["Two."]]), "pdf")
     assert (texts(items), num_blank(items)) == (["One.", "Two."], 1)
-
-
-def test_a_password_is_named_so(tmp_path: Path) -> None:
-    items = read_all(tmp_path, lock_pdf(make_pdf([["Secret."]]), "xyz"), "pdf")
-    assert (texts(items), reasons(items)) == ([], ["encrypted"])
-
-
-def test_a_file_that_opens_without_a_password_is_read(tmp_path: Path) -> None:
     assert texts(read_all(tmp_path, lock_pdf(make_pdf([["Open."]]), ""), "pdf")) == ["Open."]
+    locked = read_all(tmp_path, lock_pdf(make_pdf([["Secret."]]), "xyz"), "pdf")
+    assert (texts(locked), reasons(locked)) == ([], ["encrypted"])
 
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\n" + bytes(5000), b"no PDF"])

@@ -1,4 +1,7 @@
-"""The same words as spaCy's own, for every language whose words it finds by rules."""
+"""The same words as spaCy's own, for every language whose words it finds by rules.
+
+Chinese characters one by one, other words whole; or what stands between spaces.
+"""
 
 import importlib
 import pkgutil
@@ -15,7 +18,8 @@ from hypothesis import strategies as st
 from spacy.util import get_lang_class
 
 from polyseme.errors import ConfigError
-from polyseme.text.segmenters import spacy_rules
+from polyseme.text.segmenters import describe_segmenter, spacy_rules
+from polyseme.text.segmenters.patterns import Characters, Segmenter, Whitespace
 from polyseme.text.segmenters.spacy_rules import SpacyRules
 
 Placed = list[tuple[str, int]]
@@ -111,19 +115,28 @@ TEXTS = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
-@given(TEXTS)
+@given(st.one_of(TEXTS, st.text(max_size=200)))
 def test_words_lie_where_their_starts_say_and_none_is_lost(text: str) -> None:
     found = our_words(rules("en"), text)
     assert all(text[start : start + len(word)] == word for word, start in found)
     assert "".join(word for word, _ in found) == "".join(text.split())
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.text(max_size=200))
-def test_any_text_at_all_is_split_without_loss(text: str) -> None:
-    found = our_words(rules("en"), text)
-    assert all(text[start : start + len(word)] == word for word, start in found)
-    assert "".join(word for word, _ in found) == "".join(text.split())
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("hi", "हिन्दी/" * 20 + "e\u0301", ["हिन्दी", "/"] * 20 + ["e\u0301"]),
+        ("en", "a\tb\nc\u00a0d\u2003e\u3000f  g", list("abcdefg")),
+        ("en", "(" * 1000 + "word" + ")" * 1000, [*"(" * 1000, "word", *")" * 1000]),
+        ("en", "-" * 80 + " " + "." * 80, ["-" * 80, "." * 80]),
+        # A rule with a space makes no word with a space.
+        ("es", "de EE. UU. vino", ["de", "EE", ".", "UU", ".", "vino"]),
+    ],
+)
+def test_what_rules_do_not_foresee_is_split_plainly(
+    language: str, text: str, words: list[str]
+) -> None:
+    assert [word for word, _ in our_words(rules(language), text)] == words
 
 
 @pytest.mark.parametrize(
@@ -148,22 +161,6 @@ def test_a_mark_that_makes_a_word_of_the_rules_stays_in_it(text: str) -> None:
     assert our_words(rules("en"), text) == their_words("en", text)
 
 
-def test_a_rule_with_a_space_makes_no_word_with_a_space() -> None:
-    assert holds_spaced_rule("es", "de EE. UU. vino")
-    assert not any(" " in word for word, _ in our_words(rules("es"), "de EE. UU. vino"))
-
-
-def test_a_long_chunk_is_never_cut_between_a_letter_and_its_marks() -> None:
-    text = "हिन्दी/" * 20 + "e\u0301"
-    words = [word for word, _ in our_words(rules("hi"), text)]
-    assert words == ["हिन्दी", "/"] * 20 + ["e\u0301"]
-
-
-def test_any_white_space_separates_words() -> None:
-    text = "a\tb\nc\u00a0d\u2003e\u3000f  g"
-    assert [word for word, _ in our_words(rules("en"), text)] == list("abcdefg")
-
-
 def test_an_answer_does_not_depend_on_what_was_asked_before() -> None:
     texts = [text for text in examples_of("en") for _ in range(2)]
     fresh = [our_words(SpacyRules("en"), text) for text in texts]
@@ -184,16 +181,6 @@ def test_what_is_remembered_is_bounded_within_one_text(monkeypatch: pytest.Monke
     assert len(segmenter._young) + len(segmenter._old) <= 210
 
 
-def test_a_chunk_of_any_length_is_split_plainly() -> None:
-    text = "(" * 1000 + "word" + ")" * 1000
-    found = [word for word, _ in our_words(rules("en"), text)]
-    assert found == [*"(" * 1000, "word", *")" * 1000]
-
-
-def test_a_rule_of_dashes_or_dots_stays_one_word() -> None:
-    assert [w for w, _ in our_words(rules("en"), "-" * 80 + " " + "." * 80)] == ["-" * 80, "." * 80]
-
-
 @pytest.mark.parametrize("language", ["zh", "ja", "nonsense"])
 def test_a_language_without_rules_is_refused_with_advice(
     language: str, monkeypatch: pytest.MonkeyPatch
@@ -202,3 +189,47 @@ def test_a_language_without_rules_is_refused_with_advice(
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ConfigError, match=f"{language}.*--segmenter"):
         SpacyRules(language)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "天|下|雨|𠀀|〇|々",
+        "Python3|和|café|，|3|天",
+        "カ|ナ|か|な|ㄅ|ㄆ| |한국어",
+        "cafe\u0301|和|हिन्दी|，|か\u3099",  # a letter keeps its combining marks
+        "第|3.5|章|.|www.example.org|。",
+        "“|好|！|？|”",
+    ],
+)
+def test_han_kana_and_marks_are_single_and_other_words_whole(words: str) -> None:
+    found = Characters().split(words.replace("|", "")).words
+    assert found == [word for word in words.split("|") if word != " "]
+
+
+def test_every_han_ideograph_is_single() -> None:
+    names = [c for c in map(chr, range(0x110000)) if "IDEOGRAPH-" in unicodedata.name(c, "")]
+    cjk = [c for c in names if unicodedata.name(c).startswith("CJK")]
+    assert len(cjk) > 90_000
+    assert [c for c in cjk if Characters().split(c + "x").words != [c, "x"]] == []
+
+
+def test_white_space_alone_parts_words() -> None:
+    found = Whitespace().split(" 我 来到\t北京,\u3000(now) ")
+    assert found.words == ["我", "来到", "北京,", "(now)"]
+    assert found.starts == [1, 3, 6, 10]
+
+
+@pytest.mark.parametrize("segmenter", [Characters(), Whitespace()])
+@given(text=st.text(max_size=100))
+def test_words_lie_where_their_starts_say_and_none_is_lost_of_patterns(
+    segmenter: Segmenter, text: str
+) -> None:
+    found = segmenter.split(text)
+    pairs = list(zip(found.words, found.starts, strict=True))
+    assert all(text[start : start + len(word)] == word for word, start in pairs)
+    assert "".join(found.words) == "".join(text.split())
+
+
+def test_a_pattern_is_described_by_name_and_version() -> None:
+    assert describe_segmenter("characters", "zh").keys() == {"name", "version"}

@@ -1,12 +1,13 @@
-"""Convert old ELMo weights to models, and models to old ELMo weights.
+"""Convert old ELMo weights to models, and models to old ELMo weights or to ONNX.
 
-AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs wrote and read such weights.
+AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs wrote and read such weights; Triton and
+onnxruntime read ONNX.
 
 Examples:
 
   polyseme convert import elmo_weights.hdf5 --out models/elmo --language en
 
-  polyseme convert export models/elmo --out exported
+  polyseme convert export en-base --format onnx --out exported
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,19 @@
-"""Write a model's weights as old programs read them: options.json, model.hdf5 and vocab.txt.
+"""Write a model as other programs read it: old ELMo weights, or an ONNX graph.
 
-AllenNLP, bilm-tf and simple_elmo read these. Only a model that reads bytes with an LSTM each way
-has such a form.
+AllenNLP, bilm-tf and simple_elmo read options.json, model.hdf5 and vocab.txt. Only a model that
+reads bytes with an LSTM each way has such a form. Any model can be an ONNX graph, for Triton,
+KServe and languages without PyTorch.
 
 Examples:
 
   polyseme convert export models/elmo --out exported
+
+  polyseme convert export en-base --format onnx --out exported
 """
 
 import json
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from polyseme.commands.convert import ConvertResult, check_output, show
 from polyseme.config import Settings
@@ -29,6 +32,8 @@ class ExportConfig(Settings):
     """The model folder."""
     out: Path
     """The folder to write; new or empty."""
+    format: Literal["hdf5", "onnx"] = "hdf5"
+    """Weights of before (hdf5), or a graph (onnx)."""
 
 
 def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:
@@ -46,6 +51,14 @@ def _export(config: ExportConfig, progress: Progress) -> ConvertResult:
 
     progress.start("Converting", 2)
     model = Model.load(config.model)
+    if config.format == "onnx":
+        from polyseme.embedding.onnx_export import GRAPH, export_onnx
+
+        progress.update(1, "read")
+        export_onnx(model, config.out)
+        progress.update(2, "written")
+        next_step = f"open {config.out / GRAPH} with onnxruntime, or serve the folder with Triton."
+        return ConvertResult(config.out, "onnx", model, (), next_step)
     exported = export_bilm(model)
     progress.update(1, "read")
     config.out.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ class HfEmbedder(WordEmbedder):
         set_threads(threads)
         self._fingerprint = folder.fingerprint(pooling)
         self._preparation = preparation
-        self._network = load_network(folder, device=self.device)
+        self._network = load_network(folder, device=self.device).requires_grad_(False)
         self._tokenize = load_tokenizer(folder, self._network)
 
     def to(self, device: str) -> "HfEmbedder":
@@ -173,9 +173,9 @@ class HfEmbedder(WordEmbedder):
 
     def _layers(self, batch: Sequence[_Row], choice: LayerChoice) -> list[Vectors]:
         """The layers that were chosen, (B, S, D) each, special tokens among them."""
-        ids = torch.tensor([row.ids for row in batch])  # (B, S)
+        ids = torch.tensor([row.ids for row in batch], device=self.device)  # (B, S)
         kind, is_half = self.device.partition(":")[0], self.precision == "bfloat16"
-        with torch.autocast(kind, torch.bfloat16, enabled=is_half):
+        with torch.no_grad(), torch.autocast(kind, torch.bfloat16, enabled=is_half):
             layers = choice(self._network(ids))
         return [layer.float().cpu().numpy() for layer in layers]
 

@@ -1,7 +1,7 @@
 """An encoder and its tokenizer, by transformers (extra [hf]): found and loaded, words in tokens.
 
     in   a folder, or a name in that library's own cache; sentences as lists of words
-    out  `HfNetwork`: token ids (B, S) -> every layer (B, S, D)
+    out  `HfNetwork`: token ids (B, S) -> every layer (B, S, D); a task may train it further
          `Subwords`: for each sentence its token ids, and which word each of them is a part of
 
 Nothing is fetched unless it is asked for, and no code of the folder is run. transformers' own
@@ -122,12 +122,20 @@ class SubwordTokenizer:
         tokenizer.encode_special_tokens = True
         self.max_tokens = max(1, max_tokens - int(tokenizer.num_special_tokens_to_add(False)))
         """Tokens that are read at once, special tokens not counted."""
+        self.max_of_pair = max(2, max_tokens - int(tokenizer.num_special_tokens_to_add(True)))
+        """The same of two sentences that are read as one sequence."""
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Subwords]:
         """Each sentence in tokens."""
         spaced = [with_spaces(words) for words in sentences]
         found = self._tokenizer.encode_batch(spaced, is_pretokenized=True)
         return [self._subwords(words, each) for words, each in zip(spaced, found, strict=True)]
+
+    def sequence(self, row: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+        """One sentence or two as the encoder was taught to read them: the ids, special tokens among
+        them, and the sentence of each as the encoder numbers it."""
+        found = self._tokenizer.encode(*map(with_spaces, row), is_pretokenized=True)
+        return found.ids, found.type_ids
 
     def _subwords(self, words: Sequence[str], encoding: Any) -> Subwords:
         which = np.array([-1 if n is None else n for n in encoding.word_ids], np.int64)
@@ -188,6 +196,7 @@ def _fill(ends: Integers, begin: int, max_tokens: int) -> tuple[int, int]:
     return begin, int(np.searchsorted(ends, ends[begin] + max_tokens, side="right")) - 1
 
 
+_NUMBERED = re.compile(r"\.(\d+)\.")  # network.encoder.layer.3.output.dense.weight
 _USUAL_TOKENS = 512
 """Read at once by encoders that set no limit, such as those with relative positions."""
 _FREE_WEIGHTS = 1 << 24
@@ -199,49 +208,82 @@ _MISFITS = (
 )
 
 
-class HfNetwork:
-    """An encoder that is only read."""
+class HfNetwork(nn.Module):
+    """An encoder, as it was published: it is read, or fine-tuned with a task."""
 
     def __init__(self, network: Any, *, device: str) -> None:
-        self._network = network.to(device).eval().requires_grad_(False)
-        self._device = device
+        super().__init__()
+        if getattr(network, "pooler", None) is not None:
+            network.pooler = None  # reads the first token for a task of its own
+        self.network = network.to(device)
+        self.eval()
         try:
-            layers = self(torch.zeros(1, 2, dtype=torch.int64))
+            with torch.no_grad():
+                layers = self(torch.zeros(1, 2, dtype=torch.int64, device=device))
             widths = {layer.shape[-1] for layer in layers if layer.shape[:2] == (1, 2)}
         except _MISFITS as error:
             raise ModelError(f"This model does not read plain text: {error}") from error
         if len(widths) != 1 or not all(layer.shape[:2] == (1, 2) for layer in layers):
             shapes = [tuple(layer.shape) for layer in layers]
             raise ModelError(f"This model gives no vector of each token in each layer: {shapes}.")
-        self.num_layers, self.dim = len(layers), widths.pop()
+        self.num_layers: int = len(layers)
+        self.dim: int = widths.pop()
         """Layers, the input counted; and dimensions of their vectors."""
 
-    def to(self, device: str) -> None:
-        """Move it to another device."""
-        self._network, self._device = self._network.to(device), device
+    def layer_of(self, parameter: str) -> int:
+        """The layer that a parameter makes, by its name in here.
 
-    @torch.no_grad()
-    def __call__(self, ids: Tensor) -> tuple[Tensor, ...]:
-        """Token ids (B, S), without padding, to L layers (B, S, D)."""
-        ids = ids.to(self._device)
-        mask = torch.ones_like(ids)
-        found = self._network(
-            input_ids=ids, attention_mask=mask, output_hidden_states=True, return_dict=True
+        Networks have their parts in the order in which they are used: what stands before the first
+        numbered layer makes the input, and what stands behind them belongs to the top.
+        """
+        names = [name for name, _ in self.named_parameters()]
+        numbers = [_NUMBERED.search(name) for name in names]
+        first = next((at for at, found in enumerate(numbers) if found), len(names))
+        at = names.index(parameter)
+        if (found := numbers[at]) is not None:
+            return min(1 + int(found[1]), self.num_layers - 1)
+        return 0 if at < first else self.num_layers - 1
+
+    def forward(
+        self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        """Token ids (B, S) to L layers (B, S, D).
+
+        `mask`: 0 at padding, where there is some. `segments`: the sentence of each token, for
+        encoders that tell two apart.
+        """
+        told = {} if segments is None or not self.has_segments else {"token_type_ids": segments}
+        found = self.network(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids) if mask is None else mask,
+            output_hidden_states=True,
+            return_dict=True,
+            **told,
         )
         # The top layer is what the encoder puts out: some have one more norm behind it.
         return (*found.hidden_states[:-1], found.last_hidden_state)
 
     @property
+    def has_segments(self) -> bool:
+        """Whether the first and second sentence of a pair have vectors of their own."""
+        return (getattr(self.network.config, "type_vocab_size", 0) or 0) > 1
+
+    @property
+    def padding_id(self) -> int:
+        """What stands behind the end of a sequence; from it RoBERTa knows where positions end."""
+        return getattr(self.network.config, "pad_token_id", None) or 0
+
+    @property
     def vocab_size(self) -> int | None:
         """How many different tokens it has vectors for, if that can be told."""
-        table = self._network.get_input_embeddings()
+        table = self.network.get_input_embeddings()
         return table.num_embeddings if isinstance(table, nn.Embedding) else None
 
     @property
     def max_tokens(self) -> int | None:
         """The longest sequence there are positions for, special tokens counted."""
-        limits = [getattr(self._network.config, "max_position_embeddings", None)]
-        for name, module in self._network.named_modules():
+        limits = [getattr(self.network.config, "max_position_embeddings", None)]
+        for name, module in self.network.named_modules():
             if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
                 # RoBERTa and its kin count positions from behind the one of padding.
                 unused = 0 if module.padding_idx is None else module.padding_idx + 1

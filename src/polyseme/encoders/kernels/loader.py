@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.encoders.kernels import build
-from polyseme.encoders.kernels.instructions import InstructionSet, instruction_sets
+from polyseme.encoders.kernels.build import InstructionSet, instruction_sets
 
 
 class GatesShape(ctypes.Structure):

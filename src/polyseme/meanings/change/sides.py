@@ -537,7 +537,7 @@ class TwoSides:
 def substitute_vectors(features: UseFeatures, seed: int) -> Floats:
     """(N, D) of length one: what stands for a use in distances; contexts, if nothing else does."""
     if features.substitutes is None:
-        return join_views(replace(features, topic=None), seed=seed)
+        return join_views(replace(features, topic=None, expected=None), seed=seed)
     nothing = np.empty((len(features), 0), np.float32)
     return join_views(UseFeatures(nothing, nothing, features.substitutes), seed=seed)
 

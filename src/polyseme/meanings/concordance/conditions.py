@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -264,16 +264,18 @@ Sentence = tuple[str, dict[str, object]]
 class ConditionError(ConfigError):
     """A condition that cannot be understood, or that asks for what is not there."""
 
+    language: ClassVar[Mapping[str, str]] = SENTENCES
+    prefix: ClassVar[str] = "condition"  # of these keys in other languages
     sentences: tuple[Sentence, ...]
     condition: str
     at: int  # the character of the condition that it is about
 
     @classmethod
-    def of(cls, condition: str, at: int, *sentences: Sentence) -> "ConditionError":
+    def of(cls, condition: str, at: int, *sentences: Sentence) -> Self:
         """In English, with a caret under the character. Not `__init__`: errors travel as text."""
         before, after = _around(condition, at)
         caret = " " * cell_len(before) + "^"
-        error = cls(say_in(SENTENCES, sentences), f"  {before}{after}", f"  {caret}")
+        error = cls(say_in(cls.language, sentences), f"  {before}{after}", f"  {caret}")
         error.sentences, error.condition, error.at = sentences, condition, at
         return error
 

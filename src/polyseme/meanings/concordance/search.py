@@ -26,11 +26,14 @@ from polyseme.display import counted
 from polyseme.errors import ConfigError, InputError, PolysemeError
 from polyseme.meanings.concordance.conditions import (
     SUBCORPUS,
+    All,
     ColumnValues,
     Condition,
     Subcorpora,
+    parse_where,
     rows_meeting,
 )
+from polyseme.meanings.concordance.cql import TokenPattern, compile_query, parse_query
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
     Integers,
@@ -47,6 +50,7 @@ from polyseme.text.shard_words import GroupWords, ShardWords
 
 Term = tuple[frozenset[str], ...]
 """Spellings that will do for each word of a term, one after the other."""
+Sought = Term | TokenPattern
 Spellings = dict[str, set[str]]
 _ROWS = 1 << 16
 _NEAR = 50_000  # of the most frequent words, those a misspelt one is held against
@@ -61,6 +65,8 @@ class Query:
     forms: tuple[str, ...]
     is_regex: bool = False  # whether each form is a pattern that a whole word must match
     is_case_sensitive: bool = False
+    is_cql: bool = False  # whether the one form is a query of conditions on words
+    where: str = ""  # the condition on metadata that such a query ends with
 
     @classmethod
     def of(
@@ -69,10 +75,15 @@ class Query:
         *,
         forms: Sequence[str] = (),
         regex: str | None = None,
+        cql: str | None = None,
         case_sensitive: bool = False,
     ) -> "Query":
-        """A word and other forms of it, or a pattern."""
+        """A word and other forms of it, or a pattern, or a query in CQL."""
         given = ((word,) if word else ()) + tuple(forms)
+        if cql is not None:
+            if given or regex is not None:
+                raise ConfigError(f"Both a query in CQL ({cql}) and a word were given.")
+            return cls((cql,), is_cql=True, where=parse_query(cql).where)
         if regex is not None and given:
             raise ConfigError(
                 f"Both a pattern ({regex!r}) and forms ({', '.join(given)}) were given. A pattern "
@@ -87,15 +98,25 @@ class Query:
         return cls(given, regex is not None, case_sensitive)
 
     def __str__(self) -> str:
-        return " or ".join(map(repr, self.forms))
+        return self.forms[0] if self.is_cql else " or ".join(map(repr, self.forms))
 
-    def resolve(self, corpus: Corpus) -> list[Term]:
-        """The terms to look for, in spellings that the corpus has; none if it has none.
+    def condition(
+        self, where: str | Condition | Sequence[str | Condition], corpus: Corpus, threads: int = 2
+    ) -> Condition:
+        """This condition on metadata, and the query's own."""
+        columns = CorpusColumns(corpus, threads=threads)
+        found = parse_where(where, columns)
+        return All((found, parse_where(self.where, columns))) if self.where else found
+
+    def resolve(self, corpus: Corpus) -> list[Sought]:
+        """What to look for, in spellings that the corpus has; nothing if it has none.
 
         A form is looked for as one word; as the words between its spaces; and, if it has more than
         letters and digits or is none of these, split as the corpus's text was. Chinese that is not
         found is looked for in the other script.
         """
+        if self.is_cql:
+            return [compile_query(parse_query(self.forms[0]), corpus.config.word_attributes)]
         if self.is_regex:
             found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
             return [(found,)] if found else []
@@ -103,7 +124,7 @@ class Query:
         if not terms and corpus.config.language == "zh":
             others = [each for form in self.forms for each in in_other_scripts(form)]
             terms = self._resolve(others, corpus)
-        return terms
+        return [*terms]
 
     def _resolve(self, forms: Sequence[str], corpus: Corpus) -> list[Term]:
         ways = {form: [(form,), tuple(form.split())] for form in forms}
@@ -201,10 +222,10 @@ def in_longer_words(query: Query, corpus: Corpus) -> InLongerWords | None:
 
     Read from the vocabulary, for words of one or two characters.
     """
-    if corpus.config.chosen_segmenter != "jieba" or query.is_regex:
+    if corpus.config.chosen_segmenter != "jieba" or query.is_regex or query.is_cql:
         return None
-    terms = query.resolve(corpus)
-    forms = tuple(sorted(set().union(*(term[0] for term in terms if len(term) == 1))))
+    single = (t[0] for t in query.resolve(corpus) if isinstance(t, tuple) and len(t) == 1)
+    forms = tuple(sorted(set[str]().union(*single)))
     if not forms or any(len(form) > 2 or not SPACELESS.match(form) for form in forms):
         return None
     alone = longer = 0
@@ -219,7 +240,7 @@ def in_longer_words(query: Query, corpus: Corpus) -> InLongerWords | None:
 
 def near_forms(query: Query, corpus: Corpus) -> list[str]:
     """Words of the corpus that are spelt alike; of a pattern, none."""
-    if query.is_regex:
+    if query.is_regex or query.is_cql:
         return []
     frequent: list[str] = []
     for batch in _vocabulary(corpus, ["word"]):
@@ -279,7 +300,7 @@ class _Found:
 
 def search(
     corpus: Corpus,
-    terms: Sequence[Term],
+    terms: Sequence[Sought],
     where: Condition,
     *,
     threads: int,
@@ -387,12 +408,15 @@ def _values_of(name: str, part: ShardGroups) -> set[str]:
     return found
 
 
-def uses_in(words: GroupWords, terms: Sequence[Term]) -> Integers:
+def uses_in(words: GroupWords, terms: Sequence[Sought]) -> Integers:
     """(N, 3): row of the sentence, and the use's first word there and the one after its last.
 
     In order, each once; uses may overlap.
     """
-    found = [_uses_of_term(words, term) for term in terms]
+    found = [
+        term.find(words) if isinstance(term, TokenPattern) else _uses_of_term(words, term)
+        for term in terms
+    ]
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0)
 
 
@@ -443,7 +467,7 @@ def _is_one_of(codes: npt.NDArray[Any], numbers: list[int]) -> npt.NDArray[np.bo
 
 
 def _search_part(
-    terms: Sequence[Term],
+    terms: Sequence[Sought],
     where: Condition,
     columns: Sequence[str],
     part: ShardGroups,

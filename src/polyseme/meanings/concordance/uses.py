@@ -20,14 +20,12 @@ from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     Condition,
-    parse_where,
     rows_meeting,
 )
 from polyseme.meanings.concordance.export import Cell, Tabular
 from polyseme.meanings.concordance.search import (
-    CorpusColumns,
     Query,
-    Term,
+    Sought,
     every_group,
     near_forms,
     search,
@@ -293,7 +291,7 @@ def find_uses(
     query: str | Query,
     *,
     where: str | Condition | Sequence[str] = (),
-    terms: Sequence[Term] | None = None,
+    terms: Sequence[Sought] | None = None,
     threads: int = 2,
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
@@ -304,7 +302,7 @@ def find_uses(
     `find_terms` found for the query, if that was asked before.
     """
     query = query if isinstance(query, Query) else Query.of(query)
-    condition = parse_where(where, CorpusColumns(corpus, threads=threads))
+    condition = query.condition(where, corpus, threads)
     terms = find_terms(query, corpus) if terms is None else terms
     table, rows, spans = search(corpus, terms, condition, threads=threads)
     if not len(rows) and condition == EVERYTHING:
@@ -322,7 +320,7 @@ def find_words(
     return Uses(table, rows, spans, query, corpus)
 
 
-def find_terms(query: Query, corpus: Corpus) -> list[Term]:
+def find_terms(query: Query, corpus: Corpus) -> list[Sought]:
     """What to look for; an error at once if the corpus has none of its words."""
     if not (terms := query.resolve(corpus)):
         raise _no_use_of(query, corpus)
@@ -337,7 +335,9 @@ class NoUseError(InputError):
 
 def _no_use_of(query: Query, corpus: Corpus) -> NoUseError:
     near = near_forms(query, corpus)
-    if query.is_regex:
+    if query.is_cql:
+        told = "Leave out parts of the query to see which of them it is."
+    elif query.is_regex:
         told = "No word of its vocabulary matches the pattern as a whole."
     elif near:
         told = f"Near forms in its vocabulary: {', '.join(near)}."

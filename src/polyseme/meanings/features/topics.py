@@ -1,7 +1,8 @@
 """What a corpus's words are about, learned from the corpus itself: the topic of a use.
 
     in   a corpus; then uses of a word in it
-    out  (N, D) for each use what its sentence and its neighbours are about
+    out  (N, D) for each use what its sentence and its neighbours are about, and what the words are
+         about that the model expects in its place
 
 Words that occur in the same passages get like vectors: latent semantic analysis (Deerwester et al.,
 1990), TF-IDF of passages, in few dimensions. It takes seconds, needs no model, and knows the texts
@@ -13,7 +14,7 @@ occurs, so that a topic says nothing of which word it is.
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,7 +29,7 @@ from polyseme.devices import one_thread
 from polyseme.meanings.concordance.search import every_group
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_features import Floats
+from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.processes import python_process
 from polyseme.storage.files import scratch_for
 from polyseme.storage.parquet import read_table
@@ -42,6 +43,7 @@ _MOST_READ = 4_000_000  # words of the corpus that are learned from, row groups 
 _PASSAGE = 60  # words
 _SIF = 1e-4  # Arora et al. (2017): a word counts a / (a + its share of all words)
 _AROUND, _AROUND_WEIGHT = 2, 0.7  # sentences on either side, and what their words count
+_SUBSTITUTES = 30  # of a use, the best, whose topics are added up
 _POWER_ITERATIONS = 4
 _MANY = 200_000  # words of a corpus of which learning takes memory worth a process of its own
 
@@ -77,6 +79,24 @@ class Topics:
         weights = (_SIF / (_SIF + shares))[:, None]
         # As they are stored, so that those read again are the same.
         return cls(words, (vectors / np.maximum(lengths, 1e-9) * weights).astype(np.float16))
+
+    def added_to(self, features: UseFeatures, uses: Uses, words: Sequence[str]) -> UseFeatures:
+        """Features with the topics of uses and, if there are substitutes, of those.
+
+        `words`: what the numbers of substitutes stand for.
+        """
+        expected = None
+        if features.substitutes is not None:
+            # A word without a vector counts nothing: the last row.
+            lengths = np.linalg.norm(self.vectors.astype(np.float32), axis=1, keepdims=True)
+            vectors = self.vectors / np.maximum(lengths, 1e-9)
+            rows = np.vstack([vectors, np.zeros_like(vectors[:1])])
+            numbers = np.array([self._numbers.get(word.lower(), -1) for word in words], np.int64)
+            best = numbers[features.substitutes[:, :_SUBSTITUTES]]
+            expected = np.zeros((len(best), rows.shape[1]), np.float32)
+            for column in best.T:
+                expected += rows[column]
+        return replace(features, topic=self.of_uses(uses), expected=expected)
 
     def of_uses(self, uses: Uses) -> Floats:
         """(N, D); zeros where no word near a use has a vector."""

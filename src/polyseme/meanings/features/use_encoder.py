@@ -29,10 +29,13 @@ from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
-from polyseme.objectives.bidirectional import Bidirectional, BidirectionalConfig
-from polyseme.objectives.causal import Causal, CausalConfig
-from polyseme.pretraining.evaluation import unigram_log_shares
-from polyseme.pretraining.scores import score_sentences
+from polyseme.objectives.bidirectional import (
+    Bidirectional,
+    BidirectionalConfig,
+    Causal,
+    CausalConfig,
+)
+from polyseme.pretraining.evaluation import score_sentences, unigram_log_shares
 from polyseme.text.corpus import Corpus
 
 Span = tuple[int, int]

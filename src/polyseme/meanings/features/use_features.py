@@ -3,7 +3,7 @@
 `features.py` makes them and says what they mean. This file needs no torch, nor does what reads it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -27,22 +27,26 @@ class UseFeatures:
     bag: Floats  # (N, D)
     substitutes: Ids | None  # (N, K) numbers of words, the best first; None without a head
     topic: Floats | None = None  # (N, D) by words of the corpus; None outside of one
+    expected: Floats | None = None  # (N, D) topics of its substitutes; None without either
 
     def __len__(self) -> int:
         return len(self.context)
 
+    def _arrays(self) -> Iterator[Any]:
+        return (getattr(self, each.name) for each in fields(self))
+
     @property
     def num_bytes(self) -> int:
         """Memory of its arrays."""
-        words = 0 if self.substitutes is None else self.substitutes.nbytes
-        topic = 0 if self.topic is None else self.topic.nbytes
-        return self.context.nbytes + self.bag.nbytes + words + topic
+        return sum(each.nbytes for each in self._arrays() if each is not None)
 
     def select(self, chosen: npt.NDArray[np.int64]) -> "UseFeatures":
         """Those of some uses."""
-        words = None if self.substitutes is None else self.substitutes[chosen]
-        topic = None if self.topic is None else self.topic[chosen]
-        return UseFeatures(self.context[chosen], self.bag[chosen], words, topic)
+
+        def of(array: Any) -> Any:
+            return None if array is None else array[chosen]
+
+        return UseFeatures(*map(of, self._arrays()))
 
     def joined(self, other: "UseFeatures") -> "UseFeatures":
         """Those of these uses and then of others, of the same model and corpus."""
@@ -50,9 +54,8 @@ class UseFeatures:
         def both(one: Any, two: Any) -> Any:
             return None if one is None or two is None else np.concatenate([one, two])
 
-        return UseFeatures(
-            *(both(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
-        )
+        names = [each.name for each in fields(self)]
+        return UseFeatures(*(both(getattr(self, name), getattr(other, name)) for name in names))
 
 
 @dataclass(frozen=True, eq=False)

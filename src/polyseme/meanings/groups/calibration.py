@@ -16,7 +16,7 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +34,7 @@ from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 
-VERSION = 5
+VERSION = 6
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 40, 80  # words, and uses of each
@@ -104,7 +104,7 @@ def encode_uses(
     """All that groups are made from: what the model tells, without syntax, and topics."""
     features = encoder.without_syntax(encoder.encode(uses, on_use))
     topics = topics_of(uses.corpus) if uses.corpus and encoder.layer is None else None
-    return replace(features, topic=topics.of_uses(uses)) if topics else features
+    return topics.added_to(features, uses, encoder.words) if topics else features
 
 
 def calibrate(
@@ -124,10 +124,12 @@ def calibrate(
         raw.append(encoder.encode(each))
         done += len(each)
         progress.update(done)
-    features = [
-        replace(encoder.without_syntax(one), topic=topics.of_uses(each) if topics else None)
-        for one, each in zip(raw, uses, strict=True)
-    ]
+    features = [encoder.without_syntax(each) for each in raw]
+    if topics:
+        features = [
+            topics.added_to(one, each, encoder.words)
+            for one, each in zip(features, uses, strict=True)
+        ]
     alone = [how_separate(each) for each in features]
     limits = Limits(
         round(float(np.quantile([each.merge for each in alone], _MERGE_QUANTILE)), 4),

@@ -3,15 +3,16 @@
     in   `UseFeatures` (N rows), and how fine the groups shall be
     out  `Grouping`: the group of each use, and how stable each group is
 
-There are up to three views of a use: its context, its substitutes, and its topic (outside of a
-corpus, where there are no topics, its bag), each centred and of length one. The nearest neighbours
-of every use make a graph in each view, and the graphs are added up: two uses hold together the
-more, the more views find them near. Groups are its communities (Louvain; Blondel et al., 2008), of
-which those are merged that are hardly apart: of the links between them that chance would have put
-there, too few are missing.
+There are up to five views of a use: its context, its sentence (the bag), its topic, its
+substitutes, and what those are about; each centred and of length one. The nearest neighbours of
+every use make a graph in each view, and the graphs are added up, substitutes counting more: two
+uses hold together the more, the more views find them near. Groups are its communities (Louvain;
+Blondel et al., 2008), of which those are merged that are hardly apart: of the links between them
+that chance would have put there, too few are missing.
 
-Whether there is more than one group at all is asked of the graph as a whole, before any groups: the
-second eigenvalue of its normalized adjacency matrix is 1 if it falls into two parts, and the lower,
+Whether there is more than one group at all is asked of such a graph as a whole, before any groups,
+with other weights: contexts and sentences tell uses of one meaning apart, too. The second
+eigenvalue of its normalized adjacency matrix is 1 if it falls into two parts, and the lower,
 the more it hangs together (spectral graph theory; Chung, 1997). That is its *separation*. The uses
 of a word with one meaning have some, too; how much depends on the texts and the model. `Limits` has
 it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
@@ -56,7 +57,24 @@ _REPEATS, _PART = 4, 0.8
 _MOST_STEPS = 12  # in the search for a number of groups
 
 
-Views: TypeAlias = Sequence[Floats]
+@dataclass(frozen=True, eq=False)
+class View:
+    """One way to see which uses are alike, and how much it counts.
+
+    Two weights, since what tells best whether there are groups does not tell best which.
+    """
+
+    vectors: Floats  # (N, D), rows of length one; or of zeros, where it tells nothing of a use
+    in_groups: int = 1
+    in_separation: int = 1
+    is_joined: bool = True  # whether it counts when uses are compared one by one
+
+    def select(self, chosen: Labels) -> "View":
+        """Of some uses."""
+        return replace(self, vectors=self.vectors[chosen])
+
+
+Views: TypeAlias = Sequence[View]
 
 
 @dataclass(frozen=True)
@@ -166,9 +184,9 @@ def _group(
     vectors = _joined(views)
     random = np.random.default_rng(seed)
     chosen = rows[_sample(len(rows), random)]
-    sample = [view[chosen] for view in views]
-    graph = sum(pool.map(_neighbours, sample))
-    separation = _second_eigenvalue(graph)
+    sample = [view.select(chosen) for view in views]
+    graph, whole = _graphs(sample, pool)
+    separation = _second_eigenvalue(whole)
     found = np.zeros(len(chosen), np.int64)
     if find.num_groups is not None or separation >= find.limits.split:
         found = find.communities(sample, graph, seed, _STARTS)
@@ -189,9 +207,9 @@ def _group(
 def how_separate(features: UseFeatures, *, seed: int = 1) -> Limits:
     """What the limits would have to be for the uses to be two groups, and no less."""
     views = _views(features, seed)
-    graph = sum(map(_neighbours, views))
+    graph, whole = _graphs(views)
     labels = _communities(graph, RESOLUTION, seed, starts=_STARTS)
-    return Limits(merge_groups(labels, graph, math.inf)[1], _second_eigenvalue(graph))
+    return Limits(merge_groups(labels, graph, math.inf)[1], _second_eigenvalue(whole))
 
 
 def merge_groups(labels: Labels, graph: Any, limit: float) -> tuple[Labels, float]:
@@ -253,21 +271,42 @@ def _missing_links(links: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def join_views(features: UseFeatures, *, seed: int = 1) -> Floats:
-    """(N, D) of length one: all views side by side, each with equal weight."""
+    """(N, D) of length one: the views of which vectors are made, side by side, of equal weight."""
     return _joined(_views(features, seed))
 
 
 def _views(features: UseFeatures, seed: int) -> Views:
-    """(N, D) each, rows of length one; or of zeros, where a view tells nothing of a use."""
-    about = features.bag if features.topic is None else features.topic
-    views = [centred(features.context), centred(about)]
-    if features.substitutes is not None:
-        views.append(_substitute_view(features.substitutes, seed))
+    """Five in a corpus, by a model that predicts words; fewer where there are no such."""
+    topic, substitutes = features.topic, features.substitutes
+    # Neighbours of contexts and bags tell which uses belong together, but split single meanings.
+    is_poor = topic is None or substitutes is None
+    views = [
+        View(centred(features.context), in_separation=int(is_poor)),
+        View(centred(features.bag), in_separation=int(topic is None), is_joined=topic is None),
+    ]
+    if topic is not None:
+        views.append(View(centred(topic)))
+    if substitutes is not None:
+        views.append(View(_substitute_view(substitutes, seed), in_groups=2, in_separation=3))
+    if features.expected is not None:
+        views.append(View(centred(features.expected)))
     return views
 
 
 def _joined(views: Views) -> Floats:
-    return unit_length(np.concatenate(views, axis=1))
+    return unit_length(np.concatenate([view.vectors for view in views if view.is_joined], axis=1))
+
+
+def _graphs(views: Views, pool: Executor | None = None) -> tuple[Any, Any]:
+    """The neighbours of all views added up: to make groups of, and to see whether there are any."""
+    each = list((pool.map if pool else map)(_neighbours, [view.vectors for view in views]))
+    in_groups = sum(graph * view.in_groups for graph, view in zip(each, views, strict=True))
+    whole = sum(
+        graph * view.in_separation
+        for graph, view in zip(each, views, strict=True)
+        if view.in_separation
+    )
+    return in_groups, whole
 
 
 def centred(vectors: Floats) -> Floats:
@@ -382,8 +421,8 @@ def _merge_nearest(vectors: Floats, labels: Labels) -> Labels:
 def _stability(views: Views, labels: Labels, find: _Search, part: Labels, seed: int) -> Floats:
     """For each group its best Jaccard index with a group of part of the uses, grouped again."""
     number = int(labels.max()) + 1
-    chosen = [view[part] for view in views]
-    again = find.communities(chosen, sum(map(_neighbours, chosen)), seed, 1)
+    chosen = [view.select(part) for view in views]
+    again = find.communities(chosen, _graphs(chosen)[0], seed, 1)
     others = int(again.max()) + 1
     pairs = labels[part] * others + again
     overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)

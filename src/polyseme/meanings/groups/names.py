@@ -11,9 +11,10 @@ names all groups alike. The strength of either is the signed root of the log-lik
 group's places, and more than in any other group. A frame is a few words in a row with the word
 among them: *electric ~*, *~ of the river*.
 
-The corpus's commonest words are no names. A document counts at most twice, and lines that are
-copies of each other count once, or a name would tell the text and not the meaning. Of forms of one
-word the best is kept, in its usual case. The order of the uses does not matter.
+The corpus's commonest words are no names. A document counts at most twice (of few long ones, each a
+little more often), and lines that are copies of each other count once, or a name would tell the
+text and not the meaning. Of forms of one word the best is kept, in its usual case. The order of the
+uses does not matter.
 """
 
 import re
@@ -34,7 +35,8 @@ NUM_SUBSTITUTES, NUM_COLLOCATES, NUM_FRAMES = 4, 4, 2
 SLOT = "~"
 """Where the word stands in a frame."""
 _WINDOW = 10  # words on either side that count as collocates
-_PER_DOCUMENT = 2  # uses of one document that count for a word or a frame
+_PER_DOCUMENT = 2  # uses of one document that count for a word or a frame, or
+_EVEN_SHARE = 5  # a fifth of its even share of all uses: a corpus may be ten long books
 _FEW_DOCUMENTS = 10  # if uses come from fewer, documents say nothing: a corpus may be one long file
 _MIN_USES = 3  # in which a collocate or a frame must occur; by _PER_DOCUMENT, in two documents
 _MIN_STRENGTH = 1.0  # of a collocate or a frame, in standard deviations
@@ -232,10 +234,11 @@ class NameSource:
         number: int,
         is_kept: Callable[[Any], bool],
     ) -> list[Counter[Any]]:
-        """In how many uses of each group something is, a document counted at most twice."""
+        """In how many uses of each group something is, a document counted at most a few times."""
         documents = self.documents
         if documents is None or len(set(documents)) < _FEW_DOCUMENTS:
             documents = range(len(labels))
+        most = max(_PER_DOCUMENT, len(labels) // (_EVEN_SHARE * len(set(documents))))
         seen: Counter[tuple[int, Any, Hashable]] = Counter()
         for row, items in each.items():
             for item in set(items):
@@ -244,7 +247,7 @@ class NameSource:
         kept = {item: is_kept(item) for item in {item for _, item, _ in seen}}
         for (group, item, _), uses in seen.items():
             if kept[item]:
-                counts[group][item] += min(uses, _PER_DOCUMENT)
+                counts[group][item] += min(uses, most)
         return counts
 
 

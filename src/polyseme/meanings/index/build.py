@@ -9,7 +9,6 @@ the old one's files are removed, and what the new one was made from.
 """
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,6 +46,7 @@ from polyseme.storage.files import describe_files, publish, scratch_folder, scra
 from polyseme.storage.folders import MANIFEST, check_holds, write_manifest
 from polyseme.storage.parquet import ParquetOutput, read_batches
 from polyseme.storage.records import RecordWriter, map_array
+from polyseme.storage.remote_folders import Output
 from polyseme.text.corpus import Corpus, damage_explained
 
 _FREQUENT = 1e-3  # the share of all words from which on a word is no content word
@@ -225,9 +225,10 @@ def _words_of(corpus: Corpus) -> Iterator[bytes]:
 
 
 def finished(
-    folder: Path, model: str, corpus: Corpus, config: UseIndexConfig, *, may_differ: bool
+    output: Output, model: str, corpus: Corpus, config: UseIndexConfig, *, may_differ: bool
 ) -> bool:
     """Whether this very index is there, whole. One of something else is refused."""
+    folder = output.folder
     if not (folder / MANIFEST).exists():
         return False
     check_holds(folder, ARTIFACT.name, ARTIFACT.made_by, ARTIFACT.error)  # not a model, say
@@ -252,12 +253,12 @@ def finished(
             if differs
         )
         raise UseIndexError(
-            f"{folder} holds an index of {what}. Choose another --out, or add --replace to rebuild "
-            "it."
+            f"{found.address} holds an index of {what}. Choose another --out, or add --replace to "
+            "rebuild it."
         )
-    if found.damaged_files():
+    if not output.is_whole(found.manifest["files"]):
         return False
-    _tidy(found)
+    _tidy(found, output)
     return True
 
 
@@ -267,7 +268,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def write_index(
-    folder: Path,
+    output: Output,
     work: IndexPart,
     encoder: ModelUseEncoder,
     corpus: Corpus,
@@ -275,6 +276,9 @@ def write_index(
     receipts: Sequence[Receipt],
 ) -> IndexFolder:
     """Make one index of all parts, and the folder an index."""
+    folder = output.folder
+    made = {name: each for receipt in receipts for name, each in receipt.files.items()}
+    output.fetch(made, made)
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
     key = hashlib.sha256(f"{work.key}\n{corpus_hash}".encode()).hexdigest()[:16]
     merge = Merge(folder, key, parts_of(corpus), shape_of(encoder))
@@ -293,17 +297,15 @@ def write_index(
         columns=list(work.columns),
         counts=counts,
     )
+    output.publish()
     found = IndexFolder.open(folder)
-    _tidy(found)
+    _tidy(found, output)
     return found
 
 
-def _tidy(index: IndexFolder) -> None:
+def _tidy(index: IndexFolder, output: Output) -> None:
     """Take away an older index's files, and what this one was made from."""
-    for path in sorted((index.folder / DATA).iterdir()):
+    for path in sorted((index.folder / DATA).glob("*")):
         if path.is_file() and f"{DATA}/{path.name}" not in index.manifest["files"]:
             path.unlink()
-    for name in (RECEIPTS, PARTS):
-        if (index.folder / name).is_dir() and not (index.folder / name).is_symlink():
-            shutil.rmtree(index.folder / name)
-    (index.folder / WORDS).unlink(missing_ok=True)
+    output.remove(RECEIPTS, PARTS, WORDS)

@@ -28,7 +28,7 @@ from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST, ArtifactType, damaged_files, read_manifest
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.records import record_files
-from polyseme.storage.remote_folders import local_folder
+from polyseme.storage.remote_folders import address_of, local_folder
 from polyseme.text.corpus import Corpus
 
 DATA, PARTS = "data", "parts"
@@ -124,6 +124,11 @@ class IndexFolder:
         if set(files) != set(file_names(manifest["key"])):
             raise ARTIFACT.damaged(folder, "it does not name the files of an index")
         return cls(folder, manifest)
+
+    @property
+    def address(self) -> str:
+        """The folder as it is shown: by its address, if it is in a store."""
+        return address_of(self.folder)
 
     def path(self, name: str, suffix: str = "") -> Path:
         """A file, or the files of records without their endings."""

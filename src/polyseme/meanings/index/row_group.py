@@ -35,6 +35,7 @@ from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import sha256_of
 from polyseme.storage.parquet import ParquetReader, read_table
 from polyseme.storage.records import RecordWriter
+from polyseme.storage.remote_folders import SharedFile
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.shard_words import ShardWords
 
@@ -47,10 +48,11 @@ COUNT = np.dtype([("word", "<i4"), ("uses", "<i4")])
 
 def index_part(work: ModelWork, config: UseIndexConfig, words: Path, corpus: Corpus) -> "IndexPart":
     """The work on one part; `words` is the table of `chosen_words`."""
-    vocabulary = corpus.vocabulary.resolve()
-    made_from = [config.model_dump(mode="json"), sha256_of(words), sha256_of(vocabulary)]
+    chosen = SharedFile.of(words, words.parent, sha256_of(words))
+    vocabulary = SharedFile.of(corpus.vocabulary, corpus.folder, sha256_of(corpus.vocabulary))
+    made_from = [config.model_dump(mode="json"), chosen.sha256, vocabulary.sha256]
     columns = (DOCUMENT, *corpus.config.meta)
-    return IndexPart(config, words.resolve(), vocabulary, columns, work.key(FORMAT, *made_from))
+    return IndexPart(config, chosen, vocabulary, columns, work.key(FORMAT, *made_from))
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class IndexPart:
     """A function with its settings, so that it can travel to a worker."""
 
     config: UseIndexConfig
-    words: Path
-    vocabulary: Path
+    words: SharedFile
+    vocabulary: SharedFile
     columns: tuple[str, ...]
     key: str
     """Hash of all that decides the files: of another one, they are computed again."""
@@ -256,16 +258,16 @@ def _encoder_of(embedder: Any) -> ModelUseEncoder:
 
 
 @lru_cache(maxsize=1)
-def _held_words(path: Path, key: str) -> tuple[dict[str, int], Integers]:
+def _held_words(file: SharedFile, key: str) -> tuple[dict[str, int], Integers]:
     """The number of each chosen word, and how often each occurs in the corpus."""
     del key
-    table = read_table(path, ["word", "count"])
+    table = read_table(file.local(), ["word", "count"])
     words = table["word"].to_pylist()
     return {word: number for number, word in enumerate(words)}, table["count"].to_numpy()
 
 
 @lru_cache(maxsize=1)
-def _held_vocabulary(path: Path, key: str) -> Any:
+def _held_vocabulary(file: SharedFile, key: str) -> Any:
     """All words of the corpus, as Arrow has them."""
     del key
-    return read_table(path, ["word"])["word"].combine_chunks().cast(pa.string())
+    return read_table(file.local(), ["word"])["word"].combine_chunks().cast(pa.string())

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.concordance.conditions import Condition, parse_where, rows_meeting
-from polyseme.meanings.concordance.search import CorpusColumns, Query, in_longer_words
+from polyseme.meanings.concordance.conditions import Condition, rows_meeting
+from polyseme.meanings.concordance.search import Query, in_longer_words
 from polyseme.meanings.concordance.sentence_table import Integers, SentenceTable, TextColumn
 from polyseme.meanings.concordance.uses import Uses, find_terms, find_uses
 from polyseme.meanings.features.use_features import Syntax, UseEncoder, UseFeatures
@@ -111,15 +111,16 @@ class UseIndex:
         """The uses of a word, as `find_uses` would find them; InputError if it is not here."""
         self.files.check_corpus(corpus)
         query = query if isinstance(query, Query) else Query.of(query)
-        condition = parse_where(where, CorpusColumns(corpus))
+        condition = query.condition(where, corpus)
         terms = find_terms(query, corpus)
-        if any(len(term) > 1 for term in terms):
+        single = [term[0] for term in terms if isinstance(term, tuple) and len(term) == 1]
+        if len(single) < len(terms):
             raise InputError(
                 f"An index has single words, and {query} may be several. Leave out the index."
             )
-        numbers = self._numbers(terms[0][0])
+        numbers = self._numbers(single[0])
         with files_explained(self.files):
-            return self._find(numbers, terms[0][0], condition, corpus, query)
+            return self._find(numbers, single[0], condition, corpus, query)
 
     def _numbers(self, spellings: frozenset[str]) -> list[int]:
         """Which words of the index these are."""

@@ -18,7 +18,7 @@ from polyseme.meanings.concordance.conditions import (
     parse_where,
     rows_meeting,
 )
-from polyseme.meanings.concordance.search import CorpusColumns, Query, Term, uses_in
+from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
@@ -61,7 +61,8 @@ def collocates(
     """The collocates of a word, in the sentences that meet a condition."""
     uses = NamedUses(str(query), FindsTerms(find_terms(query, corpus)))
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
-    return collocates_of(corpus, uses, window, config, unit, where, progress)
+    condition = query.condition(where, corpus)
+    return collocates_of(corpus, uses, window, config, unit, condition, progress)
 
 
 def collocates_of(
@@ -127,7 +128,7 @@ class FindsPlaces:
 class FindsTerms:
     """Finds terms."""
 
-    terms: Sequence[Term]
+    terms: Sequence[Sought]
 
     def __call__(self, group: RowGroup) -> Integers:
         """In a row group."""

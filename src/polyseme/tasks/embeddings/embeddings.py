@@ -31,21 +31,21 @@ from polyseme.errors import ConfigError, InputError
 from polyseme.progress import Progress
 from polyseme.storage.files import canonical_json
 from polyseme.tasks.embeddings.features import (
-    EncoderInput,
     FeatureBatch,
     InputDims,
+    LayerMix,
+    MixConfig,
     Sentences,
     TaskInputs,
 )
 from polyseme.tasks.embeddings.finetuned import (
     FineTuned,
     FineTunedConfig,
+    InputSource,
+    RowSource,
     SentenceRows,
-    SentenceSource,
-    SequenceSource,
 )
 from polyseme.tasks.embeddings.frozen import Frozen, FrozenConfig, LayerSource
-from polyseme.tasks.embeddings.mix import LayerMix, MixConfig
 from polyseme.tasks.embeddings.word_embedding import (
     EmbeddingVocabulary,
     NewVectorsConfig,
@@ -136,7 +136,7 @@ class WordAlignment:
             features,
             words=None if words is None else _align_batch(words, word_of, features.lengths),
             layers=None if layers is None else _align_layers(layers, word_of),
-            encoder_input=encoder_input and _align_encoder_input(encoder_input, word_of),
+            encoder_input=encoder_input and encoder_input.align(word_of),
         )
 
 
@@ -149,11 +149,6 @@ def _align_batch(batch: Batch, word_of: Tensor, lengths: Tensor) -> Batch:
 def _align_layers(layers: Tensor, word_of: Tensor) -> Tensor:
     """(B, words, L, D) -> (B, characters, L, D)"""
     return layers[torch.arange(len(layers))[:, None], word_of]
-
-
-def _align_encoder_input(encoder_input: EncoderInput, word_of: Tensor) -> EncoderInput:
-    """The same input, with each character's vector where its word's comes out."""
-    return EncoderInput(encoder_input.batch, encoder_input.places.gather(1, word_of))
 
 
 InsertAt = Literal["input", "output", "both", "after_first_layer"]
@@ -200,7 +195,7 @@ class FeatureDataset:
         *,
         words: WordSource | None = None,
         layers: LayerSource | None = None,
-        encoder_input: SentenceSource | SequenceSource | None = None,
+        encoder_input: InputSource | RowSource | None = None,
         characters: WordSource | None = None,
         alignment: WordAlignment | None = None,
         num_truncated: int = 0,

@@ -1,6 +1,7 @@
 """A model that is fine-tuned with the task: its encoder is part of the task's module.
 
     in   `EncoderInput`   a batch of the model's own, special tokens and all
+         `SubwordInput`   the same for an encoder of Hugging Face
     out  every layer of every word (L, B, T, D), special tokens dropped
 
 What it reads is what it read in pretraining: `<S> words </S>`, from a state of zeros, a sentence
@@ -18,26 +19,33 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from polyseme.config import Settings
 from polyseme.data.batch import BOS, EOS, Integers, Pairs, pad
 from polyseme.embedding.embedder import Embedder
-from polyseme.embedding.hf.folder import hf_name
+from polyseme.embedding.hf.folder import HfFolder, hf_name
+from polyseme.embedding.hf.network import (
+    HfNetwork,
+    find_folder,
+    load_network,
+    load_tokenizer,
+    windows_of,
+)
 from polyseme.encoders.encoder import Encoder
 from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.model import Model
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import model_folder
-from polyseme.tasks.embeddings.features import EncoderInput, Sentences
+from polyseme.tasks.embeddings.features import EncoderInput, Sentences, SubwordInput
 from polyseme.text.sentences import split_long
 from polyseme.training.optimizer import ParamGroup
 
@@ -57,7 +65,7 @@ class LayerTrainingConfig(Settings):
     """Steps until the next layer below is trained too (gradual unfreezing); 0: all at once."""
 
 
-def layer_parameters(encoder: Encoder) -> Iterator[tuple[int, str, nn.Parameter]]:
+def layer_parameters(encoder: Encoder | HfNetwork) -> Iterator[tuple[int, str, nn.Parameter]]:
     """Each parameter with its layer and its name in the encoder."""
     for name, parameter in encoder.named_parameters():
         yield encoder.layer_of(name), name, parameter
@@ -187,58 +195,150 @@ def _segments(row: Sequence[_Codes]) -> _Codes:
     return np.repeat(np.array([0, 1], np.int32), [first, rest])
 
 
+class SubwordSource:
+    """The words of a data set, as the tokens of an encoder of Hugging Face."""
+
+    def __init__(self, reader: "HfReader", sentences: Sentences) -> None:
+        self._reader = reader
+        self._subwords = reader.tokenize(sentences.words)
+
+    def gather(self, chosen: Integers) -> SubwordInput:
+        """The rows the encoder reads, and where the tokens of each word stand in them."""
+        some = [self._subwords[number] for number in chosen]
+        most = self._reader.tokenize.max_tokens
+        windows = [(n, w) for n, each in enumerate(some) for w in windows_of(each.counts, most)]
+        ids, mask = self._reader.padded([some[n].row(window) for n, window in windows])
+        nth = np.arange(max(int(each.counts.max()) for each in some))
+        places = np.zeros((len(some), max(len(each.counts) for each in some), len(nth)), np.int64)
+        for row, (number, (begin, _, first, last)) in enumerate(windows):
+            each, counts = some[number], some[number].counts[first:last]
+            inside = len(each.before) + int(each.counts[begin:first].sum())
+            starts = 1 + row * ids.shape[1] + inside + np.cumsum(counts) - counts
+            found = np.where(nth < counts[:, None], starts[:, None] + nth, 0)
+            places[number, first:last] = found
+        return SubwordInput(ids, mask, None, torch.from_numpy(places))
+
+
+class SubwordSequences:
+    """A data set whose rows are a sentence or two each, with the encoder's special tokens."""
+
+    def __init__(self, reader: "HfReader", rows: SentenceRows) -> None:
+        self._reader, self.num_truncated = reader, 0
+        self._rows = []
+        for number, row in enumerate(rows):
+            if not 1 <= len(row) <= 2:
+                raise InputError(f"Row {number} has {len(row)} sentences; 1 or 2 are joined.")
+            counts = [np.cumsum(each.counts) for each in reader.tokenize(row)]
+            tokenize = reader.tokenize
+            most = tokenize.max_tokens if len(row) == 1 else tokenize.max_of_pair
+            room = truncate([int(each[-1]) for each in counts], most)
+            kept = [
+                words[: int(np.searchsorted(ends, most, side="right"))]
+                for words, ends, most in zip(row, counts, room, strict=True)
+            ]
+            self.num_truncated += sum(map(len, row)) - sum(map(len, kept))
+            self._rows.append(tokenize.sequence(kept))
+        self.lengths: Integers = np.array([len(ids) for ids, _ in self._rows])
+        """Tokens in each row, special tokens counted."""
+
+    def gather(self, chosen: Integers) -> SubwordInput:
+        """The rows the encoder reads; every token is handed on."""
+        ids, mask = self._reader.padded([self._rows[number][0] for number in chosen])
+        segments, _ = self._reader.padded([self._rows[number][1] for number in chosen], fill=0)
+        places = (1 + torch.arange(ids.numel()).view(ids.shape)) * mask
+        return SubwordInput(ids, mask, segments, places[..., None])
+
+
+InputSource: TypeAlias = SentenceSource | SubwordSource
+RowSource: TypeAlias = SequenceSource | SubwordSequences
+
+
+class ModelReader:
+    """Sentences, as a model of ours reads them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.model = Model.load(folder)
+        self.model_hash = sha256_of(folder / MANIFEST)
+        self.encoder = self.model.network.encoder
+        self.num_layers, self.dim = self.encoder.config.num_layers, self.encoder.config.output_dim
+        self._longest = Embedder(self.model, device="cpu").max_length
+
+    def source(self, sentences: Sentences) -> SentenceSource:
+        """A data set of sentences."""
+        return SentenceSource(self.model, sentences, longest=self._longest)
+
+    def sequences(self, rows: SentenceRows) -> SequenceSource:
+        """A data set whose rows are several sentences each, EOS between them."""
+        return SequenceSource(self.model, rows, longest=self._longest)
+
+
+class HfReader:
+    """Sentences, as an encoder of Hugging Face reads them: its own tokens, padded."""
+
+    def __init__(self, name: str) -> None:
+        folder = HfFolder.open(find_folder(name))
+        self.model_hash = folder.fingerprint("mean")
+        self.encoder = load_network(folder, device="cpu")
+        self.num_layers, self.dim = self.encoder.num_layers, self.encoder.dim
+        self.tokenize = load_tokenizer(folder, self.encoder)
+
+    def source(self, sentences: Sentences) -> SubwordSource:
+        """A data set of sentences."""
+        return SubwordSource(self, sentences)
+
+    def sequences(self, rows: SentenceRows) -> SubwordSequences:
+        """A data set whose rows are one or two sentences each."""
+        return SubwordSequences(self, rows)
+
+    def padded(
+        self, rows: Sequence[Sequence[int]], fill: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(R, S) the rows, padded to the longest; and 1 where they are."""
+        longest = max(1, *map(len, rows))
+        ids = torch.full((len(rows), longest), self.encoder.padding_id if fill is None else fill)
+        mask = torch.zeros_like(ids)
+        for number, row in enumerate(rows):
+            ids[number, : len(row)] = torch.tensor(row, dtype=torch.int64)
+            mask[number, : max(1, len(row))] = 1  # attention to nothing at all is no number
+        return ids, mask
+
+
 class FineTunedConfig(LayerTrainingConfig):
     """The layers of a model that is fine-tuned with the task."""
 
     kind: Literal["finetuned"] = "finetuned"
     model: Path
-    """Folder of the model to begin with; it is not changed."""
-
-    @field_validator("model")
-    @classmethod
-    def _can_be_trained(cls, value: Path) -> Path:
-        if hf_name(value) is not None:
-            raise ValueError(
-                f"{value} is a Hugging Face encoder, which is not fine-tuned here. Set kind = "
-                "'frozen'; or fine-tune it with transformers, and name the folder that it saves"
-            )
-        return value
+    """Folder of the model to begin with; hf:FOLDER for a Hugging Face encoder. It is not
+    changed."""
 
 
 class FineTuned(nn.Module):
     """The encoder, as a part of the task."""
 
-    def __init__(self, config: FineTunedConfig, model: Model, *, model_hash: str) -> None:
+    def __init__(self, config: FineTunedConfig, reader: ModelReader | HfReader) -> None:
         super().__init__()
-        self.config, self.model_hash = config, model_hash
-        self.encoder = model.network.encoder
-        self._model = [model]  # in a list: its softmax is no part of the task
+        self.config, self._reader = config, reader
+        self.model_hash, self.encoder = reader.model_hash, reader.encoder
+        self.num_layers, self.dim = reader.num_layers, reader.dim
+        """Vectors for each word, and the dimension of each."""
         self._chosen = check_layers(config, self.num_layers)
-        self._longest = Embedder(model, device="cpu").max_length
-        for layer, _, parameter in layer_parameters(self.encoder):
+        self._layers: dict[str, int] = {}
+        for layer, name, parameter in layer_parameters(self.encoder):
             parameter.requires_grad_(layer in self._chosen)
+            self._layers[name] = layer
 
     @classmethod
     def load(cls, config: FineTunedConfig) -> "FineTuned":
         """The model in the folder that the settings name."""
-        folder = model_folder(config.model)
-        return cls(config, Model.load(folder), model_hash=sha256_of(folder / MANIFEST))
+        hf = hf_name(config.model)
+        return cls(config, ModelReader(model_folder(config.model)) if hf is None else HfReader(hf))
 
     @property
     def model(self) -> Model:
-        """The model with the weights as they are now, to be saved by itself."""
-        metadata = {**self._model[0].metadata, "fine_tuned_from": self.model_hash}
-        return replace(self._model[0], metadata=metadata)
-
-    @property
-    def num_layers(self) -> int:
-        """Vectors for each word."""
-        return self.encoder.config.num_layers
-
-    @property
-    def dim(self) -> int:
-        """Dimension of each."""
-        return self.encoder.config.output_dim
+        """A model of ours with the weights as they are now, to be saved by itself."""
+        assert isinstance(self._reader, ModelReader), "an encoder of Hugging Face"
+        own = self._reader.model
+        return replace(own, metadata={**own.metadata, "fine_tuned_from": self.model_hash})
 
     def param_groups(self) -> dict[str, ParamGroup]:
         """How each parameter that is ever trained is to be trained, by its name in this module."""
@@ -246,21 +346,23 @@ class FineTuned(nn.Module):
         return {
             f"encoder.{name}": ParamGroup(
                 config.lr_scale * config.layer_lr_decay ** (top - layer),
-                name != "inputs.word_embedding.weight",
+                "word_embedding" not in name,
             )
-            for layer, name, _ in layer_parameters(self.encoder)
+            for name, layer in self._layers.items()
             if layer in self._chosen
         }
 
-    def source(self, sentences: Sentences) -> SentenceSource:
+    def source(self, sentences: Sentences) -> InputSource:
         """A data set as this model reads it."""
-        return SentenceSource(self._model[0], sentences, longest=self._longest)
+        return self._reader.source(sentences)
 
-    def sequences(self, rows: SentenceRows) -> SequenceSource:
-        """A data set whose rows are several sentences each, EOS between them."""
-        return SequenceSource(self._model[0], rows, longest=self._longest)
+    def sequences(self, rows: SentenceRows) -> RowSource:
+        """A data set whose rows are several sentences each, as one sequence."""
+        return self._reader.sequences(rows)
 
-    def forward(self, encoder_input: EncoderInput, *, step: int | None = None) -> Tensor:
+    def forward(
+        self, encoder_input: EncoderInput | SubwordInput, *, step: int | None = None
+    ) -> Tensor:
         """(L, B, T, D); what stands where there is no word means nothing.
 
         `step`: the number of the training step, from 0, on which it depends which layers learn.
@@ -268,13 +370,10 @@ class FineTuned(nn.Module):
         frozen = {} if step is None else self._frozen_weights(step)
         # Detached for this one call, without requires_grad: which layers are frozen is an argument
         # and no state, so that a run that is continued cannot have it wrong.
-        each = functional_call(self.encoder, frozen, (encoder_input.batch,)).hidden_states
-        places = encoder_input.places.flatten()
-        shape = (*encoder_input.places.shape, self.dim)
-        return torch.stack([layer.flatten(0, 1)[places].view(shape) for layer in each])
+        return encoder_input.read(lambda *given: functional_call(self.encoder, frozen, given))
 
     def _frozen_weights(self, step: int) -> dict[str, Tensor]:
         """The weights of layers that are still frozen."""
         lowest = lowest_unfrozen(step, self.config, self.num_layers)
-        found = layer_parameters(self.encoder)
-        return {name: parameter.detach() for layer, name, parameter in found if layer < lowest}
+        weights = dict(self.encoder.named_parameters())
+        return {n: weights[n].detach() for n, layer in self._layers.items() if layer < lowest}

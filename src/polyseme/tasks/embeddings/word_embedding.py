@@ -4,11 +4,13 @@
     out  vectors (B, T, D), the same for a word wherever it stands
 
 The table begins with vectors of a file or a model, or at random. All words without a row share one
-learned vector, also where the table itself is fixed. `EmbeddingVocabulary` is kept beside a task's
-weights: which words and characters have a vector.
+learned vector, also where the table itself is fixed; or each has one of its own, drawn from its
+spelling, so that what a question asks for is found in a text (Dhingra et al. 2017).
+`EmbeddingVocabulary` is kept beside a task's weights: which words and characters have a vector.
 """
 
 import hashlib
+import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,8 +36,7 @@ from polyseme.data.batch import (
 from polyseme.encoders.inputs import CharacterEncoder, CharactersConfig, FilterConfig
 from polyseme.errors import InputError
 from polyseme.model import Model
-from polyseme.tasks.embeddings.features import Sentences
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.tasks.embeddings.features import ByteDropout, Sentences
 from polyseme.tasks.embeddings.vector_files import (
     WIDEST_VECTOR,
     FileFormat,
@@ -118,6 +119,9 @@ class WordEmbeddingConfig(Settings):
     """Whether the table is trained further, or stays as it was read."""
     lower_case: bool = True
     """Whether a word without a vector takes that of its lower-case spelling, if there is one."""
+    unknown: Literal["shared", "own"] = "shared"
+    """Words without a vector share one, or each has its own: the shared one and numbers that are
+    drawn from its spelling, the same wherever it stands."""
     unk_dropout: float = Field(0.0, ge=0, lt=1)
     """Fraction of words replaced by the unknown word in training, so that its vector is learned
     even if the training data has none."""
@@ -243,7 +247,9 @@ class WordEmbedding(nn.Module):
     def _row(self, word: str) -> int:
         row = self._rows.get(word, _NO_ROW)
         if row == _NO_ROW and self.config.lower_case:
-            return self._rows.get(word.lower(), _NO_ROW)
+            row = self._rows.get(word.lower(), _NO_ROW)
+        if row == _NO_ROW and self.config.unknown == "own":
+            return -1 - zlib.crc32(word.encode())
         return row
 
     def forward(self, batch: Batch) -> Tensor:
@@ -262,9 +268,22 @@ class WordEmbedding(nn.Module):
         assert self.unknown is not None
         if self.training and self.config.unk_dropout:
             is_unknown = torch.rand(len(ids), device=ids.device) < self.config.unk_dropout
-            ids = ids.masked_fill(is_unknown, _NO_ROW)
+            other = _NO_ROW if self.config.unknown == "shared" else -1 - ids.abs()
+            ids = torch.where(is_unknown, other, ids)
         rows = functional.embedding((ids - 1).clamp(min=0), self.table)
-        return torch.where((ids == _NO_ROW)[:, None], self.unknown, rows)
+        found = torch.where((ids <= _NO_ROW)[:, None], self.unknown, rows)
+        own = (ids < _NO_ROW).nonzero()[:, 0]
+        if not len(own):
+            return found
+        drawn = np.stack([_draw(seed, self.vocabulary.dim) for seed in (-ids[own]).tolist()])
+        # As far from each other as words of the table are.
+        spread = self.table[:_CHUNK].detach().std(dim=0, correction=0)
+        return found.index_add(0, own, torch.from_numpy(drawn).to(found) * spread)
+
+
+def _draw(seed: int, dim: int) -> VectorArray:
+    """(D,) standard normal, always the same for a seed."""
+    return np.random.default_rng(seed).standard_normal(dim, np.float32)
 
 
 class WordSource:

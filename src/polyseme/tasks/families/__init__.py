@@ -4,7 +4,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from polyseme.tasks.families.choice import Choice, ChoiceConfig
+from polyseme.tasks.families.choice import Choice, ChoiceConfig, SequenceChoiceConfig
 from polyseme.tasks.families.classification import (
     Classification,
     ClassificationConfig,
@@ -30,7 +30,8 @@ NetworkConfig: TypeAlias = Annotated[
     | CoreferenceConfig
     | Seq2SeqConfig
     | QuestionAnsweringConfig
-    | ChoiceConfig,
+    | ChoiceConfig
+    | SequenceChoiceConfig,
     Field(discriminator="kind"),
 ]
 """What is built between vectors and findings."""
@@ -53,5 +54,5 @@ def family_of(config: NetworkConfig) -> TaskFamily[Any, Any]:  # noqa: PLR0911 (
             return Seq2Seq(config)
         case QuestionAnsweringConfig():
             return QuestionAnswering(config)
-        case ChoiceConfig():
+        case ChoiceConfig() | SequenceChoiceConfig():
             return Choice(config)

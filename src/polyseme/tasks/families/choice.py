@@ -1,11 +1,14 @@
 """Which of several continuations, or answers: each is read with what goes before it and scored.
 
     text, choices   as many rows as there are choices, each compared with the text as pairs are
+    or sequences    as many as there are choices, `<S> text </S> choice </S>` each, read as one by a
+                    fine-tuned Transformer; a linear layer on one token's vector (GPT's way)
     softmax         over the scores of one example's choices
 
 "Does Y answer X?" is the same with X as the text and all candidates as choices: their ranking.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
@@ -13,17 +16,40 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from rich.console import Group, RenderableType
-from torch import Tensor
+from torch import Tensor, nn
+from typing_extensions import override
 
 from polyseme.config import Settings
 from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.families.classification import PairClassifier, PairsConfig
-from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text
-from polyseme.tasks.families.labels import COLOURS, words_of
-from polyseme.tasks.families.layers import ContextConfig, check_finite, number_in_example
+from polyseme.progress import Progress
+from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
+from polyseme.tasks.families.classification import (
+    PairClassifier,
+    PairsConfig,
+    check_sequences,
+    one_token,
+)
+from polyseme.tasks.families.family import (
+    Columns,
+    ExampleFeatures,
+    Network,
+    TaskBatch,
+    TaskFamily,
+    Text,
+    in_rows,
+    prepare_sentences,
+)
+from polyseme.tasks.families.labels import (
+    COLOURS,
+    ContextConfig,
+    check_finite,
+    number_in_example,
+    words_of,
+)
 from polyseme.tasks.measures import ExampleScores, Values
 from polyseme.tasks.texts import TextReader, WordTuple
 
@@ -38,6 +64,18 @@ class ChoiceConfig(Settings):
     kind: Literal["choice"] = "choice"
     context: ContextConfig = ContextConfig()
     """Layers that read each text; one more of the same dimension reads what was compared."""
+
+
+class SequenceChoiceConfig(Settings):
+    """Which of several continuations or answers is right: each read with the text as one
+    sequence (GPT, Radford et al. 2018)."""
+
+    kind: Literal["sequence_choice"] = "sequence_choice"
+    pooling: Literal["first", "last"] = "last"
+    """Token whose vector is scored: the last, for a model that reads forward (GPT), or the first,
+    for one that sees both sides (BERT's [CLS])."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout on the vector in training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +100,12 @@ class Choices:
         return texts  # type: ignore[return-value]
 
 
-class ChoiceScorer(Network):
+class ChoiceNetwork(Network):
     """One score for a text with each of its choices."""
 
-    def __init__(self, config: ChoiceConfig, dims: InputDims) -> None:
-        super().__init__()
-        self.pair = PairClassifier(PairsConfig(context=config.context), dims, 1)
-
+    @abstractmethod
     def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
         """(B, K): -inf where an example has fewer choices."""
-        owner, vectors = batch.example_of[len(batch) :], self.pair.context(inputs)
-        texts, mask = slice(0, len(batch)), inputs.mask
-        both = torch.cat([vectors[texts][owner], vectors[len(batch) :]])
-        own = self.pair.compared(both, torch.cat([mask[texts][owner], mask[len(batch) :]]))[:, 0]
-        number = number_in_example(owner)
-        table = own.new_full((len(batch), int(number.max()) + 1), -torch.inf)
-        return table.index_put((owner, number), own)
 
     def losses(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
         """-log p of all right choices together: (B,)"""
@@ -88,9 +116,49 @@ class ChoiceScorer(Network):
         """How probable each choice is."""
         scores = self.scores(inputs, batch).float()
         check_finite(scores[scores > -torch.inf])
-        lengths = torch.bincount(batch.example_of).tolist()
+        lengths = (scores > -torch.inf).sum(dim=-1).tolist()
         found = scores.softmax(dim=-1).tolist()
-        return [row[: length - 1] for row, length in zip(found, lengths, strict=True)]
+        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+
+
+def _by_example(scores: Tensor, owner: Tensor, num_examples: int) -> Tensor:
+    """(N,) scores of choices, (N,) the example of each -> (B, K)"""
+    number = number_in_example(owner)
+    table = scores.new_full((num_examples, int(number.max()) + 1), -torch.inf)
+    return table.index_put((owner, number), scores)
+
+
+class ChoiceScorer(ChoiceNetwork):
+    """Each choice compared with the text, word by word."""
+
+    def __init__(self, config: ChoiceConfig, dims: InputDims) -> None:
+        super().__init__()
+        self.pair = PairClassifier(PairsConfig(context=config.context), dims, 1)
+
+    @override
+    def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """(B, K), of all first sentences, the texts, with all others."""
+        owner, vectors = batch.example_of[len(batch) :], self.pair.context(inputs)
+        texts, mask = slice(0, len(batch)), inputs.mask
+        both = torch.cat([vectors[texts][owner], vectors[len(batch) :]])
+        own = self.pair.compared(both, torch.cat([mask[texts][owner], mask[len(batch) :]]))[:, 0]
+        return _by_example(own, owner, len(batch))
+
+
+class SequenceChoiceScorer(ChoiceNetwork):
+    """A linear layer on one token's vector of each sequence."""
+
+    def __init__(self, config: SequenceChoiceConfig, dims: InputDims) -> None:
+        super().__init__()
+        self.config = config
+        self.dropout = ByteDropout(config.dropout)
+        self.out = nn.Linear(dims.input, 1)
+
+    @override
+    def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
+        """(B, K)"""
+        own = self.out(self.dropout(one_token(inputs, self.config.pooling)))[:, 0]
+        return _by_example(own, batch.example_of, len(batch))
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,12 +241,33 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
     example_types: ClassVar = (Choices,)
     measures: ClassVar = ("accuracy", "mrr")
     probabilities: ClassVar = "always"
-    config: ChoiceConfig
+    config: ChoiceConfig | SequenceChoiceConfig
 
     @property
     def num_texts(self) -> None:
         """A text, then as many choices as there are."""
         return
+
+    def check(self, embeddings: EmbeddingsConfig) -> None:
+        """Sequences have special tokens."""
+        if isinstance(self.config, SequenceChoiceConfig):
+            check_sequences(embeddings, self.config.kind)
+
+    @override
+    def prepare(
+        self,
+        examples: Sequence[Choices],
+        embeddings: Embeddings,
+        *,
+        use_cache: bool = True,
+        progress: Progress | None = None,
+    ) -> ExampleFeatures:
+        """Every sentence by itself; or a sequence for each choice, the text before it."""
+        if isinstance(self.config, ChoiceConfig):
+            return prepare_sentences(examples, embeddings, use_cache=use_cache, progress=progress)
+        texts = [example.sentences for example in examples]
+        sequences, rows = in_rows([[(text, each) for each in choices] for text, *choices in texts])
+        return ExampleFeatures(embeddings.prepare_sequences(sequences), rows)
 
     def fit(self, examples: Sequence[Choices]) -> Self:  # noqa: ARG002
         """Nothing is learned beforehand."""
@@ -200,8 +289,10 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
         pairs = zip(places, examples, strict=True)
         return {"is_right": [np.isin(place, example.right) for place, example in pairs]}
 
-    def network(self, dims: InputDims) -> ChoiceScorer:
-        """Each choice compared with the text."""
+    def network(self, dims: InputDims) -> ChoiceNetwork:
+        """Each choice compared with the text, or read with it."""
+        if isinstance(self.config, SequenceChoiceConfig):
+            return SequenceChoiceScorer(self.config, dims)
         return ChoiceScorer(self.config, dims)
 
     def predicted(self, example: Choices, found: Sequence[float]) -> PredictedChoice:

@@ -25,12 +25,19 @@ from polyseme.config import Settings
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.progress import Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
-from polyseme.tasks.embeddings.mix import ByteDropout
 from polyseme.tasks.families.family import Columns, ExampleFeatures, TaskBatch, Text
-from polyseme.tasks.families.labels import LabelFamily, LabelNetwork, words_of
-from polyseme.tasks.families.layers import Attention, Context, ContextConfig, LabelHead, pool
+from polyseme.tasks.families.labels import (
+    Attention,
+    Context,
+    ContextConfig,
+    LabelFamily,
+    LabelHead,
+    LabelNetwork,
+    pool,
+    words_of,
+)
 from polyseme.tasks.texts import LONGEST_OF_PAIR, LONGEST_TEXT, TextReader, WordTuple, find_target
 
 
@@ -222,15 +229,28 @@ class SequencePairClassifier(LabelNetwork):
     @override
     def scores(self, inputs: TaskInputs, batch: TaskBatch) -> Tensor:
         """(B, K) from sequences with their special tokens; in both orders, if symmetric."""
-        rows = torch.arange(len(inputs.mask), device=inputs.mask.device)
-        ends = inputs.mask.sum(dim=1) - 1
-        places = ends if self.config.pooling == "last" else torch.zeros_like(ends)
-        pooled = inputs.input[rows, places]
+        pooled = one_token(inputs, self.config.pooling)
         if self.config.symmetric:
             there, back = pooled.chunk(2)
             pooled = there + back
         scores: Tensor = self.out(self.dropout(pooled))
         return scores
+
+
+def one_token(inputs: TaskInputs, pooling: Literal["first", "last"]) -> Tensor:
+    """(N, D) the vector of the first or the last token of each sequence."""
+    rows = torch.arange(len(inputs.mask), device=inputs.mask.device)
+    ends = inputs.mask.sum(dim=1) - 1
+    return inputs.input[rows, ends if pooling == "last" else torch.zeros_like(ends)]
+
+
+def check_sequences(embeddings: EmbeddingsConfig, kind: str) -> None:
+    """Only a fine-tuned model has vectors for special tokens."""
+    if embeddings.words or not isinstance(embeddings.model, FineTunedConfig):
+        raise ValueError(
+            f"a network of kind '{kind}' reads a fine-tuned model and nothing else: set "
+            "embeddings.model.kind = 'finetuned' and leave out embeddings.words"
+        )
 
 
 @dataclass(frozen=True)
@@ -248,11 +268,7 @@ class SequencePair(LabelFamily[Classified | Paired]):
 
     def check(self, embeddings: EmbeddingsConfig) -> None:
         """Only a fine-tuned model has vectors for special tokens."""
-        if embeddings.words or not isinstance(embeddings.model, FineTunedConfig):
-            raise ValueError(
-                "a network of kind 'sequence_pair' reads a fine-tuned model and nothing else: set "
-                "embeddings.model.kind = 'finetuned' and leave out embeddings.words"
-            )
+        check_sequences(embeddings, self.config.kind)
 
     def fit(self, examples: Sequence[Classified | Paired]) -> Self:
         """With the labels of the training data, and whether it is on pairs."""

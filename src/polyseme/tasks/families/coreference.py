@@ -32,7 +32,17 @@ from torch.nn import functional
 from polyseme.config import Settings
 from polyseme.display import PrintableText, html_spans, sentence, summary
 from polyseme.errors import InputError
-from polyseme.tasks.clusters import (
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
+from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
+from polyseme.tasks.families.labels import (
+    COLOURS,
+    TERMINAL_COLOURS,
+    Context,
+    ContextConfig,
+    LabelHead,
+    check_finite,
+)
+from polyseme.tasks.measures import (
     CLUSTER_MEASURES,
     Clusters,
     ClusterScores,
@@ -40,11 +50,6 @@ from polyseme.tasks.clusters import (
     load_assignment,
     score_clusters,
 )
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.embeddings.mix import ByteDropout
-from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
-from polyseme.tasks.families.labels import COLOURS, TERMINAL_COLOURS
-from polyseme.tasks.families.layers import Context, ContextConfig, LabelHead, check_finite
 from polyseme.tasks.texts import TextReader, WordTuple
 
 _BUCKETS = (1, 2, 3, 4, 5, 8, 16, 32, 64)  # of distances: where each but the first begins

@@ -71,6 +71,7 @@ class Predicted(Protocol):
 
 ExampleT = TypeVar("ExampleT", bound=Example)
 PredictedT = TypeVar("PredictedT", bound=Predicted)
+_Part = TypeVar("_Part")
 
 
 class ExampleFeatures(NamedTuple):
@@ -89,15 +90,19 @@ def prepare_sentences(
     progress: Progress | None = None,
 ) -> ExampleFeatures:
     """A row for each sentence: all first ones, then all second ones, and so on."""
-    found = [example.sentences for example in examples]
+    sentences, rows = in_rows([example.sentences for example in examples])
+    return ExampleFeatures(
+        embeddings.prepare(sentences, use_cache=use_cache, progress=progress), rows
+    )
+
+
+def in_rows(found: Sequence[Sequence[_Part]]) -> tuple[list[_Part], Integers]:
+    """The parts of some examples, all first ones first, and the row of each (P, N)."""
     num_parts = max(map(len, found))
     order = [(p, n) for p in range(num_parts) for n, each in enumerate(found) if p < len(each)]
     rows = np.full((num_parts, len(found)), -1, np.int64)
     rows[tuple(np.array(order).T)] = np.arange(len(order))
-    sentences = [found[n][p] for p, n in order]
-    return ExampleFeatures(
-        embeddings.prepare(sentences, use_cache=use_cache, progress=progress), rows
-    )
+    return [found[n][p] for p, n in order], rows
 
 
 @dataclass(frozen=True, eq=False)

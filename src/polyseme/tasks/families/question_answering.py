@@ -27,21 +27,26 @@ from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.errors import InputError
 from polyseme.progress import Progress
-from polyseme.tasks.answers import ANSWER_MEASURES, AnswerScores, AnswerUnit
 from polyseme.tasks.embeddings.embeddings import Embeddings
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, ExampleFeatures, Network, TaskBatch, TaskFamily
-from polyseme.tasks.families.labels import COLOURS
-from polyseme.tasks.families.layers import (
+from polyseme.tasks.families.labels import (
+    COLOURS,
     Context,
     ContextConfig,
     check_finite,
     number_in_example,
     select_rows,
 )
-from polyseme.tasks.texts import LONGEST_LINE_LABELLED, TextReader, WordTuple, check_length
-from polyseme.tasks.windows import Window, choose_windows
+from polyseme.tasks.measures import ANSWER_MEASURES, AnswerScores, AnswerUnit
+from polyseme.tasks.texts import (
+    LONGEST_LINE_LABELLED,
+    TextReader,
+    Window,
+    WordTuple,
+    check_length,
+    choose_windows,
+)
 
 _NEVER = -1e4  # log p of what is not there: finite, so that its gradient is 0 and not nan
 

@@ -1,7 +1,8 @@
 """Sequence to sequence: a text for a text. Translating, rewriting, summarising.
 
     in   the words of the source, (B, T, D), read with any embeddings, as for every other task
-    then an LSTM over what is written so far; at each word it attends to the source (Luong et al.
+    then an LSTM, or a causal Transformer that was pretrained (`decoder.model`), over what is
+         written so far; at each word it attends to the source (Luong et al.
          2015), and either writes a word of its vocabulary or copies one of the source
          (pointer-generator, See et al. 2017): a gate weighs the two
     out  losses of the words that should be written; or the words that are, by beam search
@@ -19,24 +20,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import torch
 from pydantic import Field
 from rich.console import RenderableType
 from torch import Tensor, nn
 
 from polyseme.config import Settings
-from polyseme.data.batch import Integers
+from polyseme.data.batch import FIRST_ROW, UNK, Batch, Integers
 from polyseme.display import PrintableText, html_words, sentence, summary
-from polyseme.errors import InputError
-from polyseme.tasks.bleu import TEXT_MEASURES, TextScores, load_bleu, score_texts
-from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.embeddings.mix import ByteDropout
+from polyseme.errors import ConfigError, InputError
+from polyseme.model import Model
+from polyseme.storage.installed import model_folder
+from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily, Text
-from polyseme.tasks.families.labels import COLOURS
-from polyseme.tasks.families.layers import Context, ContextConfig, check_finite, pool
+from polyseme.tasks.families.labels import COLOURS, Context, ContextConfig, check_finite, pool
+from polyseme.tasks.measures import TEXT_MEASURES, TextScores, load_bleu, score_texts
 from polyseme.tasks.texts import TextReader, WordTuple
 
 State: TypeAlias = tuple[Tensor, ...]
@@ -123,15 +126,19 @@ def _taken(written: Tensor, parent: Tensor) -> Tensor:
     return written.gather(1, parent[..., None].expand(-1, -1, written.shape[-1]))
 
 
-END, UNKNOWN, FIRST_WORD = 1, 2, 3
+END, UNKNOWN, FIRST_WORD = 1, 2, FIRST_ROW
 _SMALLEST = 1e-30  # of a probability whose logarithm is taken
 
 
 class DecoderConfig(Settings):
     """How a text is written."""
 
+    model: Path | None = None
+    """Folder of a causal model of Polyseme (as the preset gpt-mini) that reads what is written so
+    far, and is trained further with the task; without it an LSTM does, which is trained from
+    scratch. The folder is needed beside the task."""
     dim: int = Field(256, ge=2, le=8_192)
-    """Dimension of the LSTM and of the vectors of words that are written."""
+    """Dimension of the LSTM and of the vectors of words that are written; a model has its own."""
     dropout: float = Field(0.3, ge=0, lt=1)
     """Dropout on words and outputs in training."""
     copies: bool = True
@@ -168,24 +175,89 @@ class Output(NamedTuple):
     """The probability that one is copied."""
 
 
+class LstmWriter(nn.Module):
+    """Reads what is written so far by an LSTM that begins with what the source is about."""
+
+    def __init__(self, dim: int, *, read: int) -> None:
+        super().__init__()
+        self.start = nn.Linear(2 * read, 2 * dim)
+        self.lstm = nn.LSTM(dim, dim, batch_first=True)
+
+    def begin(self, pooled: Tensor) -> State:
+        """(B, 2 D) of the source -> hidden and cell, (B, H) each."""
+        hidden, cell = self.start(pooled).tanh().chunk(2, dim=-1)
+        return hidden, cell
+
+    def forward(self, words: Tensor, embedded: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: ARG002
+        """(B, U) words and their vectors (B, U, H) -> (B, U, H), and the state behind them."""
+        first = (state[0][None].contiguous(), state[1][None].contiguous())
+        hidden, (last, cell) = self.lstm(embedded, first)
+        return hidden, (last[0], cell[0])
+
+
+class PretrainedWriter(nn.Module):
+    """The same by a causal model, which knows how texts go on; its state is what is written."""
+
+    def __init__(self, folder: Path, words: Sequence[str], *, max_length: int) -> None:
+        super().__init__()
+        model = Model.load(model_folder(folder))
+        config = model.config.encoder
+        if config.direction != "forward" or not config.contextualizer.num_layers:
+            raise ConfigError(
+                f"{folder} cannot write: decoder.model is to read forward (direction 'forward', as "
+                f"the preset gpt-mini); this one is '{config.direction}'."
+            )
+        longest = config.contextualizer.max_length
+        if longest is not None and longest < max_length:
+            raise ConfigError(
+                f"{folder} reads {longest} words at a time: set decoder.max_length to at most that."
+            )
+        self.encoder, self.dim = model.network.encoder, config.output_dim
+        # Rows of this table are the numbers of words: none, the end, which also begins, the unknown
+        # word, and those of the vocabulary.
+        table = model.vocabulary.table_of(pa.array(words, pa.string()))
+        ids, chars = table.ids.copy(), table.char_ids.astype(np.int64)
+        ids[UNKNOWN], chars[UNKNOWN] = UNK, model.vocabulary.special_token_chars[UNK]
+        self._ids, self._char_ids = torch.from_numpy(ids), torch.from_numpy(chars)
+
+    def begin(self, pooled: Tensor) -> State:
+        """Nothing is written yet: (B, 0)."""
+        return (torch.zeros(len(pooled), 0, dtype=torch.int64, device=pooled.device),)
+
+    def forward(self, words: Tensor, embedded: Tensor, state: State) -> tuple[Tensor, State]:  # noqa: ARG002
+        """(B, U) words behind those of the state -> (B, U, D), and all of them."""
+        [before] = state
+        whole = torch.cat([before, words], dim=1)
+        with_padding = torch.cat([whole.new_zeros(1), whole.flatten()])
+        distinct, index = torch.unique(with_padding, return_inverse=True)
+        ids, char_ids = (each.to(whole.device) for each in (self._ids, self._char_ids))
+        lengths = whole.new_full((len(whole),), whole.shape[1])
+        batch = Batch(index[1:].view(whole.shape), lengths, ids[distinct], char_ids[distinct])
+        return self.encoder(batch).top[:, before.shape[1] :], (whole,)
+
+
 class AttentionDecoder(Network):
-    """Layers that read, an LSTM that writes."""
+    """Layers that read, an LSTM or a pretrained Transformer that writes."""
 
     def __init__(
-        self, context: ContextConfig, config: DecoderConfig, dims: InputDims, num_words: int
+        self, context: ContextConfig, config: DecoderConfig, dims: InputDims, words: Sequence[str]
     ) -> None:
-        """`num_words`: how many numbers words of the vocabulary have."""
+        """`words`: those of the vocabulary."""
         super().__init__()
-        self.config, self.num_words = config, num_words
+        self.config, self.num_words = config, FIRST_WORD + len(words)
         self.context = Context(context, dims)
         read, dim = self.context.dim, config.dim
-        self.start = nn.Linear(2 * read, 2 * dim)
-        self.embedding = nn.Embedding(num_words, dim)
-        nn.init.normal_(self.embedding.weight, std=dim**-0.5)  # it is also the output layer
-        self.lstm = nn.LSTM(dim, dim, batch_first=True)
+        self.writer: LstmWriter | PretrainedWriter
+        if config.model is None:
+            self.writer = LstmWriter(dim, read=read)
+        else:
+            self.writer = PretrainedWriter(config.model, words, max_length=config.max_length)
+            dim = self.writer.dim
+        self.embedding = nn.Embedding(self.num_words, dim)  # it is also the output layer
+        nn.init.normal_(self.embedding.weight, std=dim**-0.5)
         self.query = nn.Linear(dim, read, bias=False)
         self.combine = nn.Linear(dim + read, dim)
-        self.bias = nn.Parameter(torch.zeros(num_words))
+        self.bias = nn.Parameter(torch.zeros(self.num_words))
         self.copy = nn.Linear(2 * dim + read, 1) if config.copies else None
         self.dropout = ByteDropout(config.dropout)
 
@@ -207,33 +279,30 @@ class AttentionDecoder(Network):
         row = torch.arange(len(batch), device=source.words.device)
 
         def step(state: State, words: Tensor) -> tuple[Tensor, State]:
-            rows, hidden, cell = state
+            rows, *written = state
             own = source.select(rows)
-            output, (hidden, cell) = self._write(own, (hidden, cell), words[:, None])
+            output, after = self._write(own, tuple(written), words[:, None])
             check_finite(output.log_probs[:, 0, END:])
             log_probs = all_log_probs(output, own.words, num_numbers)[:, 0]
             log_probs[:, :END] = log_probs[:, UNKNOWN] = -torch.inf
-            return log_probs, (rows, hidden, cell)
+            return log_probs, (rows, *after)
 
         own = self.config
         beam = BeamConfig(own.beam, own.max_length, own.length_penalty)
         return beam_search(step, (row, *start), num_examples=len(batch), end=END, config=beam)
 
-    def _read(self, inputs: TaskInputs, batch: TaskBatch) -> tuple[Source, tuple[Tensor, Tensor]]:
-        """What is read, and the state (B, H) from which is written."""
+    def _read(self, inputs: TaskInputs, batch: TaskBatch) -> tuple[Source, State]:
+        """What is read, and the state from which is written."""
         vectors = self.context(inputs)
-        hidden, cell = self.start(pool(vectors, inputs.mask)).tanh().chunk(2, dim=-1)
+        state = self.writer.begin(pool(vectors, inputs.mask))
         vectors = vectors * inputs.mask[..., None]
-        return Source(vectors, inputs.mask, batch["source"]), (hidden, cell)
+        return Source(vectors, inputs.mask, batch["source"]), state
 
-    def _write(
-        self, source: Source, state: tuple[Tensor, Tensor], before: Tensor
-    ) -> tuple[Output, tuple[Tensor, Tensor]]:
+    def _write(self, source: Source, state: State, before: Tensor) -> tuple[Output, State]:
         """`before` (B, U): the word before each that is to be written."""
         known = torch.where(before < self.num_words, before, UNKNOWN)
         embedded = self.dropout(self.embedding(known))
-        first = (state[0][None].contiguous(), state[1][None].contiguous())
-        hidden, (last, cell) = self.lstm(embedded, first)
+        hidden, state = self.writer(known, embedded, state)
         asked = self.query(hidden) @ source.vectors.transpose(1, 2)  # (B, U, T)
         attention = asked.masked_fill(~source.mask[:, None], -torch.inf).softmax(dim=-1)
         found = attention @ source.vectors
@@ -245,7 +314,7 @@ class AttentionDecoder(Network):
             gate = attention.new_zeros(attention.shape[:2])
         else:
             gate = self.copy(torch.cat([hidden, found, embedded], dim=-1)).sigmoid()[..., 0]
-        return Output(scores.float().log_softmax(dim=-1), attention, gate), (last[0], cell[0])
+        return Output(scores.float().log_softmax(dim=-1), attention, gate), state
 
     def _log_prob_of(self, output: Output, source: Source, target: Tensor) -> Tensor:
         """(B, U): of the right word, written or copied."""
@@ -435,9 +504,9 @@ class Seq2Seq(TaskFamily[Translated, PredictedText]):
         return np.array([*numbers, END][: self.config.decoder.max_length], np.int64)
 
     def network(self, dims: InputDims) -> AttentionDecoder:
-        """Layers that read, an LSTM that writes."""
+        """Layers that read, and what writes."""
         config = self.config
-        return AttentionDecoder(config.context, config.decoder, dims, len(self.vocabulary))
+        return AttentionDecoder(config.context, config.decoder, dims, self.vocabulary.words)
 
     def predicted(self, example: Translated, found: Sequence[int]) -> PredictedText:
         """Both texts, their words joined."""

@@ -20,8 +20,14 @@ from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
-from polyseme.tasks.families.labels import COLOURS, TERMINAL_COLOURS, Labels
-from polyseme.tasks.families.layers import Context, ContextConfig, check_finite
+from polyseme.tasks.families.labels import (
+    COLOURS,
+    TERMINAL_COLOURS,
+    Context,
+    ContextConfig,
+    Labels,
+    check_finite,
+)
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_spans, count_tags, draw_confusion
 from polyseme.tasks.spans import OUTSIDE, Scheme, Transitions, convert, find_spans, transitions
 from polyseme.tasks.texts import TextReader, WordTuple, find_target

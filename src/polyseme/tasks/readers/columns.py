@@ -34,9 +34,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from polyseme.config import Settings
-from polyseme.tasks.clusters import Mention
 from polyseme.tasks.families.coreference import LONGEST_DOCUMENT, Document
 from polyseme.tasks.families.tagging import Tagged
+from polyseme.tasks.measures import Mention
 from polyseme.tasks.readers.lines import (
     ReaderItem,
     ReaderItems,

@@ -5,12 +5,18 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from polyseme.text.encodings import encoding_of, newline_in
 from polyseme.text.plan import Piece
 from polyseme.text.records import BLANK, ReadItem, ReadItems, Record, Rejected, quote
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.streams import BrokenStreamError, not_text, read_blocks, split_lines
+from polyseme.text.streams import (
+    BrokenStreamError,
+    encoding_of,
+    newline_in,
+    not_text,
+    read_blocks,
+    split_lines,
+)
 
 
 class TextLine(NamedTuple):

@@ -23,12 +23,18 @@ from xml.parsers import expat
 from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular
 from polyseme.storage.archives import Archive, ArchiveError, MissingMemberError
-from polyseme.text.encodings import codec_of, encoding_of
 from polyseme.text.formats.lines import join_lines
 from polyseme.text.plan import Piece
 from polyseme.text.records import BLANK, ReadItem, ReadItems, Record, RecordSize, Rejected, quote
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.streams import BrokenStreamError, NotTextError, not_text, read_blocks
+from polyseme.text.streams import (
+    BrokenStreamError,
+    NotTextError,
+    codec_of,
+    encoding_of,
+    not_text,
+    read_blocks,
+)
 
 # A parser remembers every open element; no text is nested so deep.
 DEEPEST = 1000

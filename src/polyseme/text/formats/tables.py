@@ -10,13 +10,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from polyseme.errors import InputError
 from polyseme.limits import LONGEST_LINE, parse_json
 from polyseme.storage.parquet import ParquetReader, expand
 from polyseme.text.formats.lines import TextLine, items_of_lines, read_lines
-from polyseme.text.plan import Piece
+from polyseme.text.plan import PARQUET_FAULTS, Piece
 from polyseme.text.records import (
     BLANK,
     Blank,
@@ -217,35 +215,6 @@ def _dialect(piece: Piece) -> dict[str, Any]:
 
 # A hostile file can claim anything; an honest one has row groups of some 100 MB.
 LARGEST_ROW_GROUP = 2 << 30
-_FAULTS = (pa.ArrowException, OSError, ValueError)
-
-
-def plan_row_groups(source: Source, target: int) -> Iterator[tuple[int, int, int]]:
-    """Runs of row groups of about `target` packed bytes: first, one past the last, bytes."""
-    try:
-        with ParquetReader(source.path) as file:
-            metadata = file.metadata
-    except _FAULTS:
-        yield 0, 1, source.bytes  # the reader will reject it, and it is counted there
-        return
-    first, size = 0, 0
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        size += sum(row_group.column(i).total_compressed_size for i in range(row_group.num_columns))
-        if size >= target:
-            yield first, group + 1, size
-            first, size = group + 1, 0
-    if first < metadata.num_row_groups or first == 0:
-        yield first, metadata.num_row_groups, size
-
-
-def byte_ranges(piece: Piece) -> list[tuple[int, int]]:
-    """Where a piece lies in its file; all of it, if nobody can tell."""
-    try:
-        with ParquetReader(piece.source.path) as file:
-            return file.byte_ranges(piece.start, piece.stop)
-    except _FAULTS:
-        return [(0, piece.source.bytes)]
 
 
 def read(piece: Piece, config: CorpusConfig) -> ReadItems:
@@ -253,7 +222,7 @@ def read(piece: Piece, config: CorpusConfig) -> ReadItems:
     try:
         asked = sorted(set(columns_asked_for(piece.source, config)))
         file = ParquetReader(piece.source.path, asked, content=piece.source.content)
-    except _FAULTS as error:
+    except PARQUET_FAULTS as error:
         yield Rejected(0, "broken-file", "", f"not readable as Parquet: {error}")
         return
     with file:
@@ -289,7 +258,7 @@ def _read_group(
                 else:
                     yield record_of(row, place, f"{piece.source.name}#{place}", config)
                 done += 1
-    except _FAULTS as error:
+    except PARQUET_FAULTS as error:
         left = max(metadata.num_rows - done, 1)
         yield Rejected(number + done, "broken-row-group", "", str(error), units=left)
 

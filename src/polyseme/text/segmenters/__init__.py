@@ -6,23 +6,15 @@ into every corpus and every model, so that text is prepared in use exactly as in
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any, NotRequired, Protocol
+from typing import Any, NotRequired
 
 from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from polyseme.text.segmenters.patterns import VERSION, Characters, Segmenter, Whitespace
 from polyseme.text.settings import SegmenterName
-
-
-@dataclass(slots=True)
-class WordSpans:
-    """The words of a text, and where each begins, in characters."""
-
-    words: list[str]
-    starts: list[int]
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -53,13 +45,6 @@ def in_words(info: Mapping[str, Any]) -> str:
     return names[info["name"]] + added
 
 
-class Segmenter(Protocol):
-    """What finds words."""
-
-    def split(self, text: str) -> WordSpans:
-        """The words of a text in order. White space is never part of a word."""
-
-
 @lru_cache(maxsize=2)  # loading takes a second; a worker does many shards
 def load_segmenter(
     name: SegmenterName, language: str, user_words: tuple[str, ...] = ()
@@ -75,12 +60,8 @@ def load_segmenter(
 
             return JiebaWords(user_words)
         case "characters":
-            from polyseme.text.segmenters.patterns import Characters
-
             return Characters()
         case "whitespace":
-            from polyseme.text.segmenters.patterns import Whitespace
-
             return Whitespace()
 
 
@@ -107,6 +88,4 @@ def describe_segmenter(
                 info["user_words"] = user_words_hash(user_words)
             return info
         case "characters" | "whitespace":
-            from polyseme.text.segmenters.patterns import VERSION
-
             return {"name": name, "version": VERSION}

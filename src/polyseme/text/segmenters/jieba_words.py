@@ -18,7 +18,7 @@ from typing import Any
 from polyseme.errors import InputError, MissingExtraError
 from polyseme.limits import LimitError, read_bytes
 from polyseme.storage.files import sha256_of
-from polyseme.text.segmenters import WordSpans
+from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import USER_DICTIONARY
 
 _ENTRY = re.compile(r"(\S+)( [0-9]+)?(?: [a-z]+)?")

@@ -1,13 +1,28 @@
-"""Words by one regular expression: Chinese characters, or whatever stands between spaces.
-
-Both patterns are linear in the length of the text.
+"""Words with their places; found by one regular expression: Chinese characters, or whatever stands
+between spaces.
 """
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
-from polyseme.text.segmenters import WordSpans
+
+@dataclass(slots=True)
+class WordSpans:
+    """The words of a text, and where each begins, in characters."""
+
+    words: list[str]
+    starts: list[int]
+
+
+class Segmenter(Protocol):
+    """What finds words."""
+
+    def split(self, text: str) -> WordSpans:
+        """The words of a text in order. White space is never part of a word."""
+
 
 # Scripts written without spaces: each of their letters is a word. Han with its extensions,
 # kana, bopomofo; also the ideographic zero and iteration marks.

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import ConfigError
-from polyseme.text.segmenters import WordSpans
-from polyseme.text.segmenters.patterns import combining_marks
+from polyseme.text.segmenters.patterns import WordSpans, combining_marks
 
 # A chunk this long, or with this many marks, is a rule, a table or an attack, and spaCy's time
 # grows with the square of it. It is split plainly instead: at every mark.
