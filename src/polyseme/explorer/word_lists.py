@@ -63,15 +63,18 @@ def dot_plot(found: WordList) -> DotPlot:
         return HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * (value - weak) / (strong - weak)
 
     dots: list[Dot] = []
-    boxes: list[tuple[float, float, float]] = []  # left, right and middle of what is written
-    for each, count, strength in zip(found, counts, strengths, strict=True):
-        x, y = across(count), up(strength)
+    # Left, right and middle of what is there already: all dots, then what is written.
+    spots = [
+        (across(count), up(strength)) for count, strength in zip(counts, strengths, strict=True)
+    ]
+    boxes = [(x - 4, x + 4, y) for x, y in spots]
+    for each, (x, y) in zip(found, spots, strict=True):
         begin, end = x + 7, x + 12 + _CELL * cell_len(each.word)
         is_free = all(
             end < other or begin > last or abs(y - middle) > _LINE for other, last, middle in boxes
         )
         if is_free and end < WIDTH:
-            boxes.append((x - 5, end, y))
+            boxes.append((begin, end, y))
         dots.append(Dot(each, x, y, 4.5, printable(each.word) if is_free and end < WIDTH else ""))
     rounds = [n * 10**power for power in range(10) for n in (1, 2, 5)]
     x_ticks = [
