@@ -41,6 +41,7 @@ PAGES = [  # those that take longest first
     "docs/how-to/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
     "docs/how-to/collocates-keywords-ngrams.md",
+    "docs/how-to/query-a-corpus.md",
     "docs/how-to/find-coreference.md",
     "docs/how-to/rewrite-texts.md",
     "docs/zh/rewrite-texts.md",

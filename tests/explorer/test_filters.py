@@ -215,3 +215,16 @@ def test_columns_and_values_are_offered_without_a_model(tmp_path: Path) -> None:
     ]
     assert choices(found, "genre=ne")[0]["shown"] == "\\x1b[2Jnews"
     assert choices(found, "x" * 3000) == []
+
+
+def test_a_query_is_looked_for_and_a_mistake_in_it_is_pointed_at(explored: Explored) -> None:
+    query, unknown = (quote(text) for text in ('[word="bank"%c]', '"bank" [lemma="a"]'))
+    found = explored.get(f"/word?q={query}")
+    assert lines(found) == lines(explored.get("/word?q=bank"))
+    for language, told in (("en", "Expected a value"), ("zh", "此处应有带英文双引号的值")):
+        answer = explored.client.get(f"/word?q={quote('[word=bank]')}&lang={language}")
+        assert answer.status_code == 400
+        assert told in answer.text
+        assert "[word=<mark>b</mark>ank]" in answer.text
+    answer = explored.client.get(f"/word?q={unknown}&lang=zh")
+    assert "没有 lemma 属性；有：word" in answer.text

@@ -104,7 +104,7 @@ def test_of_many_names_those_with_most_uses_are_shown(tmp_path: Path) -> None:
 
 
 EXPLORER = Path(language.__file__).parent
-MADE = ("change_", "condition_", "edit_", "method_", "movement_", "trust_", "unit_")
+MADE = ("change_", "condition_", "edit_", "method_", "movement_", "query_", "trust_", "unit_")
 """Beginnings of keys that are put together in a template."""
 
 
@@ -148,6 +148,7 @@ def test_one_is_never_told_in_the_plural_in_english() -> None:
 NEVER_ONE = {
     "sample", "all_lines", "jsd", "bits", "score_total", "bad_name", "too_long", "too_many_fields",
     "form_too_large", "too_many_words", "condition_too_long", "condition_too_many",
+    "query_too_long", "query_too_large",
     "condition_not_all_numbers", "change_changed", "change_apart", "change_alike", "trust_unlike",
 }  # fmt: skip
 """Limits, what is shown only of many, numbers with decimals, and operators before a verb."""

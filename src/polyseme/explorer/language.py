@@ -11,6 +11,7 @@ from polyseme.errors import InputError, PolysemeError
 from polyseme.limits import TOML_BYTES, parse_toml, read_text
 from polyseme.meanings.change.measure import SENTENCES as CHANGE_SENTENCES
 from polyseme.meanings.concordance.conditions import SENTENCES, ConditionError, say_in
+from polyseme.meanings.concordance.cql import SENTENCES as QUERY_SENTENCES
 
 _log = logging.getLogger(__name__)
 _FOLDER = Path(__file__).parent / "languages"
@@ -36,8 +37,8 @@ class Language:
         return self._sentences[key].format(**told)
 
     def condition(self, error: ConditionError) -> str:
-        """What is wrong with a condition."""
-        language = {key: self._sentences[f"condition_{key}"] for key in SENTENCES}
+        """What is wrong with a condition or a query."""
+        language = {key: self._sentences[f"{error.prefix}_{key}"] for key in error.language}
         return printable(say_in(language, error.sentences))
 
 
@@ -80,6 +81,7 @@ def log_details(error: PolysemeError) -> None:
 def sentences(code: str) -> Mapping[str, str]:
     """All sentences of a language. What the library says in English need not be said again."""
     of_library = {f"condition_{key}": text for key, text in SENTENCES.items()}
+    of_library |= {f"query_{key}": text for key, text in QUERY_SENTENCES.items()}
     of_library |= {f"change_{key}": text for key, text in CHANGE_SENTENCES.items()}
     return {**of_library, **parse_toml(read_text(_FOLDER / f"{code}.toml", TOML_BYTES))}
 

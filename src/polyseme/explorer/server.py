@@ -31,6 +31,7 @@ from polyseme.explorer.language import PageError, log_details
 from polyseme.explorer.settings import PagesConfig
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
+from polyseme.meanings.concordance.conditions import ConditionError
 from polyseme.processes import HOST
 
 _log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ def explain_error(request: Request, error: Exception) -> Response:
         "problem.html" if asked.is_part else "error.html",
         status=200 if asked.is_part else 400,
         told=explain(asked.say, error),
+        marked=error.marked if isinstance(error, ConditionError) else None,
         near=getattr(error.__cause__, "near", ()),
         is_stale=isinstance(error, PageError) and error.key == "stale_edit",
     )

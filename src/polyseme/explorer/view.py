@@ -13,6 +13,7 @@ import numpy as np
 from starlette.datastructures import QueryParams
 
 from polyseme.explorer.language import PageError, told_as
+from polyseme.meanings.concordance.cql import is_cql
 from polyseme.meanings.concordance.search import Query
 
 MAX_TEXT = 2_000
@@ -35,7 +36,7 @@ class GroupingKey(NamedTuple):
 class View:
     """The state of a page. What is not said has its usual value, and is not in the address."""
 
-    q: str = ""  # A word, or forms of it with commas between
+    q: str = ""  # A word, or forms of it with commas between, or a query in CQL
     regex: bool = False
     case: bool = False
     finer: int = 0  # steps to more groups; below 0, to fewer
@@ -72,7 +73,9 @@ class View:
 
     @property
     def query(self) -> Query:
-        """What is looked for."""
+        """What is looked for; a query in CQL is known by how it begins."""
+        if is_cql(self.q) and not self.regex:
+            return Query.of(cql=self.q)
         with told_as("bad_query"):
             if self.regex:
                 return Query.of(regex=self.q, case_sensitive=self.case)

@@ -24,7 +24,7 @@ from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json
 from polyseme.meanings.change.sides import Controls, FrequencyBand, Sides, band_of, controls_of
-from polyseme.meanings.concordance.conditions import EVERYTHING, Condition
+from polyseme.meanings.concordance.conditions import EVERYTHING, Condition, ConditionError
 from polyseme.meanings.concordance.lines import Sizes, count_words_by
 from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
@@ -166,7 +166,10 @@ class Workspace:
         try:
             return find_uses(self.corpus, view.query)
         except NoUseError as error:
-            raise PageError("no_match" if view.regex else "no_use", word=view.q) from error
+            is_pattern = view.regex or view.query.is_cql
+            raise PageError("no_match" if is_pattern else "no_use", word=view.q) from error
+        except ConditionError:
+            raise
         except ConfigError as error:
             raise PageError("bad_pattern", pattern=view.q) from error
         except InputError as error:
@@ -299,6 +302,9 @@ class Workspace:
         """What notes are of: what is looked for is the same in any case and order."""
         query = view.query
         forms = list(query.forms)
-        if not (query.is_case_sensitive or query.is_regex):
+        if not (query.is_case_sensitive or query.is_regex or query.is_cql):
             forms = sorted({form.casefold() for form in forms})
-        return {**asdict(query), "forms": forms}
+        about = {**asdict(query), "forms": forms}
+        if not query.is_cql:  # as it was before there were queries: their notes are found again
+            del about["is_cql"], about["where"]
+        return about

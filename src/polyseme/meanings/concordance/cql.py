@@ -12,17 +12,19 @@
                   %c for any case, %l for no regular expression
 
 A test of a word is a test of its spelling, or of a value of an attribute: each distinct value of a
-row group is looked at once. What must be in every match chooses sentences. Those are read from
-their end to their beginning, all at once, with Glushkov's automaton: for each of its positions, how
-long the longest match is that goes on from here. So time grows with the number of words and with
-the automaton, never with the number of ways in which a query can match.
+row group is looked at once. What must be in every match chooses sentences. In those, Glushkov's
+automaton is followed backwards: for each of its positions and each word, how long the longest match
+is that goes on from there. Without loops that is one pass over all words for each position, from
+the last position to the first; with loops, all last words of the sentences go first, then all
+second to last, and so on. So time grows with the number of words and with the automaton, never with
+the number of ways in which a query can match.
 
 Matches lie within a sentence. Of all that begin at one word the longest counts, and none that lies
 within another (as with CQP's strategy `longest`).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -522,40 +524,69 @@ class TokenPattern:
         """The matches in these sentences."""
         offsets = tested.words.offsets
         lengths = np.diff(offsets)[rows]
-        order = np.argsort(-lengths, kind="stable")  # the longest first
-        rows, lengths = rows[order], lengths[order]
-        lasts = offsets[rows + 1] - 1
+        has_loops = any(other <= at for at, n in enumerate(self.automaton.next) for other in n)
+        if has_loops:
+            order = np.argsort(-lengths, kind="stable")  # the longest first
+            found = self._by_columns(offsets[rows[order] + 1] - 1, lengths[order], tested)
+        else:
+            found = self._by_positions(offsets[rows], lengths, tested)
+        return _outermost(found, offsets)
+
+    def _by_positions(
+        self, begins: Integers, lengths: Integers, tested: "_TestedWords"
+    ) -> Integers:
+        """(N, 2) the longest match from each word: where it begins, how long it is."""
+        ends = np.cumsum(lengths)
+        tokens = np.arange(ends[-1]) + np.repeat(begins - ends + lengths, lengths)
+        reached: dict[int, Lengths] = {}
+        holds = {test: tested.holds(test, tokens) for test in set(self.automaton.tests)}
+        for position in reversed(range(len(self.automaton.tests))):
+            after = []
+            for other in self.automaton.next[position]:
+                behind = np.empty_like(reached[other])
+                behind[:-1] = reached[other][1:]
+                behind[ends - 1] = 0  # the next word is of the next sentence
+                after.append(behind)
+            fits = holds[self.automaton.tests[position]]
+            reached[position] = _going_on(fits, after, position in self.automaton.last)
+        longest = _longest([reached[position] for position in self.automaton.first])
+        at = np.flatnonzero(longest)
+        return np.stack([tokens[at], longest[at]], axis=1)
+
+    def _by_columns(self, lasts: Integers, lengths: Integers, tested: "_TestedWords") -> Integers:
+        """The same, of sentences in the order of their lengths, by their last words."""
         # All last words, then all second to last, and so on: of fewer and fewer sentences.
         sizes = np.searchsorted(-lengths, -np.arange(lengths[0])).tolist()
         tokens = np.concatenate([lasts[:size] - back for back, size in enumerate(sizes)])
-        holds = {test: tested.holds(test, tokens) for test in set(self.automaton.tests)}
-        reached = [np.zeros(len(rows), np.int32) for _ in self.automaton.tests]
+        tests = self.automaton.tests
+        holds = {test: tested.holds(test, tokens) for test in set(tests)}
+        reached = [np.zeros(len(lasts), np.int32) for _ in tests]
         found, end = [], 0
         for size in sizes:
             begin, end = end, end + size
-            here = {test: mask[begin:end] for test, mask in holds.items()}
-            reached = self._step([each[:size] for each in reached], here)
+            reached = [
+                _going_on(
+                    holds[test][begin:end],
+                    [reached[other][:size] for other in self.automaton.next[position]],
+                    position in self.automaton.last,
+                )
+                for position, test in enumerate(tests)
+            ]
             longest = _longest([reached[position] for position in self.automaton.first])
             at = np.flatnonzero(longest)
-            found.append(np.stack([rows[at], tokens[begin + at], longest[at]], axis=1))
-        return _outermost(np.concatenate(found), offsets)
+            found.append(np.stack([tokens[begin + at], longest[at]], axis=1))
+        return np.concatenate(found)
 
-    def _step(self, after: Sequence[Lengths], here: Mapping[WordTest, Mask]) -> list[Lengths]:
-        """For each position, the longest match that goes on with these words; 0 for none.
 
-        `after`: the same of the words behind them.
-        """
-        found = []
-        for position, test in enumerate(self.automaton.tests):
-            fits, following = here[test], self.automaton.next[position]
-            if not following:
-                found.append(fits.astype(np.int32))
-                continue
-            longest = _longest([after[other] for other in following])
-            if position not in self.automaton.last:
-                fits = fits & (longest > 0)
-            found.append((longest + np.int32(1)) * fits)
-        return found
+def _going_on(fits: Mask, after: Sequence[Lengths], is_last: bool) -> Lengths:
+    """How long matches are that go on with these words, if they fit; 0 for none.
+
+    `after`: the same, of the words behind them, for each position that may follow.
+    """
+    if not after:
+        return fits.astype(np.int32)
+    longest = _longest(after)
+    return (longest + np.int32(1)) * (fits if is_last else fits & (longest > 0))
 
 
 def _longest(lengths: Sequence[Lengths]) -> Lengths:
@@ -566,11 +597,12 @@ def _longest(lengths: Sequence[Lengths]) -> Lengths:
 
 
 def _outermost(found: Integers, offsets: Integers) -> Integers:
-    """Of matches (sentence, first word, length) those that lie within no other, in order."""
-    rows, begins, lengths = found[np.argsort(found[:, 1])].T
+    """Of matches (first word, length) those that lie within no other: (N, 3), in order."""
+    begins, lengths = found[np.argsort(found[:, 0])].T
     ends = begins + lengths
-    before = np.maximum.accumulate(np.concatenate([[-1], ends]))[:-1]
-    rows, begins, ends = (each[ends > before] for each in (rows, begins, ends))
+    is_outermost = ends > np.maximum.accumulate(np.concatenate([[-1], ends]))[:-1]
+    begins, ends = begins[is_outermost], ends[is_outermost]
+    rows = np.searchsorted(offsets, begins, side="right") - 1
     return np.stack([rows, begins - offsets[rows], ends - offsets[rows]], axis=1)
 
 

@@ -71,7 +71,7 @@ def _plain(text: str) -> str:
 def _lemma(senses: Senses) -> str:
     """What was looked for, as one word; a pattern has none, so then what was found first."""
     query = senses.uses.query
-    is_word = query is not None and not query.is_regex
+    is_word = query is not None and not (query.is_regex or query.is_cql)
     name = query.forms[0] if query is not None and is_word else senses.uses[0].form
     return "_".join(name.split())
 
