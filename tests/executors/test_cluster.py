@@ -30,8 +30,8 @@ inputs = jobs.make_inputs(folder / "in", 4)
 try:
     for _ in range({times}):
         executor = ExecutorConfig(backend="ray", {executor})
-        receipts = run_job({job}, inputs, folder / "ray", executor=executor)
-    print([receipt.name for receipt in receipts])
+        result = run_job({job}, inputs, folder / "ray", executor=executor)
+    print(list(result.files))
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -87,7 +87,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_a_private_cluster_is_silent_and_can_be_started_twice(private: tuple[Path, str]) -> None:
-    assert private[1] == "['part-00000', 'part-00001', 'part-00002', 'part-00003']\n"
+    assert private[1] == f"{[f'upper/part-0000{number}.txt' for number in range(4)]}\n"
 
 
 def test_a_private_cluster_makes_what_one_process_makes(private: tuple[Path, str]) -> None:
@@ -139,8 +139,8 @@ def address() -> Iterator[str]:
 def test_a_cluster_makes_what_one_process_makes(tmp_path: Path, address: str) -> None:
     said = run_on_ray(tmp_path, "jobs.capitals_job()", address)
     inputs = make_inputs(tmp_path / "in", 4)
-    receipts = run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
-    assert said == f"{[receipt.name for receipt in receipts]}\n"
+    result = run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
+    assert said == f"{list(result.files)}\n"
     assert hashes(tmp_path / "ray") == hashes(tmp_path / "one")
 
 

@@ -192,4 +192,4 @@ def test_a_missing_file_of_the_work_itself_is_not_blamed_on_another_run(
 
 def test_work_that_writes_nothing_still_gets_its_receipt(out: Path, shard: FileShard) -> None:
     receipt = commit_shard(ShardJob(lambda *_: ({"letters": 0}, "read"), ""), shard, out, RUN)
-    assert receipt == Receipt(shard.name, receipt.key, "read", {}, {"letters": 0})
+    assert receipt == Receipt(shard.name, receipt.key, "read", {}, {"letters": 0}, receipt.stamp)

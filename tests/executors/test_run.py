@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from executors.jobs import (
+    FileShard,
     calls_made,
     capitals_job,
     die,
@@ -26,7 +27,7 @@ from executors.jobs import (
 )
 
 from polyseme.errors import ExecutorError, StorageError
-from polyseme.executors import ExecutorConfig, ShardJob, local, run_job
+from polyseme.executors import ExecutorConfig, ShardJob, commit, local, run_job
 from polyseme.storage.files import clear_work
 from polyseme.storage.locks import hold_folder
 
@@ -35,12 +36,12 @@ HERE = ExecutorConfig(workers=1)
 
 def test_progress_ends_at_the_sum_of_all_sizes_whether_found_or_made(tmp_path: Path) -> None:
     inputs = make_inputs(tmp_path / "in", 3)
-    for was_there in (False, True):
+    for num_found in (0, 3):
         told: list[int] = []
         job = capitals_job()
-        receipts = run_job(job, inputs, tmp_path / "out", executor=HERE, on_progress=told.append)
+        result = run_job(job, inputs, tmp_path / "out", executor=HERE, on_progress=told.append)
         assert told[-1] == sum(shard.size for shard in inputs)
-        assert {receipt.was_there for receipt in receipts} == {was_there}
+        assert result.num_found == num_found
 
 
 def test_progress_within_a_shard_is_told_before_it_is_finished(tmp_path: Path) -> None:
@@ -57,6 +58,21 @@ def test_a_second_run_does_only_what_is_missing(tmp_path: Path) -> None:
     run_job(noting_job(calls), inputs[:2], tmp_path / "out", executor=HERE)
     run_job(noting_job(calls), inputs, tmp_path / "out", executor=HERE)
     assert set(calls_made(calls).values()) == {1}
+
+
+def test_a_restart_reads_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, out = make_inputs(tmp_path / "in", 3), tmp_path / "out"
+    first = run_job(capitals_job(), inputs, out, executor=HERE)
+    with monkeypatch.context() as patch:
+        patch.setattr(FileShard, "digest", lambda _: pytest.fail("input was read"))
+        patch.setattr(commit, "is_as_written", lambda *_: pytest.fail("output was read"))
+        again = run_job(capitals_job(), inputs, out, executor=HERE)
+    assert (again.num_found, dict(again.files)) == (3, dict(first.files))
+    # A copied folder has other times and inodes: then the hashes decide, once.
+    shutil.copytree(out, tmp_path / "copy")
+    assert run_job(capitals_job(), inputs, tmp_path / "copy", executor=HERE).num_found == 3
+    monkeypatch.setattr(FileShard, "digest", lambda _: pytest.fail("input was read"))
+    assert run_job(capitals_job(), inputs, tmp_path / "copy", executor=HERE).num_found == 3
 
 
 def test_a_run_after_a_failure_keeps_what_was_finished(tmp_path: Path) -> None:
@@ -217,7 +233,8 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path, workers: int) -> 
     many = run_job(
         capitals_job(), inputs, tmp_path / "many", executor=ExecutorConfig(workers=workers)
     )
-    assert many == one
+    assert dict(many.files) == dict(one.files)
+    assert many.counts == one.counts
     assert hashes(tmp_path / "many") == hashes(tmp_path / "one")
 
 
@@ -259,7 +276,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from executors import jobs
-from polyseme.executors import ExecutorConfig, ShardJob, run_job
+from polyseme.executors import ExecutorConfig, ShardJob, commit, run_job
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     inputs = jobs.make_inputs(folder / "in", 100)

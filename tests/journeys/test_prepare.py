@@ -4,7 +4,6 @@ import gzip
 import importlib.util
 import json
 import random
-import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -14,7 +13,11 @@ from required import needs
 from text.documents import make_docx, make_epub, make_pdf, word_paragraph
 
 from polyseme.commands import prepare
-from polyseme.storage.files import canonical_json
+from polyseme.embedding.corpus_parts import parts_of
+from polyseme.errors import CorpusError
+from polyseme.storage import folders
+from polyseme.storage.files import canonical_json, sha256_of
+from polyseme.text.corpus import ARTIFACT, Corpus
 
 TEXT = """\
 The bank raised its rates. The river had left its bank!
@@ -336,21 +339,60 @@ def test_an_address_of_an_unknown_kind_is_refused_as_input_and_as_output(
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_more_shards_than_a_manifest_holds_are_refused_before_the_work(
+def test_many_files_stand_in_a_table_beside_the_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("A few words.\n\n" * 3_000)
     command = ("prepare", tmp_path / "a.txt", "--language", "en", "--layout", "articles")
-    out, few = tmp_path / "out", ("--shard-bytes", "4096", "--workers", "1")
-    polyseme(*command, *few, "--out", out)
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert len(manifest["shard_inputs"]) == 11
-    per_shard = {name: manifest[name] for name in ("files", "shard_inputs")}
-    assert len(canonical_json(per_shard)) < 11 * prepare._BYTES_PER_SHARD
-    monkeypatch.setattr(prepare, "_MOST_SHARDS", 10)
-    refused = polyseme(*command, *few, "--out", tmp_path / "more", code=66)
-    assert "would have 11 shards, and a corpus can have 10" in " ".join(refused.stderr.split())
-    assert not (tmp_path / "more").exists()
-    advised = re.search(r"--shard-bytes (\d+)", refused.stderr)
-    assert advised
-    polyseme(*command, "--shard-bytes", advised[1], "--workers", "1", "--out", tmp_path / "more")
+    few = ("--shard-bytes", "4096", "--workers", "1")
+    polyseme(*command, *few, "--out", tmp_path / "few")
+    monkeypatch.setattr(folders, "_MOST_IN_JSON", 10)
+    polyseme(*command, *few, "--out", tmp_path / "many")
+    one, two = (Corpus.open(tmp_path / name) for name in ("few", "many"))
+    listed = json.loads((tmp_path / "many" / "manifest.json").read_text())["files"]
+    assert set(listed) == {"config.toml", "files.parquet", "vocabulary.parquet"}
+    assert [path.name for path in one.shards] == [path.name for path in two.shards]
+    assert len(one.shards) == 11
+    assert {n: each for n, each in two.manifest["files"].items() if n != "files.parquet"} == {
+        **one.manifest["files"]
+    }
+    assert [part.size for part in parts_of(two)] == [part.size for part in parts_of(one)]
+    polyseme("inspect", tmp_path / "many", "--verify")
+    two.shards[3].write_bytes(b"damaged")
+    assert two.check_files() == ["shards/part-00003.parquet"]
+    table = tmp_path / "many" / "files.parquet"
+    table.write_bytes(table.read_bytes()[:-1])
+    with pytest.raises(CorpusError, match=r"files\.parquet is missing or not as it was written"):
+        Corpus.open(tmp_path / "many")
+
+
+def test_words_of_many_shards_are_counted_in_ranges_to_the_same_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n\n".join(f"A few words, of which {n % 70} is one." for n in range(3_000))
+    (tmp_path / "a.txt").write_text(text)
+    command = ("prepare", tmp_path / "a.txt", "--language", "en", "--layout", "articles")
+    few = ("--shard-bytes", "4096", "--workers", "1")
+    polyseme(*command, *few, "--out", tmp_path / "one")
+    monkeypatch.setattr(prepare, "_COUNTED_TOGETHER", 4)
+    polyseme(*command, *few, "--out", tmp_path / "ranges")
+    for name in ("vocabulary.parquet", "manifest.json"):
+        assert sha256_of(tmp_path / "one" / name) == sha256_of(tmp_path / "ranges" / name)
+    assert {path.name for path in (tmp_path / "ranges").iterdir()} == {
+        path.name for path in (tmp_path / "one").iterdir()
+    }
+
+
+def test_a_corpus_of_the_format_before_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A few words.")
+    polyseme("prepare", tmp_path / "a.txt", "--language", "en", "--out", tmp_path / "c")
+    path = tmp_path / "c" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for each in manifest["files"].values():
+        each.pop("rows", None)
+    keys = ARTIFACT.older[7]
+    manifest |= {"format": 7, "shard_inputs": {"part-00000": "0" * 64}}
+    manifest["metadata_sha256"] = folders._digest({name: manifest[name] for name in keys})
+    path.write_text(canonical_json(manifest))
+    assert [part.size for part in parts_of(Corpus.open(tmp_path / "c"))] == [1]
+    polyseme("inspect", tmp_path / "c", "--verify")

@@ -40,6 +40,10 @@ class RayCluster:
         self._tell("remove")
         self._tell("add")
 
+    def add_node(self) -> None:
+        """One node more."""
+        self._tell("add")
+
     def _tell(self, line: str) -> None:
         assert self._process.stdin
         self._process.stdin.write(f"{line}\n")

@@ -1,6 +1,5 @@
 """Manifests, receipts and checkpoints that are JSON, but not ours: refused in words."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from polyseme.commands.vectors import info
 from polyseme.embedding.folder import ARTIFACT as VECTORS
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import PolysemeError
-from polyseme.executors.commit import read_receipt
+from polyseme.executors.commit import _seal, read_receipt
 from polyseme.model import ARTIFACT, Model
 from polyseme.storage.files import canonical_json, describe_file
 from polyseme.storage.folders import _DIGEST, _digest
@@ -163,15 +162,13 @@ def resealed(manifest: Any, told: tuple[str, ...]) -> Any:
 
 
 def test_a_receipt_that_is_not_one_counts_as_missing(tmp_path: Path) -> None:
-    good = {"name": "a", "key": "k", "input": "i", "files": {}, "counts": {"words": 1}}
+    good = {"name": "a", "key": "k", "input": "i", "files": {}, "counts": {"words": 1}, "stamp": ""}
     path = tmp_path / "receipts" / "a.json"
     path.parent.mkdir()
 
     def write(values: Any) -> None:
-        if isinstance(values, dict):
-            seal = hashlib.sha256(canonical_json(values).encode()).hexdigest()
-            values = {**values, "seal": seal}
-        path.write_text(canonical_json(values), encoding="utf-8")
+        text = _seal(values) if isinstance(values, dict) else canonical_json(values)
+        path.write_text(text, encoding="utf-8")
 
     write(good)
     assert read_receipt(tmp_path, "a") is not None

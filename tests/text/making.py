@@ -49,7 +49,6 @@ def finish_corpus(
         describe_files(folder, [*shards, VOCABULARY, CONFIG]),
         preparation=Preparation.of(config).to_manifest(),
         inputs={"a.txt": 20},
-        shard_inputs={},
         passed_over={},
         read_stats=read_stats,
     )

@@ -35,7 +35,7 @@ from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
 from polyseme.embedding.settings import ModelName, VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
-from polyseme.executors import ModelExecutorConfig, Receipt, run_job
+from polyseme.executors import JobResult, ModelExecutorConfig, run_job
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
@@ -54,7 +54,7 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.installed import default_model
 from polyseme.storage.locks import hold_folder
-from polyseme.storage.remote_folders import Output, is_finished, local_folder, open_output
+from polyseme.storage.remote_folders import Output, is_finished, open_output
 from polyseme.storage.store import is_url
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import Preparation
@@ -139,21 +139,21 @@ def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
             function = embed_part(work, corpus, output)
             parts = parts_of(corpus)
             progress.start("Embedding", sum(part.size for part in parts))
-            receipts = run_job(
+            result = run_job(
                 work.job(function, function.key(work), VECTORS),
                 parts,
                 output.target,
                 executor=config.executor.on(device),
                 on_progress=progress.update,
+                on_message=progress.log,
             )
-            _finish(config.out, chosen, receipts, embedder=embedder, corpus=corpus)
+            _finish(config.out, chosen, result, embedder=embedder, corpus=corpus)
             output.publish()
-    now = [receipt for receipt in receipts if not receipt.was_there]
     return EmbedResult(
         VectorFolder.open(config.out),
         time.monotonic() - began,
-        sum(receipt.counts["words_read"] for receipt in now),
-        len(receipts) - len(now),
+        result.counts_now.get("words_read", 0),
+        result.num_found,
     )
 
 
@@ -172,7 +172,7 @@ def _model(config: EmbedConfig) -> str:
         return config.model
     folder = config.inputs[0] if config.inputs else ""
     if is_url(folder) and is_finished(folder):
-        folder = str(local_folder(folder))
+        folder = str(Corpus.open(folder, without_shards=True).folder)
     if not folder or not holds(Path(folder), "corpus"):
         raise ConfigError("Name the model with --model: only a corpus has a default, by language.")
     return default_model(Corpus.open(folder).config.language)
@@ -225,7 +225,7 @@ def _corpus(
         raise ConfigError("Nothing to embed: name a corpus folder, or texts.")
     preparation = preparation_for(model, embedder.preparation, config.tokenizer_from)
     if len(config.inputs) == 1 and is_finished(config.inputs[0]):
-        corpus = Corpus.open(config.inputs[0])
+        corpus = Corpus.open(config.inputs[0], without_shards=True)
     else:
         corpus = _prepared(config, model, preparation, output, progress)
     corpus.check_same_words(preparation)
@@ -258,7 +258,7 @@ def _prepared(
         replace=config.replace,
     )
     found = prepare.run(texts, progress).corpus
-    return found if output.store is None else Corpus.open(out)
+    return found if output.store is None else Corpus.open(out, without_shards=True)
 
 
 def _named(config: EmbedConfig, output: Output) -> tuple[str, ...]:
@@ -275,7 +275,7 @@ def _named(config: EmbedConfig, output: Output) -> tuple[str, ...]:
 def _finish(
     out: Path,
     chosen: VectorsConfig,
-    receipts: list[Receipt],
+    result: JobResult,
     *,
     embedder: "WordEmbedder",
     corpus: Corpus,
@@ -284,9 +284,9 @@ def _finish(
     from polyseme.embedding.bulk import PCA_FILE, Pca
     from polyseme.embedding.model_work import environments_of
 
-    files = {name: info for receipt in receipts for name, info in receipt.files.items()}
+    files, counts = result.files, result.counts
     pca = Pca.load(out) if chosen.pca is not None else None
-    files |= describe_files(out, [CONFIG, *([] if pca is None else [PCA_FILE])])
+    files.own |= describe_files(out, [CONFIG, *([] if pca is None else [PCA_FILE])])
     write_manifest(
         out,
         ARTIFACT,
@@ -294,9 +294,9 @@ def _finish(
         model=embedder.fingerprint,
         corpus=sha256_of(corpus.folder / MANIFEST),
         settings=chosen.model_dump(mode="json"),
-        environments=environments_of(receipts),
+        environments=environments_of(counts),
         columns=chosen.columns(embedder.num_layers),
         dim=chosen.pca or embedder.dim,
         explained_variance_ratio=[] if pca is None else pca.explained_variance_ratio,
-        counts={name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS},
+        counts={name: counts[name] for name in COUNTS},
     )

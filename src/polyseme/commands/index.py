@@ -111,7 +111,7 @@ def _run(config: IndexConfig, output: "Output", progress: Progress, began: float
     from polyseme.storage.installed import default_model
     from polyseme.text.corpus import Corpus
 
-    corpus = Corpus.open(config.corpus)
+    corpus = Corpus.open(config.corpus, without_shards=True)
     model = config.model or default_model(corpus.config.language)
     if finished(output, model, corpus, config.index, may_differ=config.replace):
         found = IndexFolder.open(config.out)
@@ -131,18 +131,19 @@ def _run(config: IndexConfig, output: "Output", progress: Progress, began: float
     function = index_part(work, config.index, config.out / WORDS, corpus)
     parts = parts_of(corpus)
     progress.start("Describing uses", sum(part.size for part in parts))
-    receipts = run_job(
+    result = run_job(
         work.job(function, function.key, PARTS),
         parts,
         output.target,
         executor=config.executor.on(device),
         on_progress=progress.update,
+        on_message=progress.log,
     )
     progress.log("Sorting uses by word.")
-    found = write_index(output, function, encoder, corpus, words, receipts)
-    now = [receipt.counts["words_read"] for receipt in receipts if not receipt.was_there]
+    found = write_index(output, function, encoder, corpus, words, result)
+    words_now = result.counts_now.get("words_read", 0)
     return IndexResult(
-        found, len(words), time.monotonic() - began, sum(now), len(receipts) - len(now),
+        found, len(words), time.monotonic() - began, words_now, result.num_found,
         was_there=False,
     )  # fmt: skip
 

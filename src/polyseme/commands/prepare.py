@@ -18,7 +18,7 @@ Examples:
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from rich.table import Table
 from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.display import html_table, summary, titled
 from polyseme.errors import ConfigError, CorpusError, InputError
-from polyseme.executors import ExecutorConfig, Receipt, ShardInput, ShardJob, run_job
+from polyseme.executors import ExecutorConfig, JobResult, ShardInput, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
@@ -41,13 +41,19 @@ from polyseme.storage.files import (
     disk_faults_explained,
     write_text,
 )
-from polyseme.storage.folders import CONFIG, MANIFEST, check_same_settings, write_manifest
+from polyseme.storage.folders import (
+    CONFIG,
+    MANIFEST,
+    FileList,
+    check_same_settings,
+    write_manifest,
+)
 from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
-from polyseme.text.plan import ShardPieces, plan_shards
+from polyseme.text.plan import plan_shards
 from polyseme.text.prepare import fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.records import WHOLE_FILES, ReadStats, list_reasons
@@ -59,15 +65,18 @@ from polyseme.text.sources import LEAVES_FOLDER, FoundSources, find_sources
 from polyseme.text.streams import suggested
 from polyseme.text.word_counts import (
     COUNTS,
+    CountedRange,
+    count_range,
     count_words,
     merge_counts,
     most_frequent,
     with_word_counts,
 )
 
-_MOST_SHARDS = 100_000  # their numbers have five digits: with more, names would not be in order
-_BYTES_PER_SHARD = 680  # in the manifest: four files with their hashes, and the hash of the input
-_BYTES_PER_INPUT = 24  # beside its name
+_BYTES_PER_INPUT = 24  # in the manifest, beside its name
+_BYTES_BESIDES = 2 << 20  # for settings and counts
+_COUNTED_TOGETHER = 256  # shards; beyond that, opening them all would keep this process
+_COUNTING = "counting"  # folder, in the output, for counts of ranges until they are merged
 _LOOKED_AT = 10_000  # entries of the quarantine
 _TOLD = 3
 _JUDGED = 1_000  # words, the most frequent ones
@@ -138,7 +147,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
         found = replace(found, sources=sources)
         _log_sources(found, [*notices, *missing], progress)
         shards = plan_shards(inputs.known(found.sources), config.corpus)
-        _check_manifest_fits(found, shards)
+        _check_manifest_fits(found)
         with disk_faults_explained(config.out), open_output(config.out) as output:
             config = config.model_copy(update={"out": output.folder})
             with hold_folder(config.out):
@@ -146,33 +155,22 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
                 (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
                 write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
                 output.keep(CONFIG)
-                receipts = _make_shards(inputs.shards(shards), config, output, progress)
-                _finish(config, found, receipts, output, progress)
+                result = _make_shards(inputs.shards(shards), config, output, progress)
+                _finish(config, found, result, output, progress)
     corpus = Corpus.open(config.out)
-    shards_found = sum(receipt.was_there for receipt in receipts)
     advice = [*_advise(corpus), *missing]
-    return PrepareResult(corpus, time.monotonic() - began, shards_found, advice)
+    return PrepareResult(corpus, time.monotonic() - began, result.num_found, advice)
 
 
-def _check_manifest_fits(found: FoundSources, shards: list[ShardPieces]) -> None:
+def _check_manifest_fits(found: FoundSources) -> None:
     """Refuse, before the work begins, what no manifest could hold when it is done."""
     named = [source.name for source in found.sources]
     named += [name + why for name, why in found.passed_over]
-    size = sum(len(text.encode()) + _BYTES_PER_INPUT for text in named)
-    most = min(_MOST_SHARDS, (JSON_BYTES - size) // _BYTES_PER_SHARD)
-    if len(shards) <= most:
-        return
-    if most < _MOST_SHARDS // 10:
+    if sum(len(text.encode()) + _BYTES_PER_INPUT for text in named) > JSON_BYTES - _BYTES_BESIDES:
         raise InputError(
             f"{len(found.sources):,} files are too many for one corpus: their names fill its "
             "manifest. Put several texts into a file, as JSON lines say, or make several corpora."
         )
-    # Room for shards that are cut where a document ends, later than asked for.
-    needed = -(-2 * sum(shard.size for shard in shards) // most)
-    raise InputError(
-        f"The corpus would have {len(shards):,} shards, and a corpus can have {most:,}. Make them "
-        f"larger: --shard-bytes {1 << (needed - 1).bit_length()}."
-    )
 
 
 def _outside(config: PrepareConfig) -> FileMetadata:
@@ -276,7 +274,7 @@ def _check_folder(config: PrepareConfig, output: Output) -> None:
 
 def _make_shards(
     shards: Sequence[ShardInput], config: PrepareConfig, output: Output, progress: Progress
-) -> list[Receipt]:
+) -> JobResult:
     work = shard_function(config.corpus)
     job = ShardJob(
         # In a store the words of a shard are counted where the shard is.
@@ -287,7 +285,12 @@ def _make_shards(
     progress.start("Preparing", sum(shard.size for shard in shards))
     try:
         return run_job(
-            job, shards, output.target, executor=config.executor, on_progress=progress.update
+            job,
+            shards,
+            output.target,
+            executor=config.executor,
+            on_progress=progress.update,
+            on_message=progress.log,
         )
     except FileNotFoundError as error:
         raise InputError(
@@ -299,26 +302,15 @@ def _make_shards(
 def _finish(
     config: PrepareConfig,
     found: FoundSources,
-    receipts: list[Receipt],
+    result: JobResult,
     output: Output,
     progress: Progress,
 ) -> None:
     """Count the vocabulary, then write the manifest, which makes the corpus a corpus."""
-    files = {name: info for receipt in receipts for name, info in receipt.files.items()}
-    progress.start("Counting words", 1)
-    threads = config.executor.workers
-    counted = {name for name in files if name.startswith(f"{COUNTS}/")}
-    if output.store is None:
-        shards = [config.out / name for name in files if name.startswith(f"{SHARDS}/")]
-        distinct = count_words(shards, config.out / VOCABULARY, threads=threads)
-    else:
-        output.fetch(counted, files)
-        tables = [config.out / name for name in sorted(counted)]
-        distinct = merge_counts(tables, config.out / VOCABULARY, threads=threads)
-    files = {name: info for name, info in files.items() if name not in counted}
-    progress.update(1)
-    files |= describe_files(config.out, (VOCABULARY, CONFIG))
-    stats = ReadStats.total(receipt.counts for receipt in receipts)
+    distinct = _count(config, result.files, output, progress)
+    files = result.files.under(SHARDS, WORDS, QUARANTINE)
+    files.own |= describe_files(config.out, (VOCABULARY, CONFIG))
+    stats = ReadStats.total([result.counts])
     stats.check()
     _check_words(stats, config)
     write_manifest(
@@ -327,12 +319,47 @@ def _finish(
         files,
         preparation=Preparation.of(config.corpus).to_manifest(),
         inputs={source.name: source.bytes for source in found.sources},
-        shard_inputs={receipt.name: receipt.input for receipt in receipts},
         passed_over=dict(found.passed_over),
         read_stats={**stats.as_json(), "distinct_words": distinct},
     )
     output.publish()
-    output.fetch([name for name in files if name.startswith(f"{QUARANTINE}/")][:_TOLD], files)
+    output.remove(_COUNTING)
+    output.fetch(list(files.under(QUARANTINE))[:_TOLD], files)
+
+
+def _count(config: PrepareConfig, files: FileList, output: Output, progress: Progress) -> int:
+    """Write the vocabulary; how many spellings there are. Of very many shards, workers count."""
+    threads = config.executor.workers
+    count: Callable[..., int] = count_words
+    tables = files.under(SHARDS)
+    if output.store is not None:
+        tables, count = files.under(COUNTS), merge_counts
+    if len(tables) > _COUNTED_TOGETHER:
+        output, tables = _count_ranges(config, tables, output, progress)
+        count = merge_counts
+    else:
+        progress.start("Counting words", 1)
+    output.fetch(tables, tables)
+    paths = [output.folder / name for name in tables]
+    return count(paths, config.out / VOCABULARY, threads=threads)
+
+
+def _count_ranges(
+    config: PrepareConfig, tables: FileList, output: Output, progress: Progress
+) -> tuple[Output, FileList]:
+    url = "" if output.store is None else output.store.url
+    pairs = ((name, each["sha256"]) for name, each in tables.items())
+    ranges: list[CountedRange] = []
+    while some := tuple(itertools.islice(pairs, _COUNTED_TOGETHER)):
+        name = f"part-{len(ranges):05d}"
+        ranges.append(CountedRange(name, config.out.resolve(), url, some))
+    progress.start("Counting words", len(tables))
+    counting = output.below(_COUNTING)
+    job = ShardJob(count_range, "word counts 1", folders=(COUNTS,))
+    result = run_job(
+        job, ranges, counting.target, executor=config.executor, on_progress=progress.update
+    )
+    return counting, result.files
 
 
 def _check_words(stats: ReadStats, config: PrepareConfig) -> None:

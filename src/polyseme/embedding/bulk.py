@@ -11,6 +11,7 @@ vectors made later, of a query say, can be projected alike and compared.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,7 +31,7 @@ from polyseme.executors import Report
 from polyseme.limits import LimitError, check_size
 from polyseme.storage.files import scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.remote_folders import Output
+from polyseme.storage.remote_folders import Output, is_fetched, scratch_space
 from polyseme.text.corpus import Corpus
 
 PCA_FILE = "pca.safetensors"
@@ -187,7 +188,12 @@ def embed_part(work: ModelWork, corpus: Corpus, output: Output) -> EmbedPart:
 def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:
     """Sentences from all over a corpus, round and round through some of its parts."""
     parts = parts_of(corpus)
-    some = [part.sentences() for part in parts[:: max(1, len(parts) // _SAMPLED_PARTS)]]
+    with scratch_space() if is_fetched(corpus.folder) else nullcontext(Path()) as folder:
+        chosen = parts[:: max(1, len(parts) // _SAMPLED_PARTS)]
+        yield from _in_turn([part.staged(folder).sentences() for part in chosen])
+
+
+def _in_turn(some: list[Iterator[CorpusSentence]]) -> Iterator[CorpusSentence]:
     while some:
         taken = [list(islice(sentences, _SENTENCES_PER_SAMPLE)) for sentences in some]
         for sentences in taken:

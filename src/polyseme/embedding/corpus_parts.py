@@ -12,7 +12,7 @@ from typing import Any
 from polyseme.storage.files import stamp_of
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.remote_folders import SharedFile, is_fetched, link
-from polyseme.text.corpus import SHARDS, Corpus, damage_explained, words_of
+from polyseme.text.corpus import Corpus, damage_explained, words_of
 
 _COLUMNS = ["sentence_id", "document", "position", "text", "words"]
 _ROWS = 1_000  # sentences in memory at a time
@@ -50,9 +50,9 @@ class CorpusPart:
         content = f"{self.shard.name} {self.group} {self.sha256}"
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def stamp(self) -> tuple[int, int, int]:
+    def identity(self) -> str:
         """What changes when the shard is written to."""
-        return stamp_of(self.shard)
+        return self.digest() if self.remote else f"{self.digest()} {stamp_of(self.shard)}"
 
     def staged(self, folder: Path) -> "CorpusPart":
         """Itself if its shard is on this machine, or else with what is fetched into a folder."""
@@ -72,29 +72,31 @@ class CorpusPart:
 
 
 def parts_of(corpus: Corpus) -> list[CorpusPart]:
-    """All row groups of a corpus, in order; reads only the ends of its files."""
+    """All row groups of a corpus, in order, as its manifest or the ends of its files tell them."""
     parts = []
     first = 0
-    for shard in corpus.shards:
-        files = corpus.manifest["files"]
-        described = files[f"{SHARDS}/{shard.name}"]
-        with damage_explained(shard), ParquetReader(shard) as reader:
-            metadata = reader.metadata
-            size = shard.stat().st_size
-            if size != described["bytes"]:
-                raise ValueError(f"{size:,} bytes, its manifest has {described['bytes']:,}")
-        sha256 = described["sha256"]
+    folder, files = corpus.folder, corpus.manifest["files"]
+    for name, described in corpus.described_shards():
+        shard, sha256 = folder / name, described["sha256"]
+        if (rows := described.get("rows")) is None:
+            rows = _rows_of(shard, described["bytes"])
         remote: tuple[SharedFile, ...] = ()
-        if is_fetched(corpus.folder):
-            words = words_of(shard).relative_to(corpus.folder).as_posix()
-            names = (f"{SHARDS}/{shard.name}", words)
-            remote = tuple(
-                SharedFile.of(corpus.folder / name, corpus.folder, files[name]["sha256"])
-                for name in names
-            )
-        for group in range(metadata.num_row_groups):
-            size = metadata.row_group(group).num_rows
-            name = f"{shard.stem}-{group:04d}"
-            parts.append(CorpusPart(name, shard.resolve(), group, first, size, sha256, remote))
+        if is_fetched(folder):
+            words = words_of(shard)
+            of_words = files[words.relative_to(folder).as_posix()]["sha256"]
+            pairs = ((shard, sha256), (words, of_words))
+            remote = tuple(SharedFile.of(path, folder, each) for path, each in pairs)
+        shard = shard.resolve()
+        for group, size in enumerate(rows):
+            part = f"{shard.stem}-{group:04d}"
+            parts.append(CorpusPart(part, shard, group, first, size, sha256, remote))
             first += size
     return parts
+
+
+def _rows_of(shard: Path, num_bytes: int) -> list[int]:
+    with damage_explained(shard), ParquetReader(shard) as reader:
+        if (size := shard.stat().st_size) != num_bytes:
+            raise ValueError(f"{size:,} bytes, its manifest has {num_bytes:,}")
+        groups = range(reader.num_row_groups)
+        return [reader.metadata.row_group(group).num_rows for group in groups]

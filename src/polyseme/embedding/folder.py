@@ -16,7 +16,13 @@ from typing_extensions import TypedDict
 from polyseme.config import build
 from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import VectorsError
-from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.folders import (
+    CONFIG,
+    ArtifactType,
+    FileList,
+    damaged_files,
+    read_manifest,
+)
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.remote_folders import address_of, local_folder
 
@@ -50,20 +56,22 @@ class _VectorsManifest(TypedDict):
     counts: _EmbeddedCounts
 
 
+_METADATA = (
+    "model",
+    "corpus",
+    "settings",
+    "environments",
+    "columns",
+    "dim",
+    "explained_variance_ratio",
+    "counts",
+)
 ARTIFACT = ArtifactType(
     name="vectors",
-    version=4,
+    version=5,
     files=frozenset({CONFIG}),
-    metadata_keys=(
-        "model",
-        "corpus",
-        "settings",
-        "environments",
-        "columns",
-        "dim",
-        "explained_variance_ratio",
-        "counts",
-    ),
+    metadata_keys=_METADATA,
+    older={4: _METADATA},
     made_by="polyseme embed CORPUS --model MODEL",
     shape=_VectorsManifest,
     folders=frozenset({VECTORS}),
@@ -98,7 +106,8 @@ class VectorFolder:
     @property
     def files(self) -> list[Path]:
         """The files that hold vectors, in the order of the corpus."""
-        names = self.manifest["files"]
+        files = self.manifest["files"]
+        names = sorted(files.under(VECTORS) if isinstance(files, FileList) else files)
         return [self.folder / name for name in names if name.startswith(f"{VECTORS}/")]
 
     @property

@@ -6,8 +6,9 @@ key of a part, and a worker with another one is refused.
 """
 
 import hashlib
+import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, differences
 from polyseme.errors import ExecutorError
-from polyseme.executors import Done, Receipt, Report, ShardJob
+from polyseme.executors import Done, Report, ShardJob
 from polyseme.storage.files import canonical_json
 
 FORMAT = 1
@@ -115,7 +116,7 @@ def _run(
 ) -> Done:
     work.check_environment()
     counts = function(work, part, folder, report)
-    return {**counts, "environment": work.environment}, part.digest()
+    return {**counts, "environments": {canonical_json(work.environment): 1}}, part.digest()
 
 
 @lru_cache(maxsize=1)
@@ -139,10 +140,6 @@ def _held_embedder(
     return found
 
 
-def environments_of(receipts: Sequence[Receipt]) -> list[Environment]:
-    """Where parts were computed, each environment once."""
-    found: list[Environment] = []
-    for receipt in receipts:
-        if (environment := receipt.counts["environment"]) not in found:
-            found.append(environment)
-    return found
+def environments_of(counts: Mapping[str, Any]) -> list[Environment]:
+    """Where parts were computed, each environment once, from the sum of their counts."""
+    return [json.loads(environment) for environment in sorted(counts["environments"])]

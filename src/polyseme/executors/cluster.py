@@ -12,7 +12,7 @@ import secrets
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,13 @@ from polyseme.executors.commit import (
 )
 from polyseme.executors.settings import ExecutorConfig
 
-# More tasks in hand than the cluster has places, so that none of its workers waits for us, and
-# few enough that 10^5 shards never sit in the scheduler at once.
-_TASKS_PER_PLACE = 2
+# As many as a cluster that starts from nothing must see to grow, and few enough that 10^5 shards
+# never sit in the scheduler at once.
+_TASKS_IN_HAND = 1_000
+# A task costs the cluster a millisecond or more: where there are very many shards, several are one.
+_MOST_TASKS = 10_000
+_MOST_IN_TASK = 64
+_PATIENCE = 25.0  # seconds without news until it is said that nothing runs
 # At "0" a node's only address is loopback. Named after the systems where that is the default.
 _LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
@@ -45,6 +49,7 @@ def run_on_ray(
     run: str,
     *,
     executor: ExecutorConfig,
+    on_message: Callable[[str], None],
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     """Yield each shard with its receipt as it is committed somewhere on the cluster."""
     with _connected(executor) as ray:
@@ -55,40 +60,68 @@ def run_on_ray(
         remote = ray.remote(**options)(_commit)
         seen = target.resolve() if isinstance(target, Path) else target
         shared_job = ray.put(job)
-        waiting = iter(inputs)
-        in_hand: dict[Any, ShardInput] = {}
+        size = min(_MOST_IN_TASK, 1 + len(inputs) // _MOST_TASKS)
+        waiting = (inputs[begin : begin + size] for begin in range(0, len(inputs), size))
+        in_hand: dict[Any, Sequence[ShardInput]] = {}
         while True:
-            places = int(ray.cluster_resources().get("CPU", 1)) * _TASKS_PER_PLACE
-            while len(in_hand) < max(places, 1) and (shard := next(waiting, None)) is not None:
-                in_hand[remote.remote(shared_job, shard, seen, run)] = shard
+            while len(in_hand) < _TASKS_IN_HAND and (shards := next(waiting, None)) is not None:
+                in_hand[remote.remote(shared_job, shards, seen, run)] = shards
             if not in_hand:
                 return
-            done, _ = ray.wait(list(in_hand), num_returns=1, timeout=5.0)
+            done = _next_done(ray, in_hand, job, on_message)
             for reference in done:
-                shard = in_hand.pop(reference)
-                yield shard, _result(ray, reference, shard)
+                shards = in_hand.pop(reference)
+                yield from zip(shards, _result(ray, reference, shards), strict=True)
 
 
-def _commit(job: ShardJob, shard: ShardInput, target: Target, run: str) -> Receipt:
+def _next_done(
+    ray: Any, in_hand: Mapping[Any, object], job: ShardJob, on_message: Callable[[str], None]
+) -> list[Any]:
+    """Wait for a task; where none runs at all, say so now and then."""
+    while True:
+        done, _ = ray.wait(list(in_hand), num_returns=len(in_hand), timeout=0, fetch_local=False)
+        if not done:
+            done, _ = ray.wait(list(in_hand), num_returns=1, timeout=_PATIENCE, fetch_local=False)
+        if done:
+            return list(done)
+        there, free = ray.cluster_resources(), ray.available_resources()
+        if there.get("CPU", 0) <= free.get("CPU", 0):
+            gpus = f" and {there.get('GPU', 0):,.0f} GPUs" if job.num_gpus else ""
+            on_message(
+                f"Nothing runs yet: the Ray cluster has {there.get('CPU', 0):,.0f} CPUs{gpus}, and "
+                f"{len(in_hand):,} tasks wait for one each. Waiting for nodes; Ctrl-C loses "
+                "nothing that is finished."
+            )
+
+
+def _commit(job: ShardJob, shards: Sequence[ShardInput], target: Target, run: str) -> list[Receipt]:
     """`commit`, as a task on the cluster."""
-    try:
-        return commit(job, shard, target, run)
-    except Exception as error:  # noqa: BLE001  # not lost: it goes to the run that asked
-        raise portable(error, shard) from None
+    receipts = []
+    for shard in shards:
+        try:
+            receipts.append(commit(job, shard, target, run))
+        except Exception as error:  # noqa: BLE001  # not lost: it goes to the run that asked
+            raise portable(error, shard) from None
+    return receipts
 
 
-def _result(ray: Any, reference: Any, shard: ShardInput) -> Receipt:
+def _result(ray: Any, reference: Any, shards: Sequence[ShardInput]) -> list[Receipt]:
     try:
-        receipt: Receipt = ray.get(reference)
+        receipts: list[Receipt] = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error  # the work's own error, as the local backend would raise it
     except ray.exceptions.RayError as error:
         raise ExecutorError(
-            f"{shard.name} has ended its worker {MAX_RETRIES} times, or the Ray cluster lost it "
-            f"for good: {error}. All other finished shards are kept; run the same command again "
+            f"{_named(shards)} has ended its worker {MAX_RETRIES} times, or the Ray cluster lost "
+            f"it for good: {error}. All other finished shards are kept; run the same command again "
             "when the cluster is healthy."
         ) from error
-    return receipt
+    return receipts
+
+
+def _named(shards: Sequence[ShardInput]) -> str:
+    first, last = shards[0].name, shards[-1].name
+    return first if first == last else f"A shard of {first} to {last}"
 
 
 @contextlib.contextmanager

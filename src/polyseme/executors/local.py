@@ -53,7 +53,7 @@ def run_locally(
     inputs: Sequence[ShardInput],
     target: Target,
     run: str,
-    on_progress: Callable[[str, int], None],
+    on_progress: Callable[[ShardInput, int], None],
     *,
     workers: int,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
@@ -81,7 +81,7 @@ def run_locally(
                     crew[place] = worker = _Worker(jobs[place], target, run)  # noqa: PLW2901
                 else:
                     if isinstance(answer, int):
-                        on_progress(shard.name, answer)
+                        on_progress(shard, answer)
                         continue
                     if isinstance(answer, Exception):
                         raise answer

@@ -1,17 +1,16 @@
 """Run a job over all its inputs on the chosen backend, and tidy up what earlier runs left.
 
-Only one run at a time may write to a folder; a second one is refused. In a store several may work,
-and each shard is done by whoever is first. Files are removed in the
-output folder only where they were made: those called as shards are, directly in a folder of the
-job.
+Files are removed in the output folder only where they were made: those called as shards are,
+directly in a folder of the job.
 """
 
 import contextlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from polyseme.executors.commit import (
     RECEIPTS,
@@ -20,14 +19,15 @@ from polyseme.executors.commit import (
     ShardJob,
     Target,
     commit,
-    finished_in_store,
+    finished,
 )
 from polyseme.executors.settings import ExecutorConfig
 from polyseme.storage.files import WORK, clear_work, disk_faults_explained, refuse_link
+from polyseme.storage.folders import FileList
 from polyseme.storage.locks import hold_folder
-from polyseme.storage.store import Store
 
 OnProgress = Callable[[int], None]
+OnMessage = Callable[[str], None]
 
 
 def run_job(
@@ -37,65 +37,98 @@ def run_job(
     *,
     executor: ExecutorConfig,
     on_progress: OnProgress = lambda _: None,
-) -> list[Receipt]:
-    """Commit every shard, then return their receipts in the order of `inputs`.
+    on_message: OnMessage = lambda _: None,
+) -> "JobResult":
+    """Commit every shard, and tell what came out of all of them.
 
-    `on_progress` is called now and then with how much of all sizes is done.
+    `on_progress` is called now and then with how much of all sizes is done. Only one run at a time
+    may write to a folder; in a store several may work, and each shard is whoever's is first.
     """
-    names = [shard.name for shard in inputs]
-    assert len(set(names)) == len(names), "shard names must differ"
+    assert len({shard.name for shard in inputs}) == len(inputs), "shard names must differ"
+    progress = Progress(on_progress)
     if not isinstance(target, Path):
-        return _run_to_store(job, inputs, target, Progress(inputs, on_progress), executor)
-    folder = target
-    folder.mkdir(parents=True, exist_ok=True)
-    with disk_faults_explained(folder), hold_folder(folder), _work_folder(folder) as run:
+        return _run(job, inputs, target, "", progress, executor, on_message)
+    target.mkdir(parents=True, exist_ok=True)
+    with disk_faults_explained(target), hold_folder(target), _work_folder(target) as run:
         for top in (RECEIPTS, *job.folders):
-            refuse_link(folder / top)
-        progress = Progress(inputs, on_progress)
-        found = {}
-        for shard, receipt in _receipts(job, inputs, folder, run, progress, executor=executor):
-            progress.finish(shard.name)
-            found[shard.name] = receipt
-        receipts = [found[name] for name in names]
-        _remove_strays(job, folder, receipts)
-        return receipts
+            refuse_link(target / top)
+        result = _run(job, inputs, target, run, progress, executor, on_message)
+        _remove_strays(job, target, inputs, result.files)
+        return result
 
 
-def _run_to_store(
-    job: ShardJob,
-    inputs: Sequence[ShardInput],
-    store: Store,
-    progress: "Progress",
-    executor: ExecutorConfig,
-) -> list[Receipt]:
-    """Several runs may work at once: each shard is one's, whichever is first."""
-    found = finished_in_store(job, inputs, store)
-    for name in found:
-        progress.finish(name)
-    missing = [shard for shard in inputs if shard.name not in found]
-    if missing:
-        for shard, receipt in _receipts(job, missing, store, "", progress, executor=executor):
-            progress.finish(shard.name)
-            found[shard.name] = receipt
-    return [found[shard.name] for shard in inputs]
+class JobResult:
+    """What came out of all shards together: memory holds some 300 bytes of each."""
+
+    def __init__(self) -> None:
+        self.files = FileList()
+        """All files that were written."""
+        self.counts: dict[str, Any] = {}
+        """The sum of what each shard counts, name by name."""
+        self.counts_now: dict[str, Any] = {}
+        """The same of the shards that were done in this run."""
+        self.num_found = 0
+        """Shards that an earlier run had done."""
+
+    def add(self, receipt: Receipt) -> None:
+        """One shard is done."""
+        self.files.add(receipt.files)
+        _add(self.counts, receipt.counts)
+        if receipt.was_there:
+            self.num_found += 1
+        else:
+            _add(self.counts_now, receipt.counts)
+
+
+def _add(total: dict[str, Any], counts: Mapping[str, Any]) -> None:
+    for name, value in counts.items():
+        if isinstance(value, dict):
+            _add(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
 
 
 class Progress:
     """Adds up what is done of all shards, finished or in hand."""
 
-    def __init__(self, inputs: Sequence[ShardInput], on_progress: OnProgress) -> None:
-        self._sizes = {shard.name: shard.size for shard in inputs}
-        self._done: Counter[str] = Counter()
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._finished = 0
+        self._in_hand: Counter[str] = Counter()
         self._on_progress = on_progress
 
-    def add(self, name: str, amount: int) -> None:
+    def add(self, shard: ShardInput, amount: int) -> None:
         """So much more of a shard is done; it may be a second attempt."""
-        self._done[name] = min(self._done[name] + amount, self._sizes[name])
-        self._on_progress(self._done.total())
+        self._in_hand[shard.name] = min(self._in_hand[shard.name] + amount, shard.size)
+        self._on_progress(self._finished + self._in_hand.total())
 
-    def finish(self, name: str) -> None:
+    def finish(self, shard: ShardInput) -> None:
         """All of a shard is done."""
-        self.add(name, self._sizes[name])
+        self._finished += shard.size
+        self._in_hand.pop(shard.name, None)
+        self._on_progress(self._finished + self._in_hand.total())
+
+
+def _run(
+    job: ShardJob,
+    inputs: Sequence[ShardInput],
+    target: Target,
+    run: str,
+    progress: Progress,
+    executor: ExecutorConfig,
+    on_message: OnMessage,
+) -> JobResult:
+    """Take what is done, and have the rest done."""
+    result, missing = JobResult(), []
+    for shard, receipt in finished(job, inputs, target):
+        if receipt is None:
+            missing.append(shard)
+        else:
+            result.add(receipt)
+            progress.finish(shard)
+    for shard, receipt in _receipts(job, missing, target, run, progress, executor, on_message):
+        result.add(receipt)
+        progress.finish(shard)
+    return result
 
 
 def _receipts(
@@ -104,16 +137,18 @@ def _receipts(
     target: Target,
     run: str,
     progress: Progress,
-    *,
     executor: ExecutorConfig,
+    on_message: OnMessage,
 ) -> Iterator[tuple[ShardInput, Receipt]]:
+    if not inputs:
+        return
     if executor.backend == "ray":
         from polyseme.executors.cluster import run_on_ray
 
-        yield from run_on_ray(job, inputs, target, run, executor=executor)
+        yield from run_on_ray(job, inputs, target, run, executor=executor, on_message=on_message)
     elif executor.workers == 1 or len(inputs) == 1:
         for shard in inputs:
-            yield shard, commit(job, shard, target, run, partial(progress.add, shard.name))
+            yield shard, commit(job, shard, target, run, partial(progress.add, shard))
     else:
         from polyseme.executors.local import run_locally
 
@@ -133,11 +168,15 @@ def _work_folder(folder: Path) -> Iterator[str]:
         clear_work(work)
 
 
-def _remove_strays(job: ShardJob, folder: Path, receipts: Sequence[Receipt]) -> None:
+def _remove_strays(
+    job: ShardJob, folder: Path, inputs: Sequence[ShardInput], files: FileList
+) -> None:
     """Remove shards of an earlier plan, receipt first, and files that a shard has no more."""
-    kept = {f"{RECEIPTS}/{receipt.name}.json" for receipt in receipts}
-    kept |= {name for receipt in receipts for name in receipt.files}
     for top in (RECEIPTS, *job.folders):
+        if top == RECEIPTS:
+            kept = {f"{RECEIPTS}/{shard.name}.json" for shard in inputs}
+        else:
+            kept = set(files.under(top))
         for path in sorted((folder / top).glob("part-*")):
             # A link goes, but not what it leads to; a folder is not ours.
             if f"{top}/{path.name}" not in kept and (path.is_symlink() or not path.is_dir()):

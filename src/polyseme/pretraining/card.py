@@ -28,7 +28,7 @@ _LIMITS = """## Limitations
 def run_metadata(corpus: Corpus, outcome: Outcome, found: Evaluation) -> dict[str, Any]:
     """What the manifest and the card tell of a finished run."""
     counts = corpus.read_stats
-    digest = hashlib.sha256(canonical_json(corpus.manifest["files"]).encode()).hexdigest()
+    digest = hashlib.sha256(canonical_json(corpus.hashes).encode()).hexdigest()
     return {
         "corpus": {
             "words": counts["words"],

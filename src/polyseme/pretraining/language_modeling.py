@@ -123,11 +123,10 @@ class Pretraining:
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be the same for a run to be continued: model, batches and text."""
-        files = self.corpus.manifest["files"]
         return {
             "model": self.model.config.model_dump(mode="json"),
             "batches": self.batch_config.model_dump(mode="json"),
             "seed": self._seed,
-            "corpus": {name: told["sha256"] for name, told in files.items()},
+            "corpus": self.corpus.hashes,
             **({"only": self._only} if self._only else {}),
         }

@@ -1,6 +1,7 @@
 """A folder that is finished when its manifest is there, and believed when it fits.
 
     manifest.json   SHA-256 of every file, metadata, and a hash of that
+    files.parquet   where there are very many files: what the manifest would have of each
 
 Corpora, models, vectors and trained tasks are such folders. Models and tasks are passed on, so
 nothing in one is believed before its hash fits. A name in any manifest or receipt is checked by
@@ -9,9 +10,10 @@ nothing in one is believed before its hash fits. A name in any manifest or recei
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -21,7 +23,14 @@ from typing import Any
 from polyseme.config import Settings, build, differences, read_toml
 from polyseme.errors import ModelError, PolysemeError
 from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, read_json
-from polyseme.storage.files import WORK, canonical_json, is_as_written, write_text
+from polyseme.storage.files import (
+    WORK,
+    canonical_json,
+    describe_file,
+    is_as_written,
+    scratch_for,
+    write_text,
+)
 from polyseme.storage.shapes import FileInfo, check_shape
 
 MANIFEST = "manifest.json"
@@ -53,6 +62,165 @@ def listed_files(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if not is_inside(name):
             raise ValueError(f"it names {name!r:.80}, which is not a plain name inside its folder")
     return files
+
+
+FILES = "files.parquet"
+"""The table of files that a manifest has beside it if they are many."""
+_MOST_IN_JSON = 1_000  # files; with more, a manifest is no longer read at a glance
+_PACKED = 4_096  # files that are packed into columns at once
+_INSIDE = f"^{_PART.pattern}(/{_PART.pattern}){{0,{_MOST_PARTS - 1}}}$"
+
+
+class FileList(Mapping[str, Mapping[str, Any]]):
+    """What a manifest has of each file, by name: some 120 bytes a file, however many there are."""
+
+    def __init__(self, own: Mapping[str, Any] | None = None) -> None:
+        self.own = dict(own or {})
+        """Those that are not in the table."""
+        self._chunks: list[Any] = []
+        self._waiting: list[tuple[Any, ...]] = []
+        self._sorted: Any = None
+
+    def add(self, files: Mapping[str, Mapping[str, Any]]) -> None:
+        """Enter the files of a shard into the table."""
+        for name, each in files.items():
+            self._waiting.append((name, each["bytes"], each["sha256"], each.get("rows")))
+        self._sorted = None
+        if len(self._waiting) >= _PACKED:
+            self._pack()
+
+    def _pack(self) -> None:
+        import pyarrow as pa
+
+        columns = zip(*self._waiting, strict=True) if self._waiting else [()] * 4
+        arrays = [pa.array(c, k) for c, k in zip(columns, _schema().types, strict=True)]
+        self._chunks.append(pa.Table.from_arrays(arrays, schema=_schema()))
+        self._waiting = []
+
+    @property
+    def table(self) -> Any:
+        """The table, sorted by name."""
+        import pyarrow as pa
+
+        if self._sorted is None:
+            self._pack()
+            whole = pa.concat_tables(self._chunks).sort_by("name").combine_chunks()
+            self._chunks, self._sorted = [whole], whole
+        return self._sorted
+
+    def under(self, *tops: str) -> "FileList":
+        """Only the files in these folders."""
+        import pyarrow.compute as pc
+
+        found = FileList({n: each for n, each in self.own.items() if n.split("/")[0] in tops})
+        top = pc.replace_substring_regex(self.table["name"], "/.*", "")
+        found._chunks = [self.table.filter(pc.is_in(top, _strings(tops)))]
+        return found
+
+    def write(self, folder: Path) -> None:
+        """Write the table as a file."""
+        import pyarrow.parquet as pq
+
+        with scratch_for(folder / FILES) as scratch, scratch.open("wb") as stream:
+            pq.write_table(self.table, stream, compression="zstd", row_group_size=1 << 17)
+
+    @classmethod
+    def read(cls, path: Path, own: Mapping[str, Any]) -> "FileList":
+        """The files of a manifest with a table; ValueError if one of them is impossible."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from polyseme.storage.parquet import read_batches
+
+        found = cls(own)
+        batches = list(read_batches(path, _schema().names, 1 << 16))
+        try:
+            table = pa.Table.from_batches(batches, _schema() if not batches else None)
+            table = table.cast(_schema()).combine_chunks()
+        except (pa.ArrowException, ValueError) as error:
+            raise ValueError(f"{FILES} is of another shape: {error}") from error
+        names = table["name"]
+        if any(table[name].null_count for name in ("name", "bytes", "sha256")):
+            raise ValueError(f"{FILES} has gaps")
+        if not pc.all(pc.match_substring_regex(names, _INSIDE), min_count=0).as_py():
+            raise ValueError(f"{FILES} names what is not a plain name inside its folder")
+        if not pc.all(pc.less(names[:-1], names[1:]), min_count=0).as_py():
+            raise ValueError(f"{FILES} is not sorted by name")
+        found._chunks, found._sorted = [table], table
+        return found
+
+    def folders(self) -> set[str]:
+        """The folders that files lie in; empty for the top one."""
+        import pyarrow.compute as pc
+
+        there = pc.unique(pc.replace_substring_regex(self.table["name"], "/?[^/]*$", ""))
+        return {name.rpartition("/")[0] for name in self.own} | set(there.to_pylist())
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        if name in self.own:
+            found: Mapping[str, Any] = self.own[name]
+            return found
+        names = self.table["name"].chunk(0) if len(self.table) else []
+        at = bisect_left(range(len(names)), name, key=lambda number: names[number].as_py())
+        if at == len(names) or names[at].as_py() != name:
+            raise KeyError(name)
+        return _described(*(column[0].as_py() for column in self.table.slice(at, 1).columns[1:]))
+
+    def __iter__(self) -> Iterator[str]:
+        for name, _ in self.items():
+            yield name
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.table)
+
+    def items(self) -> ItemsView[str, Mapping[str, Any]]:
+        """All of them, those of the table in order of their names."""
+        return _FileItems(self)
+
+
+class _FileItems(ItemsView[str, Mapping[str, Any]]):
+    """Row by row, not name by name."""
+
+    _mapping: FileList
+
+    def __iter__(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        yield from self._mapping.own.items()
+        for batch in self._mapping.table.to_batches(max_chunksize=_PACKED):
+            for name, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield name, _described(*rest)
+
+
+def _described(num_bytes: int, sha256: str, rows: list[int] | None) -> Mapping[str, Any]:
+    described: dict[str, Any] = {"bytes": num_bytes, "sha256": sha256}
+    return described if rows is None else {**described, "rows": rows}
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field("name", pa.string(), nullable=False),
+            pa.field("bytes", pa.int64(), nullable=False),
+            pa.field("sha256", pa.string(), nullable=False),
+            pa.field("rows", pa.list_(pa.int32())),  # of each row group, if it is Parquet
+        ]
+    )
+
+
+def _strings(values: Iterable[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
+
+
+def all_files(folder: Path, own: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """The files of a manifest, with those of its table if it has one in this folder."""
+    if FILES not in own:
+        return own
+    if not is_as_written(folder / FILES, own[FILES]):
+        raise ValueError(f"{FILES} is missing or not as it was written")
+    return FileList.read(folder / FILES, own)
 
 
 def check_holds(folder: Path, wanted: str, made_by: str, error: type[PolysemeError]) -> None:
@@ -178,7 +346,7 @@ class ArtifactType:
     name: str
     """What is in it: "model"."""
     version: int
-    """The format that is written and read."""
+    """The format that is written."""
     files: frozenset[str]
     """Those without which it is none."""
     metadata_keys: tuple[str, ...]
@@ -193,6 +361,8 @@ class ArtifactType:
     """What to do if it is damaged."""
     error: type[PolysemeError] = ModelError
     """What is raised if it is."""
+    older: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Formats that are read, too, and what their manifests hold beside the files."""
 
     def damaged(self, folder: Path, reason: object) -> PolysemeError:
         """The error for a manifest that cannot be believed."""
@@ -237,6 +407,13 @@ def write_manifest(
 ) -> None:
     """Write the manifest of files that are there: it makes them a finished whole."""
     assert set(metadata) == set(artifact.metadata_keys), metadata.keys()
+    if isinstance(files, FileList):
+        if len(files) > _MOST_IN_JSON:
+            files.write(folder)
+            files = {**files.own, FILES: describe_file(folder / FILES)}
+        else:
+            (folder / FILES).unlink(missing_ok=True)
+            files = dict(files)
     manifest = {
         "artifact": artifact.name,
         "format": artifact.version,
@@ -273,12 +450,14 @@ def read_manifest(folder: Path, artifact: ArtifactType) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = read_json(folder / MANIFEST)
         files, version = listed_files(manifest), manifest.get("format")
-        if version == artifact.version:
+        keys = {artifact.version: artifact.metadata_keys, **artifact.older}
+        if version in keys:
             check_shape(manifest, artifact.shape)
-            _check_whole(manifest, files, artifact)
+            manifest["files"] = all_files(folder, files)
+            _check_whole(manifest, keys[version], artifact)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise artifact.damaged(folder, error) from error
-    if version != artifact.version:
+    if version not in keys:
         found = f"format {version}" if isinstance(version, int) else "an older format"
         raise artifact.error(
             f"{folder} has {artifact.name} {found}, this version of Polyseme reads format "
@@ -297,15 +476,17 @@ def damaged_files(
         on_file(number)
 
 
-def _check_whole(
-    manifest: Mapping[str, Any], files: Mapping[str, Any], artifact: ArtifactType
-) -> None:
-    if manifest[_DIGEST] != _digest({name: manifest[name] for name in artifact.metadata_keys}):
+def _check_whole(manifest: Mapping[str, Any], keys: Iterable[str], artifact: ArtifactType) -> None:
+    if manifest[_DIGEST] != _digest({name: manifest[name] for name in keys}):
         raise ValueError(f"{_DIGEST} does not fit")
-    for name in files:
-        top, _, rest = name.rpartition("/")
-        if top and (top not in artifact.folders or not rest):
-            raise ValueError(f"it names {name}, which is not a file of {_ARTICLES[artifact.name]}")
+    files: Mapping[str, Any] = manifest["files"]
+    if isinstance(files, FileList):
+        folders = files.folders()
+    else:
+        folders = {name.rpartition("/")[0] for name in files}
+    if strange := sorted(folders - artifact.folders - {""}):
+        name = next(name for name in files if name.startswith(f"{strange[0]}/"))
+        raise ValueError(f"it names {name}, which is not a file of {_ARTICLES[artifact.name]}")
     if missing := sorted(artifact.files - files.keys()):
         raise ValueError(f"it does not name {missing[0]}")
 

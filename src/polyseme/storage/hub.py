@@ -25,7 +25,7 @@ from polyseme.errors import HubError, MissingExtraError, StorageError
 from polyseme.limits import JSON_BYTES, read_json, read_text
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
-from polyseme.storage.folders import MANIFEST, damaged_files, listed_files
+from polyseme.storage.folders import FILES, MANIFEST, all_files, damaged_files, listed_files
 
 _NAME = re.compile(r"(datasets/)?((?!datasets/)\w[\w.-]{0,95}/\w[\w.-]{0,95})", re.ASCII)
 _TYPES = {"model": "model", "corpus": "dataset"}
@@ -141,7 +141,9 @@ def pull(
             )
 
         fetch(MANIFEST)
-        files = _listed_files(fetched / MANIFEST, target)
+        if FILES in (files := _listed_files(fetched / MANIFEST, target)):
+            fetch(FILES)
+            files = _listed_files(fetched / MANIFEST, target)
         progress.start("Downloading", len(files))
         fetch(*files)
         progress.update(len(files))
@@ -160,14 +162,17 @@ def pull(
     return Transfer(target, commit, len(files) + 1, _total_bytes(files))
 
 
-def _listed_files(path: Path, target: Repository) -> dict[str, dict[str, Any]]:
-    """The files of a manifest that came from the Hub: only such as `push` uploads."""
+def _listed_files(path: Path, target: Repository) -> Mapping[str, Mapping[str, Any]]:
+    """The files of a manifest that came from the Hub, with those of its table if that is there:
+    only such as `push` uploads."""
     not_ours = f"{target} holds nothing that `polyseme push` uploaded"
     if not path.is_file():
         raise HubError(f"{not_ours}: it has no {MANIFEST}.")
     try:
         manifest = read_json(path)
-        files = listed_files(manifest)
+        files: Mapping[str, Mapping[str, Any]] = listed_files(manifest)
+        if (path.parent / FILES).is_file():
+            files = all_files(path.parent, files)
         kind = manifest["artifact"]
         if _TYPES.get(kind) != target.repo_type:
             raise ValueError(f"it is of a {kind!r:.40}")
@@ -182,7 +187,7 @@ def _read_folder(folder: Path) -> tuple[str, dict[str, Any]]:
     """What a folder holds, and its manifest."""
     try:
         manifest = read_json(folder / MANIFEST)
-        listed_files(manifest)
+        manifest["files"] = all_files(folder, listed_files(manifest))
         kind = manifest["artifact"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise HubError(

@@ -283,6 +283,12 @@ class _HashedFile(io.FileIO):
         return data
 
 
+def rows_of_groups(path: Path) -> list[int]:
+    """How many rows each row group of a file of ours has."""
+    metadata = pq.read_metadata(path)
+    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+
 def _range_of(column: Any) -> tuple[int, int]:
     """Where a column of a row group lies in the file, by the footer."""
     begin: int = column.data_page_offset

@@ -33,7 +33,7 @@ from polyseme.storage.files import (
     sha256_of,
     write_text,
 )
-from polyseme.storage.folders import CONFIG, MANIFEST, is_inside, listed_files
+from polyseme.storage.folders import CONFIG, FILES, MANIFEST, FileList, is_inside, listed_files
 from polyseme.storage.scratchnames import is_abandoned, new_name
 from polyseme.storage.store import Entry, Store, in_parallel, is_url, open_store
 
@@ -67,11 +67,11 @@ def cache_limit() -> int:
         ) from error
 
 
-def local_folder(where: str | os.PathLike[str]) -> Path:
+def local_folder(where: str | os.PathLike[str], *, without: tuple[str, ...] = ()) -> Path:
     """A folder on this machine: the one that is named, or what an address stands for, fetched.
 
     It is there as long as this process. Later it may be fetched again, from the cache if it is the
-    same.
+    same. `without`: folders in it that are not fetched.
     """
     if not is_url(where):
         return Path(where)
@@ -86,7 +86,7 @@ def local_folder(where: str | os.PathLike[str]) -> Path:
             "command resumes it."
         )
     contents = tuple(_read_manifest(store, name) for name in sorted(manifests))
-    return _linked(store.url, contents, tuple(found.values()))
+    return _linked(store.url, contents, tuple(found.values()), without)
 
 
 def _read_manifest(store: Store, name: str) -> tuple[str, bytes]:
@@ -97,7 +97,12 @@ def _read_manifest(store: Store, name: str) -> tuple[str, bytes]:
 
 
 @lru_cache(maxsize=64)
-def _linked(url: str, manifests: tuple[tuple[str, bytes], ...], entries: tuple[Entry, ...]) -> Path:
+def _linked(
+    url: str,
+    manifests: tuple[tuple[str, bytes], ...],
+    entries: tuple[Entry, ...],
+    without: tuple[str, ...],
+) -> Path:
     """A new folder with all files that the manifests name, the manifests last."""
     store = open_store(url)
     wanted: list[tuple[str, Mapping[str, Any], Entry]] = []
@@ -105,6 +110,8 @@ def _linked(url: str, manifests: tuple[tuple[str, bytes], ...], entries: tuple[E
     for name, content in manifests:
         top = name[: -len(MANIFEST)]
         for file, described in _files_of(store, name, content).items():
+            if file.split("/")[0] in without:
+                continue
             wanted.append((top + file, described, _entry(store, there, top + file, described)))
     size = sum(entry.size for _, _, entry in wanted)
     if size > cache_limit():
@@ -169,8 +176,10 @@ class SharedFile:
 
     def local(self) -> Path:
         """The file on this machine."""
-        if not self.url or self.path.exists():
-            return self.path
+        return self.path if not self.url or self.path.exists() else self.fetched()
+
+    def fetched(self) -> Path:
+        """The file in the cache."""
         store = open_store(self.url)
         for known_as in (object_name(self.name, self.sha256), self.name):
             if (entry := store.head(known_as)) is not None:
@@ -179,9 +188,13 @@ class SharedFile:
         raise StorageError(f"{self.url}/{self.name} is gone since the run began.")
 
 
-def _files_of(store: Store, name: str, content: bytes) -> dict[str, dict[str, Any]]:
+def _files_of(store: Store, name: str, content: bytes) -> Mapping[str, Mapping[str, Any]]:
     try:
-        return listed_files(parse_json(content.decode("utf-8")))
+        files = listed_files(parse_json(content.decode("utf-8")))
+        if FILES not in files:
+            return files
+        table, sha256 = name[: -len(MANIFEST)] + FILES, files[FILES]["sha256"]
+        return FileList.read(SharedFile(Path(), store.url, table, sha256).fetched(), files)
     except (ValueError, LookupError, TypeError) as error:
         raise StorageError(
             f"{store.url}/{name} is damaged, or is not a manifest of Polyseme: {error}."
@@ -305,6 +318,12 @@ class Output:
             with (self.folder / name).open("wb") as stream:
                 self.store.fetch(name, stream, (0, entry.size), entry.etag)
 
+    def below(self, name: str) -> "Output":
+        """A folder in it, for what a run writes on its way."""
+        if self.store is None:
+            return Output(own_folder(self.folder / name))
+        return Output(self.folder / name, open_store(f"{self.store.url}/{name}"))
+
     def remove(self, *tops: str) -> None:
         """Remove files and folders that are needed no more, here and there."""
         for top in tops:
@@ -387,7 +406,8 @@ def open_output(where: Path, besides: Iterable[str] = ()) -> Iterator[Output]:
     found, settings = store.read(MANIFEST), store.read(CONFIG)
     if found is None and settings is None:
         others = (each.name for each in store.list() if each.name.split("/")[0] not in besides)
-        if (first := next(others, None)) is not None:
+        first, settings = next(others, None), store.read(CONFIG)  # another run may just begin
+        if first is not None and settings is None:
             raise StorageError(
                 f"{store.url} holds other things ({first}, …). Choose a new or empty place for "
                 "--out."

@@ -16,6 +16,8 @@ import os
 import re
 import shutil
 import time
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -49,6 +51,25 @@ class Entry:
     size: int
     etag: str
     """Changes whenever the object does."""
+
+
+class Listing:
+    """Sizes of objects by name, in some 80 bytes each."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._names, self._ends, self._sizes = bytearray(), array("Q"), array("Q")
+        for entry in entries:  # sorted by name
+            self._names += entry.name.encode()
+            self._ends.append(len(self._names))
+            self._sizes.append(entry.size)
+
+    def _name(self, number: int) -> str:
+        return self._names[self._ends[number - 1] if number else 0 : self._ends[number]].decode()
+
+    def size(self, name: str) -> int | None:
+        """That of an object; None if it is not there."""
+        at = bisect_left(range(len(self._sizes)), name, key=self._name)
+        return self._sizes[at] if at < len(self._sizes) and self._name(at) == name else None
 
 
 class Store(Protocol):

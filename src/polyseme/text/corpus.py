@@ -5,7 +5,7 @@ settings and outputs is the same however the corpus was made: no times, no paths
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,13 @@ from typing_extensions import TypedDict
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
-from polyseme.storage.folders import CONFIG, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.folders import (
+    CONFIG,
+    ArtifactType,
+    FileList,
+    damaged_files,
+    read_manifest,
+)
 from polyseme.storage.remote_folders import address_of, local_folder
 from polyseme.storage.shapes import check_shape
 from polyseme.text.preprocessing import Preparation
@@ -46,9 +52,10 @@ class _CorpusManifest(TypedDict):
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=7,
+    version=8,
     files=frozenset({CONFIG, VOCABULARY}),
-    metadata_keys=("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
+    metadata_keys=("preparation", "inputs", "passed_over", "read_stats"),
+    older={7: ("preparation", "inputs", "shard_inputs", "passed_over", "read_stats")},
     made_by="polyseme prepare TEXTS --language CODE",
     shape=_CorpusManifest,
     folders=frozenset({SHARDS, WORDS, QUARANTINE}),
@@ -67,12 +74,12 @@ class Corpus:
     """How its text became words."""
 
     @classmethod
-    def open(cls, folder: str | PathLike[str]) -> "Corpus":
+    def open(cls, folder: str | PathLike[str], *, without_shards: bool = False) -> "Corpus":
         """The corpus in this folder, its manifest read, its files not yet.
 
-        What is in a store is fetched.
+        What is in a store is fetched, `without_shards` if workers fetch those that they need.
         """
-        folder = local_folder(folder)
+        folder = local_folder(folder, without=(SHARDS, WORDS, QUARANTINE) if without_shards else ())
         manifest = read_manifest(folder, ARTIFACT)
         counts = manifest["read_stats"]
         try:
@@ -136,8 +143,21 @@ class Corpus:
     @property
     def shards(self) -> list[Path]:
         """The shard files, in order."""
-        names = self.manifest["files"]
-        return [self.folder / name for name in names if name.startswith(f"{SHARDS}/")]
+        return [self.folder / name for name, _ in self.described_shards()]
+
+    def described_shards(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The shards in order, each with what the manifest has of it."""
+        files: Mapping[str, Any] = self.manifest["files"]
+        if isinstance(files, FileList):
+            files = files.under(SHARDS)
+        return ((name, each) for name, each in files.items() if name.startswith(f"{SHARDS}/"))
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of all files, by name; of very many, that of their table vouches for them."""
+        files = self.manifest["files"]
+        own = files.own if isinstance(files, FileList) else files
+        return {name: each["sha256"] for name, each in own.items()}
 
     @property
     def vocabulary(self) -> Path:

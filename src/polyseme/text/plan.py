@@ -58,9 +58,9 @@ class ShardPieces:
         """Input bytes of all pieces."""
         return sum(piece.size for piece in self.pieces)
 
-    def stamp(self) -> list[tuple[int, int, int]]:
-        """What changes when one of its files is written to."""
-        return [stamp_of(piece.source.path) for piece in self.pieces]
+    def identity(self) -> str:
+        """What changes when one of its files is written to; nothing of them is read."""
+        return self.digest([str(stamp_of(piece.source.path)) for piece in self.pieces])
 
     def staged(self, _folder: Path) -> "ShardPieces":
         """Itself: its files are on this machine."""
@@ -130,7 +130,8 @@ def plan_shards(sources: Sequence[Source], config: CorpusConfig) -> list[ShardPi
                 size = 0
             shards[-1].append(piece)
             size += piece.size
-    return [ShardPieces(f"part-{i:05d}", tuple(pieces)) for i, pieces in enumerate(shards)]
+    digits = max(5, len(str(len(shards) - 1)))  # so that they are in order by name, too
+    return [ShardPieces(f"part-{i:0{digits}d}", tuple(each)) for i, each in enumerate(shards)]
 
 
 def _pieces_of(source: Source, config: CorpusConfig) -> Iterator[Piece]:

@@ -13,12 +13,13 @@ import contextlib
 import fnmatch
 import glob
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from polyseme.errors import InputError
 from polyseme.limits import open_regular
+from polyseme.storage.files import stamp_of
 from polyseme.storage.remote_folders import scratch_space
 from polyseme.storage.store import Entry, Store, in_parallel, is_url, open_store, url_of
 from polyseme.text.plan import Piece, ShardPieces, byte_ranges
@@ -184,16 +185,19 @@ class RemotePieces:
 
     def digest(self) -> str:
         """Hash of everything it is made from. Of what is in a store, nothing is read."""
+        return self._digest(lambda piece: piece.content_hash().hexdigest())
+
+    def identity(self) -> str:
+        """The same, and nothing is read of local files either."""
+        return self._digest(lambda piece: str(stamp_of(piece.source.path)))
+
+    def _digest(self, of_local: Callable[[Piece], str]) -> str:
         return self.planned.digest(
             [
-                piece.content_hash().hexdigest() if file is None else file.identity
+                of_local(piece) if file is None else file.identity
                 for piece, file in zip(self.planned.pieces, self.files, strict=True)
             ]
         )
-
-    def stamp(self) -> None:
-        """What is fetched is fetched on condition that it is what was listed."""
-        return
 
     def staged(self, folder: Path) -> ShardPieces:
         """The same pieces, fetched."""

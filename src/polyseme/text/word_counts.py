@@ -1,12 +1,14 @@
 """Shards in, `vocabulary.parquet` out: every spelling with its count, most frequent first.
 
 DuckDB groups and sorts on disk when the spellings outgrow the memory it is given, so the
-number of distinct words is bounded by the disk, not by the machine.
+number of distinct words is bounded by the disk, not by the machine. Of very many shards, ranges are
+counted first, wherever there are workers, and their tables merged.
 
 Figures about a finished corpus: sentence lengths, coverage, frequent words.
 """
 
 import contextlib
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,15 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyseme.storage.files import scratch_folder, scratch_for
 from polyseme.storage.parquet import read_batches
+from polyseme.storage.remote_folders import SharedFile
 from polyseme.text.corpus import damage_explained
 
 _MEMORY = "512MB"
 _BATCH = 100_000
+_SMALL = 256 << 10  # bytes of a shard
 VOCABULARY_SCHEMA = pa.schema(
     [
         pa.field("word", pa.string(), nullable=False),
@@ -56,12 +62,73 @@ def with_word_counts(
     """The work on a shard, and `counts/NAME.parquet` of what it has written."""
     done = work(shard, folder, report)
     (folder / COUNTS).mkdir()
-    count_words(
-        [folder / "shards" / f"{shard.name}.parquet"],
-        folder / COUNTS / f"{shard.name}.parquet",
-        threads=1,
-    )
+    name = f"{shard.name}.parquet"
+    made, final = folder / "shards" / name, folder / COUNTS / name
+    if made.stat().st_size > _SMALL:
+        count_words([made], final, threads=1)
+    else:
+        pq.write_table(_counts_of(made), final)
     return done
+
+
+def _counts_of(shard: Path) -> Any:
+    """The words of a small shard with their counts, before DuckDB would have started."""
+    total = VOCABULARY_SCHEMA.empty_table()
+    sums = [("count", "sum"), ("held_out", "sum")]
+    with pq.ParquetFile(shard) as file:
+        for group in range(file.num_row_groups):
+            rows = file.read_row_group(group, ["words", "held_out"]).combine_chunks()
+            [words] = rows["words"].chunks or [pa.array([], rows.schema.field("words").type)]
+            flat = pc.list_flatten(words).cast(pa.string())
+            held_out = rows["held_out"].take(pc.list_parent_indices(words)).cast(pa.int64())
+            ones = pa.array(np.ones(len(flat), np.int64))
+            found = pa.table([flat, ones, held_out], VOCABULARY_SCHEMA.names)
+            both = pa.concat_tables([total, found.cast(VOCABULARY_SCHEMA)])
+            total = both.group_by("word", use_threads=False).aggregate(sums)
+            total = total.rename_columns(VOCABULARY_SCHEMA.names).cast(VOCABULARY_SCHEMA)
+    return total.sort_by("word")
+
+
+@dataclass(frozen=True)
+class CountedRange:
+    """Some shards whose words are counted as one piece of work, or tables of their counts."""
+
+    name: str
+    folder: Path
+    url: str
+    """The store that the folder stands for; empty if it is one."""
+    tables: tuple[tuple[str, str], ...]
+    """The name and SHA-256 of each."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.tables)
+
+    def digest(self) -> str:
+        """Hash of what is counted; nothing is read for it."""
+        return hashlib.sha256("\n".join(sha256 for _, sha256 in self.tables).encode()).hexdigest()
+
+    def identity(self) -> str:
+        """The same."""
+        return self.digest()
+
+    def staged(self, _folder: Path) -> "CountedRange":
+        """Itself: tables are fetched as they are read."""
+        return self
+
+
+def count_range(
+    part: CountedRange, folder: Path, report: Callable[[int], None]
+) -> tuple[dict[str, Any], str]:
+    """Write `counts/NAME.parquet` for a range."""
+    (folder / COUNTS).mkdir()
+    files = (SharedFile(part.folder / name, part.url, name, each) for name, each in part.tables)
+    tables = [file.local() for file in files]
+    query = _MERGE if part.url else _QUERY  # in a store, each shard has its own counts
+    count_words(tables, folder / COUNTS / f"{part.name}.parquet", threads=1, query=query)
+    report(part.size)
+    return {}, part.digest()
 
 
 def merge_counts(tables: Sequence[Path], final: Path, *, threads: int) -> int:

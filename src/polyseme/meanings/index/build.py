@@ -25,7 +25,7 @@ from polyseme.embedding.corpus_parts import CorpusPart, parts_of
 from polyseme.embedding.loading import fingerprint_of
 from polyseme.embedding.model_work import environments_of
 from polyseme.errors import InputError, PolysemeError, UseIndexError
-from polyseme.executors import Receipt
+from polyseme.executors import JobResult
 from polyseme.executors.commit import RECEIPTS
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Syntax
@@ -273,17 +273,15 @@ def write_index(
     encoder: ModelUseEncoder,
     corpus: Corpus,
     words: dict[str, int],
-    receipts: Sequence[Receipt],
+    result: JobResult,
 ) -> IndexFolder:
     """Make one index of all parts, and the folder an index."""
     folder = output.folder
-    made = {name: each for receipt in receipts for name, each in receipt.files.items()}
-    output.fetch(made, made)
+    output.fetch(result.files, result.files)
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
     key = hashlib.sha256(f"{work.key}\n{corpus_hash}".encode()).hexdigest()[:16]
     merge = Merge(folder, key, parts_of(corpus), shape_of(encoder))
     merge.run(corpus, words, encoder.words, encoder.syntax)
-    counts = {name: sum(receipt.counts[name] for receipt in receipts) for name in COUNTS}
     write_manifest(
         folder,
         ARTIFACT,
@@ -292,10 +290,10 @@ def write_index(
         corpus=corpus_hash,
         key=key,
         settings=work.config.model_dump(mode="json"),
-        environments=environments_of(receipts),
+        environments=environments_of(result.counts),
         shape=merge.shape,
         columns=list(work.columns),
-        counts=counts,
+        counts={name: result.counts[name] for name in COUNTS},
     )
     output.publish()
     found = IndexFolder.open(folder)

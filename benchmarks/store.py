@@ -1,0 +1,217 @@
+"""What a run over very many tiny shards costs the process that started it, here and on Ray.
+
+    python -m benchmarks.store                       10,000 shards of one text, prepared here
+    python -m benchmarks.store --shards 100000 --ways copy,Ray
+    python -m benchmarks.store --kill 3              Ray, with three of its nodes killed on the way
+
+Ways: `prepare` is the command itself with two local workers. `copy` and `Ray` run the executors
+alone, over shards that are cheap to make (some bytes each), with two local workers or on a
+cluster of four nodes on this machine. Told are processor seconds and memory of the starting
+process alone, fresh and when nothing is left to do, for each shard; and the manifest.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.side_by_side import print_facts, print_table
+from polyseme.executors import Done, ExecutorConfig, Report, ShardJob, run_job
+from polyseme.storage.folders import FILES, MANIFEST, FileList
+from polyseme.text.corpus import Corpus
+
+_TESTS = Path(__file__).parents[1] / "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class TinyShard:
+    """A number, written down."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """In order up to 10^7."""
+        return f"part-{self.number:07d}"
+
+    @property
+    def size(self) -> int:
+        """One piece of work."""
+        return 1
+
+    def digest(self) -> str:
+        """What it is made from."""
+        return f"{self.number:064d}"
+
+    def identity(self) -> str:
+        """The same."""
+        return self.digest()
+
+    def staged(self, _folder: Path) -> "TinyShard":
+        """Itself."""
+        return self
+
+
+def write_tiny(shard: TinyShard, folder: Path, report: Report) -> Done:
+    """Three small files, as a shard of a corpus has."""
+    for top in ("shards", "words", "quarantine"):
+        (folder / top).mkdir()
+        (folder / top / f"{shard.name}.txt").write_text(f"{shard.number} {top}\n")
+    report(1)
+    counts = {f"count_{number}": number for number in range(20)}
+    return {**counts, "lengths": {str(n): 1 for n in range(30)}}, shard.digest()
+
+
+def run_tiny(shards: int, out: Path, executor: dict[str, Any]) -> dict[str, Any]:
+    """A run of the executors alone."""
+    inputs = [TinyShard(number) for number in range(shards)]
+    job = ShardJob(write_tiny, "tiny", folders=("shards", "words", "quarantine"))
+    result = run_job(job, inputs, out, executor=ExecutorConfig(**executor))
+    assert len(result.files) == 3 * shards
+    assert result.counts["count_3"] == 3 * shards
+    result.files.write(out)
+    whole = FileList.read(out / FILES, {})
+    assert whole[f"words/part-{shards - 1:07d}.txt"]["bytes"]
+    return {"found": result.num_found, "manifest": (out / FILES).stat().st_size}
+
+
+def run_prepare(shards: int, out: Path) -> dict[str, Any]:
+    """The command, on documents of which each fills a shard."""
+    from polyseme.commands.prepare import PrepareConfig, run
+    from polyseme.config import build
+
+    text = out.with_name("text.txt")
+    if not text.exists():
+        words = " ".join(f"word{n % 97}" for n in range(650))
+        text.write_text("".join(f"Document {n} says: {words}.\n\n" for n in range(shards)))
+    corpus = {"language": "en", "layout": "articles", "segmenter": "whitespace"}
+    values = {"inputs": [str(text)], "out": out, "executor": {"workers": 2},
+              "corpus": {**corpus, "shard_bytes": 4096}}  # fmt: skip
+    result = run(build(PrepareConfig, values))
+    there = [out / name for name in (MANIFEST, FILES) if (out / name).exists()]
+    manifest = sum(path.stat().st_size for path in there)
+    begun = time.process_time()
+    found = Corpus.open(out)
+    opened = time.process_time() - begun
+    assert len(found.shards) >= 0.9 * shards
+    return {"found": result.shards_found, "manifest": manifest, "opened": opened,
+            "shards": len(found.shards)}  # fmt: skip
+
+
+def child(way: str, shards: int, out: Path, address: str) -> None:
+    """One run in a process of its own: what it cost, as JSON."""
+    executor: dict[str, Any] = {"workers": 2}
+    if way == "Ray":
+        executor = {"backend": "ray", "ray_address": address}
+
+    def once(shards: int, out: Path) -> dict[str, Any]:
+        return run_prepare(shards, out) if way == "prepare" else run_tiny(shards, out, executor)
+
+    with tempfile.TemporaryDirectory() as folder:  # imports and first uses are not of the shards
+        once(20, Path(folder) / "first")
+    begun, cpu = time.monotonic(), time.process_time()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    told = once(shards, out)
+    told["seconds"] = time.monotonic() - begun
+    told["cpu"] = time.process_time() - cpu
+    told["kilobytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    print("\n" + json.dumps(told))
+
+
+def _start(way: str, shards: int, out: Path, address: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "benchmarks.store", "--child", way, "--shards", str(shards)]
+    return subprocess.Popen(
+        [*command, "--out", str(out), "--address", address],
+        stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )  # fmt: skip
+
+
+def _told(process: "subprocess.Popen[str]") -> dict[str, Any]:
+    said, _ = process.communicate()
+    assert process.returncode == 0, said
+    told: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return told
+
+
+def measure(way: str, shards: int, folder: Path, kills: int) -> list[list[str]]:
+    """Fresh and again, as rows of the table."""
+    out = folder / way
+    if way != "Ray":
+        return [_row(way, state, shards, _told(_start(way, shards, out, "")))
+                for state in ("fresh", "restart")]  # fmt: skip
+    import pytest
+
+    sys.path.insert(0, str(_TESTS))
+    from reliability.mortal_cluster import three_nodes
+
+    with pytest.MonkeyPatch.context() as patch, three_nodes(patch) as cluster:
+        cluster.add_node()
+        cluster.add_node()
+        process = _start(way, shards, out, cluster.address)
+        for blow in range(kills):
+            moment = shards * (blow + 1) // (kills + 2)
+            while process.poll() is None and _done(out) < moment:
+                time.sleep(0.5)
+            cluster.node_dies(0)
+        rows = [_row(f"{way}, {kills} nodes killed", "fresh", shards, _told(process))]
+        return [
+            *rows,
+            _row(way, "restart", shards, _told(_start(way, shards, out, cluster.address))),
+        ]
+
+
+def _done(out: Path) -> int:
+    return sum(1 for _ in (out / "receipts").glob("*.json"))
+
+
+def _row(way: str, state: str, shards: int, told: dict[str, Any]) -> list[str]:
+    number = told.get("shards", shards)
+    assert told["found"] == (number if state == "restart" else 0)
+    return [
+        way, state, f"{number:,}", f"{told['seconds']:,.1f}", f"{told['cpu']:,.1f}",
+        f"{1e3 * told['cpu'] / number:.2f}", f"{told['kilobytes'] / number:.2f}",
+        f"{told['manifest'] / number:,.0f}",
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Measure each way in turn."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shards", type=int, default=10_000)
+    parser.add_argument("--ways", default="prepare,copy")
+    parser.add_argument("--kill", type=int, default=0)
+    parser.add_argument("--child")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--address", default="")
+    given = parser.parse_args()
+    if given.child:
+        child(given.child, given.shards, given.out, given.address)
+        return
+    print_facts()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for way in given.ways.split(","):
+            rows += measure(way, given.shards, Path(folder), given.kill)
+    heads = [
+        "way",
+        "",
+        "shards",
+        "s",
+        "CPU s",
+        "CPU ms a shard",
+        "KB a shard",
+        "manifest B a shard",
+    ]
+    print_table(heads, rows)
+
+
+if __name__ == "__main__":
+    main()
