@@ -506,7 +506,7 @@ def test_collocates_are_a_picture_and_a_table_of_a_word_and_of_each_group(
     part = explored.get(html.unescape(groups[0][0]))
     assert 'aria-current="page"' in part
     assert "“bank”的搭配词" in explored.get("/collocates?q=bank&lang=zh")
-    assert explored.client.get("/collocates?q=bank&where=yaer<3").status_code == 400
+    assert explored.client.get("/collocates?q=bank&where=century<3").status_code == 400
 
 
 def test_keywords_are_bars_to_either_side(explored: Explored) -> None:
