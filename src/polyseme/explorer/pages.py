@@ -226,7 +226,7 @@ def _render_word(asked: PageRequest, word_page: WordPage, problems: object) -> R
         word_page=word_page,
         job=word_page.word.job,
         columns=workspace.columns,
-        attributes=workspace.corpus.config.word_attributes,
+        attributes=workspace.corpus.config.attributes,
         num_layers=asked.app.num_layers if word_page.edited else 0,
         undo=log.edits[undo.edit - 1] if log and undo else None,
         log=log,
