@@ -92,6 +92,7 @@ _EXTRAS = {
     "scipy": "senses",
     "jinja2": "senses",
     "lark": "senses",
+    "simplemma": "senses",
     "starlette": "explorer",
     "uvicorn": "explorer",
     "httptools": "serve",

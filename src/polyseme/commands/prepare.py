@@ -50,6 +50,7 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
+from polyseme.text.annotation import lemmatizer
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
@@ -143,6 +144,8 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
         found = find_sources(config.inputs, config.corpus)
         found, notices = sniff(_without_own_files(found, config), config.corpus)
         check_attributes(found.sources, config.corpus)
+        if config.corpus.added_attributes:
+            lemmatizer(config.corpus.language)  # or an error, before the work begins
         sources, missing = outside.add_to(found.sources)
         found = replace(found, sources=sources)
         _log_sources(found, [*notices, *missing], progress)

@@ -52,7 +52,7 @@ class AppContext:
     def view(self, request: Request) -> View:
         """What the address asks for."""
         view = View.read(request.query_params)
-        attributes = self.workspace.corpus.config.word_attributes
+        attributes = self.workspace.corpus.config.attributes
         if view.attribute and view.attribute not in attributes:
             raise PageError("no_attribute", name=view.attribute, names=", ".join(attributes) or "–")
         return view

@@ -214,7 +214,7 @@ def most_alike(
 
 def _tags(uses: Uses) -> tuple[str, ...]:
     """The part of speech of each use, if the corpus was prepared with such a word attribute."""
-    names = uses.corpus.config.word_attributes if uses.corpus else ()
+    names = uses.corpus.config.attributes if uses.corpus else ()
     name = next((name for name in _PARTS_OF_SPEECH if name in names), None)
     if name is None:
         return ()

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from polyseme.errors import ExecutorError
 from polyseme.storage.files import canonical_json
+from polyseme.text.annotation import lemmatizer, lemmatizer_version
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
 from polyseme.text.normalization import UnfitTextError
@@ -41,7 +42,8 @@ prepared again. A test compares shards with recorded ones."""
 def fingerprint(config: CorpusConfig) -> str:
     """Hash of settings, tools and `FORMAT`: other results need another one."""
     parts = [Preparation.of(config).model_dump(mode="json", exclude={"polyseme"}), FORMAT]
-    parts += ["attributes in words/"] if config.word_attributes else []
+    parts += ["attributes in words/"] if config.attributes else []
+    parts += [lemmatizer_version()] if config.added_attributes else []
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
@@ -86,12 +88,13 @@ def prepare_shard(
     they are read, too: once, and just those that the shard is made from.
     """
     preprocessor = TextPreprocessor(config)
+    lemmatize = lemmatizer(config.language) if config.added_attributes else None
     stats = ReadStats()
     contents: list[str] = []
     quarantine = folder / "quarantine" / f"{shard.name}.jsonl"
     quarantine.parent.mkdir()
     words = folder / "words" / f"{shard.name}.npy"
-    searched = [words, *(attribute_path(words, name) for name in config.word_attributes)]
+    searched = [words, *(attribute_path(words, name) for name in config.attributes)]
     with (
         _no_cycle_collection(),
         contextlib.ExitStack() as stack,
@@ -99,13 +102,13 @@ def prepare_shard(
             folder / "shards" / f"{shard.name}.parquet",
             config.meta,
             [stack.enter_context(ShardWordsWriter(path)) for path in searched],
-            config.word_attributes,
+            config.attributes,
         ) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
         for piece in shard.pieces:
             content = piece.content_hash()
-            work = _PieceWork(preprocessor, stats, writer, rejected)
+            work = _PieceWork(preprocessor, stats, writer, rejected, lemmatize)
             work.run(replace(piece, source=replace(piece.source, on_read=report, content=content)))
             contents.append(content.hexdigest())
     if not quarantine.stat().st_size:
@@ -123,6 +126,7 @@ class _PieceWork:
     stats: ReadStats
     writer: ShardWriter
     rejected: IO[str]
+    lemmatize: Callable[[str], str] | None = None
     document: tuple[str, int] | None = None
     position: int = 0
     is_held_out: bool = False
@@ -236,6 +240,8 @@ class _PieceWork:
         (begin, end), words, all_starts = span, found.words.words[slice(*span)], found.words.starts
         first, last = all_starts[begin], all_starts[end - 1] + len(words[-1])
         attributes = [list(values[begin:end]) for values in found.attributes]
+        if self.lemmatize is not None:
+            attributes.append([*map(self.lemmatize, words)])
         self.writer.add(
             (
                 sentence_id,

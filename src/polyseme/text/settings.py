@@ -54,6 +54,9 @@ class CorpusConfig(Settings):
     """Attributes to keep with each word (positional attributes), for example lemma,upos. CoNLL-U:
     any of lemma, upos, xpos, feats, head, deprel, deps, misc. Vertical text: names for the columns
     after the word, in their order. Other formats have none."""
+    annotate: tuple[Literal["lemma"], ...] = ()
+    """Attributes to add to each word: lemma (simplemma, extra [senses]; 49 languages, Chinese is
+    not among them). One that --word-attributes keeps is not added."""
     unicode_normalization: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
     """Unicode normalization before tokenization; None leaves the text unchanged."""
     script: Literal["simplified", "traditional"] | None = None
@@ -119,7 +122,7 @@ class CorpusConfig(Settings):
 
     @model_validator(mode="after")
     def _columns_differ(self) -> "CorpusConfig":
-        if both := set(self.meta).intersection(self.word_attributes):
+        if both := set(self.meta).intersection(self.attributes):
             names = ", ".join(sorted(both))
             raise ValueError(f"{names}: metadata of a text and an attribute of words share a name")
         return self
@@ -132,6 +135,16 @@ class CorpusConfig(Settings):
                 "them out, or say --segmenter jieba"
             )
         return self
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of words that the corpus has: those that were given, then those added."""
+        return (*self.word_attributes, *self.added_attributes)
+
+    @property
+    def added_attributes(self) -> tuple[str, ...]:
+        """Those that are worked out."""
+        return tuple(name for name in self.annotate if name not in self.word_attributes)
 
     @property
     def chosen_segmenter(self) -> SegmenterName:

@@ -116,7 +116,7 @@ class Query:
         found is looked for in the other script.
         """
         if self.is_cql:
-            return [compile_query(parse_query(self.forms[0]), corpus.config.word_attributes)]
+            return [compile_query(parse_query(self.forms[0]), corpus.config.attributes)]
         if self.is_regex:
             found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
             return [(found,)] if found else []

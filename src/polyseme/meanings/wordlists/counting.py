@@ -66,8 +66,8 @@ class Unit:
     def check(self, corpus: Corpus) -> None:
         """Refuse attributes that the corpus does not have."""
         for name in (*([self.attribute] if self.attribute else ()), *([UPOS] if self.upos else ())):
-            if name not in corpus.config.word_attributes:
-                have = ", ".join(corpus.config.word_attributes) or "none"
+            if name not in corpus.config.attributes:
+                have = ", ".join(corpus.config.attributes) or "none"
                 raise ConfigError(
                     f"{corpus.folder} has no word attribute {name!r}; it has: {have}. Prepare the "
                     f"texts with --word-attributes {name}."
