@@ -28,7 +28,7 @@ def test_a_training_step_stays_on_the_card(case: Case) -> None:
         # A build without CUDA cannot draw fake random numbers on a card; "meta" is a device, too.
         network = model.network.to("meta").train()
         losses = network(targets.to("meta"))
-        torch.stack(list(losses.values())).sum().backward()
+        torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
         found = {p.grad.device.type for p in network.parameters() if p.grad is not None}
     assert found == {"meta"}
     assert all(loss.shape == () for loss in losses.values())
