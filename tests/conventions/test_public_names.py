@@ -42,6 +42,7 @@ FUNCTIONS = {
     "score": "(texts, *, model=None, ngram=None, order=3)",
     "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model=None, word='', top=10)",
+    "query": "(corpus, cql, *, where=())",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
         "(corpus, *, model=None, before, after, words=(), words_file=None, progress=False, "
