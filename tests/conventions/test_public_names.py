@@ -118,6 +118,7 @@ CLASSES: dict[type, set[str]] = {
             "hashes",
             "attribute",
             "num_bytes",
+            "places",
             "sentence_ids",
             "sentence_rows",
             "table",
