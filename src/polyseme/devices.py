@@ -14,10 +14,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from polyseme.errors import ConfigError
 from polyseme.limits import read_text
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -172,6 +176,16 @@ def devices_of(device: str) -> list[str]:
     import torch
 
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+
+
+def moved(tensor: "Tensor", device: "str | torch.device") -> "Tensor":
+    """The same there. To a card it goes from page-locked memory, while work goes on here."""
+    import torch
+
+    is_far = str(device).startswith("cuda") and tensor.device.type == "cpu"
+    if is_far and torch.cuda.is_available():
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def resolve_precision(wish: str, device: str = "auto") -> Literal["float32", "bfloat16"]:

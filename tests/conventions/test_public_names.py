@@ -51,14 +51,14 @@ FUNCTIONS = {
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
-    "Corpus.open": "(folder)",
+    "Corpus.open": "(folder, *, without_shards=False)",
     "Task.load": "(folder, *, model=None)",
     "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
         *("address", "check_files", "check_same_words", "config", "folder", "manifest", "open"),
-        *("preparation", "read_stats", "shards", "vocabulary"),
+        *("described_shards", "hashes", "preparation", "read_stats", "shards", "vocabulary"),
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome", "to_json"},
@@ -118,6 +118,7 @@ CLASSES: dict[type, set[str]] = {
             "hashes",
             "attribute",
             "num_bytes",
+            "places",
             "sentence_ids",
             "sentence_rows",
             "table",

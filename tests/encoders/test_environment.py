@@ -17,7 +17,7 @@ from polyseme.encoders.kernels.loader import Kernel
     ("name", "place", "value"),
     [
         ("torch", "torch.__version__", "0.0"),
-        ("polyseme", "polyseme.encoders.kernels.loader.__version__", "0.0"),
+        ("polyseme", "polyseme.encoders.environment.__version__", "0.0"),
         ("processor", "torch.backends.cpu.get_cpu_capability", lambda: "OTHER"),
         ("processor", f"{build.__name__}._facts", lambda: {"vendor_id": "Other"}),
     ],

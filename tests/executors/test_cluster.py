@@ -7,13 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from executors.addresses import addresses_of_this_machine
 from executors.jobs import capitals_job, hashes, make_inputs
 from required import needs
 
-from polyseme.executors import ExecutorConfig, run_job
+from polyseme.executors import ExecutorConfig, cluster, run_job
 
 pytestmark = pytest.mark.cluster
 TESTS = Path(__file__).parents[1]
@@ -95,6 +96,26 @@ def test_a_private_cluster_makes_what_one_process_makes(private: tuple[Path, str
     inputs = make_inputs(folder / "in", 4)
     run_job(capitals_job(), inputs, folder / "one", executor=ExecutorConfig(workers=1))
     assert hashes(folder / "ray") == hashes(folder / "one")
+
+
+def test_several_small_shards_may_be_one_task(tmp_path: Path) -> None:
+    few = "setattr(cluster, '_MOST_TASKS', 1) or jobs.capitals_job()"
+    run_on_ray(tmp_path, few, PRIVATE)
+    inputs = make_inputs(tmp_path / "in", 4)
+    run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
+    assert hashes(tmp_path / "ray") == hashes(tmp_path / "one")
+
+
+def test_it_is_said_when_nothing_runs() -> None:
+    answers = iter([([], ["task"]), ([], ["task"]), (["task"], [])])
+    ray = SimpleNamespace(
+        wait=lambda *_, **__: next(answers),
+        cluster_resources=lambda: {"CPU": 0.0},
+        available_resources=dict,
+    )
+    told: list[str] = []
+    assert cluster._next_done(ray, {"task": None}, capitals_job(), told.append) == ["task"]
+    assert told[0].startswith("Nothing runs yet: the Ray cluster has 0 CPUs, and 1 tasks wait")
 
 
 def test_no_token_is_left_in_the_home_folder(private: tuple[Path, str]) -> None:

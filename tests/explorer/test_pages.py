@@ -17,6 +17,7 @@ import pytest
 from required import needs
 from starlette.testclient import TestClient
 
+import polyseme
 from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
@@ -487,3 +488,34 @@ def test_a_page_says_when_a_chinese_word_is_mostly_part_of_longer_ones(tmp_path:
     assert "is a word by itself 1 time here" in found.get("/word?q=生&lang=en")
     assert "单独成词" not in found.get("/word?q=说&lang=zh")
     assert "<title>corpus · Polyseme 词义浏览</title>" in found.get("/?lang=zh")
+
+
+def test_collocates_are_a_picture_and_a_table_of_a_word_and_of_each_group(
+    explored: Explored,
+) -> None:
+    page = explored.get("/collocates?q=bank&finer=2")
+    assert "Collocates of “bank”" in page
+    row = r'<th scope="row"><a href="[^"]+">([^<]+)</a></th><td class="number">(\d+)'
+    rows = re.findall(row, page)
+    assert len(rows) == page.count('r="4.5"') > 5
+    assert [f"{word}: {count}" in page for word, count in rows] == [True] * len(rows)
+    found = polyseme.collocates(explored.workspace.corpus.folder, "bank", top=60)
+    assert rows == [(each.word, str(each.count)) for each in found]
+    groups = re.findall(r'href="(/collocates[^"]*group=(\d+)[^"]*)"', page)
+    assert len(groups) > 1
+    part = explored.get(html.unescape(groups[0][0]))
+    assert 'aria-current="page"' in part
+    assert "“bank”的搭配词" in explored.get("/collocates?q=bank&lang=zh")
+    assert explored.client.get("/collocates?q=bank&where=century<3").status_code == 400
+
+
+def test_keywords_are_bars_to_either_side(explored: Explored) -> None:
+    assert "Choose a part" in explored.get("/keywords")
+    page = explored.get("/keywords?before=year<1900")
+    found = polyseme.keywords(explored.workspace.corpus.folder, where="year<1900", top=30)
+    assert page.count('<rect class="more"') == sum(each.log_ratio > 0 for each in found) > 0
+    assert page.count('<rect class="less"') == sum(each.log_ratio < 0 for each in found) > 0
+    words = re.findall(r'<th scope="row"><a href="[^"]+">([^<]+)</a>', page)
+    assert words == [html.escape(each.word) for each in found]
+    same = explored.client.get("/keywords?before=year<1900&after=year<1901")
+    assert "cannot be compared" in same.text

@@ -21,6 +21,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from polyseme.devices import moved
 from polyseme.errors import InputError
 
 PAD = 0
@@ -87,14 +88,13 @@ class Batch:
 
     def to(self, device: str | torch.device) -> "Batch":
         """The same on another device."""
-        return Batch(
-            self.words.to(device),
-            self.lengths.to(device),
-            self.ids.to(device),
-            self.char_ids.to(device),
-            None if self.segments is None else self.segments.to(device),
-            None if self.follows is None else self.follows.to(device),
+        words, lengths, ids, char_ids = (
+            moved(each, device) for each in (self.words, self.lengths, self.ids, self.char_ids)
         )
+        segments, follows = (
+            None if each is None else moved(each, device) for each in (self.segments, self.follows)
+        )
+        return Batch(words, lengths, ids, char_ids, segments, follows)
 
 
 def padded_length(longest: int, limit: int) -> int:

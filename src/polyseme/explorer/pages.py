@@ -8,6 +8,7 @@ template, and its sentences in `languages/`.
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from polyseme.explorer.explored_word import SEED, Job
 from polyseme.explorer.judging import judge
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import MAX_TEXT
+from polyseme.explorer.word_lists import diverging_bars, dot_plot
 from polyseme.explorer.word_page import GroupBlock, WordPage, annotate, check_number
 from polyseme.meanings.change.measure import Change, GroupShares
 from polyseme.meanings.change.sides import MIN_SIDE, Rival, Sides, TwoSides
@@ -45,14 +47,24 @@ from polyseme.meanings.concordance.uses import UseTable
 from polyseme.meanings.edits import undo_last
 from polyseme.meanings.labels import LabelledUses
 from polyseme.meanings.report.pages import senses_page, write_page
-from polyseme.meanings.settings import TABLES
+from polyseme.meanings.settings import (
+    TABLES,
+    CollocateListConfig,
+    WindowConfig,
+    WordListConfig,
+)
 from polyseme.meanings.substitutes import find_substitutes
 from polyseme.meanings.use_map.places import hover_line, palette, scaled
+from polyseme.meanings.wordlists.collocates import FindsPlaces, NamedUses, collocates_of
+from polyseme.meanings.wordlists.counting import Unit
+from polyseme.meanings.wordlists.keywords import keywords
 from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.segmenters.patterns import SPACELESS
 
 ROUTES: list[Route] = []
 """Which address is answered by which page."""
+_LISTED = 60
+"""Words of a list on a page; `polyseme collocates --top` has more."""
 MakePage = Callable[[PageRequest], Response]
 
 
@@ -228,6 +240,61 @@ def _render_word(asked: PageRequest, word_page: WordPage, problems: object) -> R
             model=workspace.model_name,
             version=__version__,
         ),
+    )
+
+
+# Lists of words: collocates of a word or of one of its groups, keywords of a part of the corpus.
+
+
+@page("/collocates")
+def collocates(asked: PageRequest) -> Response:
+    """The words around a word."""
+    problems = asked.drop_mistakes()
+    view, workspace = asked.view, asked.workspace
+    word_page = asked.word_page(is_begun=False) if view.q.strip() else None
+    blocks = word_page.blocks if word_page else []
+    block = next((each for each in blocks if each.id == view.group), None)
+    if view.group and word_page and block is None:
+        raise PageError("no_group", id=view.group)
+    found = None
+    if word_page:
+        places = word_page.word.uses.places[block.uses] if block else word_page.word.found.places
+        of = NamedUses(view.q, FindsPlaces(places))
+        with told_as("no_uses_there", word=view.q):
+            found = workspace.word_list((view.query, view.where, view.grouping, view.group,
+                len(places)), partial(collocates_of, workspace.corpus, of, WindowConfig(),
+                CollocateListConfig(top=_LISTED), Unit(is_case_sensitive=view.case), view.where,
+            ))  # fmt: skip
+    return asked.render(
+        "collocates.html",
+        status=400 if problems else 200,
+        problems=problems,
+        found=found,
+        plot=dot_plot(found) if found is not None else None,
+        blocks=blocks if len(blocks) > 1 else [],
+        sense=block.group.short_name if block else "",
+    )
+
+
+@page("/keywords")
+def keyword_list(asked: PageRequest) -> Response:
+    """The words that set one part apart from another."""
+    problems = asked.drop_mistakes()
+    view, workspace = asked.view, asked.workspace
+    found = None
+    if view.before and not problems:
+        config = WordListConfig(top=_LISTED // 2)
+        make = partial(keywords, workspace.corpus, view.before, view.after, config)
+        with told_as("bad_parts"):
+            found = workspace.word_list((view.before, view.after), make)
+    return asked.render(
+        "keywords.html",
+        status=400 if problems else 200,
+        problems=problems,
+        sides={"before": joined(view.before), "after": joined(view.after)},
+        columns=workspace.columns,
+        found=found,
+        bars=diverging_bars(found) if found is not None else [],
     )
 
 

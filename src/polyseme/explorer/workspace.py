@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.index.use_index import IndexedUses, UseIndex
 from polyseme.meanings.use_map.places import Floats, lay_out
+from polyseme.meanings.wordlists.word_list import WordList
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus
 
@@ -43,6 +44,7 @@ _BYTES = 32 << 20  # of words that are kept; the one looked at is kept whatever 
 _HISTORY = 30
 _SIDES = 8  # pairs of sides whose control words are kept
 _SIZES = 4  # conditions whose sizes are kept
+_LISTS = 16  # lists of words that are kept
 _ENDING = 10  # seconds that work has to end
 ABOUT = "about.json"
 
@@ -86,6 +88,8 @@ class Workspace:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _listing: threading.Lock = field(default_factory=threading.Lock)
+    _lists: OrderedDict[Hashable, WordList] = field(default_factory=OrderedDict)
     _encoder: ModelUseEncoder | None = None
     _sizes: OrderedDict[Condition, dict[str, Sizes]] = field(default_factory=OrderedDict)
 
@@ -131,6 +135,16 @@ class Workspace:
             while len(self._sizes) > _SIZES:
                 self._sizes.popitem(last=False)
             return self._sizes[where]
+
+    def word_list(self, key: Hashable, make: Callable[[], WordList]) -> WordList:
+        """A list of words; counted, unless it is one of the last."""
+        with self._listing:  # two at once would both be slow
+            if key not in self._lists:
+                self._lists[key] = make()
+            self._lists.move_to_end(key)
+            while len(self._lists) > _LISTS:
+                self._lists.popitem(last=False)
+            return self._lists[key]
 
     def word(self, view: View) -> ExploredWord:
         """The uses of what a view looks for."""

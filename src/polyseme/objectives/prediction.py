@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from polyseme.config import Settings
 from polyseme.data.batch import BOS, EOS, Batch
 from polyseme.data.vocabulary import Vocabulary
+from polyseme.devices import moved
 from polyseme.encoders.encoded import Encoded
 from polyseme.errors import ModelError
 
@@ -38,7 +39,7 @@ class Targets:
 
     def to(self, device: str) -> "Targets":
         """The same on another device."""
-        return Targets(self.rows.to(device), self.columns.to(device), self.ids.to(device))
+        return Targets(*(moved(each, device) for each in (self.rows, self.columns, self.ids)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Negatives:
 
     def to(self, device: str) -> "Negatives":
         """The same on another device."""
-        return Negatives(self.ids.to(device), self.num_tries)
+        return Negatives(moved(self.ids, device), self.num_tries)
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,11 +101,15 @@ class FileList(Mapping[str, Mapping[str, Any]]):
     def table(self) -> Any:
         """The table, sorted by name."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         if self._sorted is None:
             self._pack()
-            whole = pa.concat_tables(self._chunks).sort_by("name").combine_chunks()
-            self._chunks, self._sorted = [whole], whole
+            whole = pa.concat_tables(self._chunks)
+            self._chunks = []  # memory holds two of them, not three
+            whole = whole.combine_chunks()
+            self._sorted = whole.take(pc.sort_indices(whole["name"])).combine_chunks()
+            self._chunks = [self._sorted]
         return self._sorted
 
     def under(self, *tops: str) -> "FileList":
@@ -122,7 +126,14 @@ class FileList(Mapping[str, Mapping[str, Any]]):
         import pyarrow.parquet as pq
 
         with scratch_for(folder / FILES) as scratch, scratch.open("wb") as stream:
-            pq.write_table(self.table, stream, compression="zstd", row_group_size=1 << 17)
+            pq.write_table(
+                self.table,
+                stream,
+                compression="zstd",
+                use_dictionary=False,  # no name and no hash comes twice
+                column_encoding={"name": "DELTA_BYTE_ARRAY"},
+                row_group_size=1 << 15,
+            )
 
     @classmethod
     def read(cls, path: Path, own: Mapping[str, Any]) -> "FileList":
