@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from required import need_package
 
 ACCESS, SECRET = "AKIAPOLYSEMETEST0000", "a-secret-that-may-stand-nowhere"
 # Moto looks whether a condition holds and then puts, in many threads: two writers could both win,
@@ -89,8 +90,8 @@ def environment(endpoint: str, cache: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[BucketServer]:
-    pytest.importorskip("obstore")
-    pytest.importorskip("moto")
+    need_package("obstore")
+    need_package("moto")
     with bucket_server() as server:
         yield server
 

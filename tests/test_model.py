@@ -97,7 +97,10 @@ def test_the_laws_run_over_every_objective_and_context() -> None:
     kinds = {
         (case.config.encoder.contextualizer.kind, case.config.objective.kind) for case in CASES
     }
-    contexts, objectives = ("lstm", "transformer"), ("bidirectional", "causal", "masked")
+    contexts, objectives = (
+        ("feedforward", "lstm", "transformer"),
+        ("bidirectional", "causal", "masked"),
+    )
     expected = {(context, objective) for context in contexts for objective in objectives}
     assert kinds == expected | {("none", "causal"), ("none", "word2vec")}
 

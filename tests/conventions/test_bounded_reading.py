@@ -28,8 +28,11 @@ MAY = {
     "text/segmenters/spacy_rules.py": {"path.read_text"},  # spaCy's own sources
     "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
     "storage/parquet.py": {
-        "pq.ParquetFile", "self._file.iter_batches", "self._file.read_row_group",
-    },  # the bounded reader of Parquet
+        "pq.ParquetFile", "pq.read_metadata", "self._file.iter_batches",
+        "self._file.read_row_group",
+    },  # the bounded reader of Parquet; the footer of what was just written
+    "text/word_counts.py": {"pq.ParquetFile", "file.read_row_group"},  # what was just written
+    "embedding/model_work.py": {"json.loads"},  # a value of a manifest whose size was looked at
     "embedding/folder.py": {"ds.dataset"},  # after `ParquetReader.check`, text as dictionaries
     "embedding/bulk.py": {"safe_open"},  # after its size was looked at
     "storage/weights.py": {"load_file", "path.open", "safe_open"},  # after its header was looked at

@@ -42,6 +42,7 @@ FUNCTIONS = {
     "score": "(texts, *, model=None, ngram=None, order=3)",
     "senses": "(corpus, word=None, *, model=None, index=None, progress=False, **settings)",
     "substitutes": "(text, *, model=None, word='', top=10)",
+    "query": "(corpus, cql, *, where=())",
     "uses": "(corpus, word=None, *, forms=(), regex=None, case_sensitive=False, where=())",
     "vocabulary_change": (
         "(corpus, *, model=None, before, after, words=(), words_file=None, progress=False, "
@@ -50,14 +51,14 @@ FUNCTIONS = {
     "train": "(task, out, *, seeds=(1,), progress=False, **settings)",
 }
 METHODS = {
-    "Corpus.open": "(folder)",
+    "Corpus.open": "(folder, *, without_shards=False)",
     "Task.load": "(folder, *, model=None)",
     "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
         *("address", "check_files", "check_same_words", "config", "folder", "manifest", "open"),
-        *("preparation", "read_stats", "shards", "vocabulary"),
+        *("described_shards", "hashes", "preparation", "read_stats", "shards", "vocabulary"),
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},
     PretrainResult: {"folder", "is_continued", "model", "notes", "outcome", "to_json"},
@@ -117,6 +118,7 @@ CLASSES: dict[type, set[str]] = {
             "hashes",
             "attribute",
             "num_bytes",
+            "places",
             "sentence_ids",
             "sentence_rows",
             "table",
