@@ -284,7 +284,7 @@ BOOKS = [
                    "</w:ruby><w:instrText>PAGE</w:instrText></w:p><w:Fallback><w:p><w:r>"
                    "<w:t>again</w:t></w:r></w:p></w:Fallback>"), "Here漢", blank=1),
     *(
-        case("docx", f"{reason}: {data[:12]!r}", data, rejected=reason)
+        case("docx", f"{reason}: {data[:6]!r}", data, rejected=reason)
         for data, reason in ((b"", "broken-file"), (b"PK\x03\x04 no zip", "broken-file"),
                              (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "encrypted"),
                              (make_zip({"a": "b"}), "broken-chapter"),
