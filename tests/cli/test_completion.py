@@ -47,7 +47,7 @@ def in_bash(command: str, home: Path) -> str:
 
 def test_commands_are_completed_in_working_order() -> None:
     assert completed("polyseme pre") == ["prepare", "pretrain", "predict"]
-    assert completed("polyseme ")[7:10] == ["compare-models", "embed", "vectors"]
+    assert completed("polyseme ")[8:12] == ["generate", "compare-models", "embed", "vectors"]
 
 
 def test_options_of_a_command_are_completed() -> None:

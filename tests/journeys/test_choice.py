@@ -95,12 +95,12 @@ def test_a_line_of_a_file_has_a_text_and_its_choices(folder: Path, tmp_path: Pat
 
 def test_a_corpus_gives_choices_that_a_task_learns_from(folder: Path, tmp_path: Path) -> None:
     corpus, out = prepare_documents(tmp_path / "made", 60), tmp_path / "choices"
-    shown = polyseme("choices", corpus, "--number", "24", "--choices", "3", "--out", out).stdout
+    shown = polyseme("choices", corpus, "--examples", "24", "--choices", "3", "--out", out).stdout
     assert "train.jsonl: 24 examples" in " ".join(shown.split())
     data = [f"--set=data.{name}={out / name}.jsonl" for name in ("train", "dev", "test")]
     trained = tmp_path / "next"
     quick = ["--set=training.epochs=1", "--out", str(trained)]
     polyseme("train", folder / "choose.toml", *data, *quick)
     assert "3 examples" in polyseme("evaluate", trained).stdout
-    again = polyseme("choices", corpus, "--number", "24", "--out", out, code=74).stderr
+    again = polyseme("choices", corpus, "--examples", "24", "--out", out, code=74).stderr
     assert "train.jsonl already" in again

@@ -133,4 +133,4 @@ def test_extras_are_those_of_the_project() -> None:
     assert "pyarrow" in found[""]
     assert {"torch", "safetensors", "scikit-learn"} <= set(found["senses"])
     assert {"torch", "scipy", "starlette"} <= set(found["explorer"])  # an extra of an extra
-    assert found["cluster"] == ["ray"]
+    assert found["cluster"] == ["ray", "obstore"]
