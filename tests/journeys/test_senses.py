@@ -129,7 +129,7 @@ def test_words_of_a_whole_vocabulary_are_compared(corpus: Path, tmp_path: Path) 
     )
     assert [each.change.word for each in found.significant] == ["bank"]
     told = polyseme("change", "bank", *ask[1:], code=2)
-    assert "not both" in told.stderr
+    assert "Choose one" in told.stderr
 
 
 @pytest.mark.parametrize(
