@@ -169,7 +169,7 @@ def test_layers_lead_from_form_to_meaning(explored: Explored) -> None:
     ("address", "told"),
     [
         ("/word?q=bnak", "“bnak” does not occur in this corpus"),
-        ("/word?q=b.nak&regex=1", "No word of this corpus matches"),
+        ("/word?q=b.nak&regex=1", "Nothing in this corpus matches"),
         ("/word?q=,", "Type a word"),
         ("/word?q=(&regex=1", "not a valid regular expression"),
         ("/frequency?q=bank&where=colour=red", "no column colour"),

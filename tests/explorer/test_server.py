@@ -49,7 +49,7 @@ def test_a_port_is_free_again_after_a_start_that_failed(tmp_path: Path) -> None:
             explore.run(build(explore.ExploreConfig, config))
 
 
-def test_without_a_model_the_only_one_installed_for_the_language_describes_the_uses(
+def test_without_a_model_the_default_of_the_language_describes_the_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = make_bank_corpus(tmp_path).folder
@@ -63,8 +63,8 @@ def test_without_a_model_the_only_one_installed_for_the_language_describes_the_u
     config = build(explore.ExploreConfig, {"corpus": corpus, "serve": {"no_browser": True}})
     explore.run(config)
     assert models == ["en-base"]
-    there.add("en-mini")
-    with pytest.raises(ModelError, match="Several models for 'en'"):
+    there.clear()
+    with pytest.raises(ModelError, match="No model for 'en' is installed"):
         explore.run(config)
 
 

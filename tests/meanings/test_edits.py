@@ -358,13 +358,13 @@ def test_edits_of_one_group_touch_each_other_whatever_its_number() -> None:
     assert touched(SHORE, ()).isdisjoint(touched(money, ()))
 
 
-RIVER = GroupRef(id="2", name="river 河")
+ODD_RIVER = GroupRef(id="2", name="river 河")
 USES = (UseId("novel\u2028.txt:3:0", 4), UseId("a\nb:0:0", 0))
 EVERY_KIND: list[Edit] = [
-    RenameEdit(group=RIVER, name='shore "\\\n'),
-    MergeEdit(groups=(RIVER, GroupRef(id="1", name=""))),
-    SplitEdit(group=RIVER, uses=USES, new=GroupRef(id="3", name="x")),
-    MoveEdit(uses=USES, to=RIVER),
+    RenameEdit(group=ODD_RIVER, name='shore "\\\n'),
+    MergeEdit(groups=(ODD_RIVER, GroupRef(id="1", name=""))),
+    SplitEdit(group=ODD_RIVER, uses=USES, new=GroupRef(id="3", name="x")),
+    MoveEdit(uses=USES, to=ODD_RIVER),
     LabelEdit(uses=USES, label="邊"),
     UndoEdit(edit=5),
 ]
