@@ -4,6 +4,7 @@ Freed memory goes back to the system, as seen from outside.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -160,8 +161,10 @@ print(before - megabytes(), pa.default_memory_pool().backend_name)
 
 
 def freed(what: str) -> tuple[int, str]:
+    env = {**os.environ}
+    env.pop("ARROW_DEFAULT_MEMORY_POOL", None)  # as a server in this process may have set it
     done = subprocess.run(
-        [sys.executable, "-c", HELD, what], capture_output=True, text=True, check=True
+        [sys.executable, "-c", HELD, what], capture_output=True, text=True, check=True, env=env
     )
     megabytes, pool = done.stdout.split()
     return int(megabytes), pool
