@@ -54,6 +54,10 @@ def commands(folder: Path) -> list[list[str]]:
         ("uses", "cat", "--in", corpus),
         ("collocates", "cat", "--in", corpus),
         ("keywords", "--in", corpus, "--where", "document<text.txt@5"),
+        ("query", '"cat"', "--in", corpus),
+        ("ngrams", "cat", "--in", corpus, "--min-frequency", 1),
+        ("subcorpora", "part", "--in", corpus, "--where", "document<text.txt@5"),
+        ("export", corpus, "--out", folder / "corpus.vrt"),
         ("senses", "and", "--in", corpus, "--model", model, "--groups", 2),
         (
             *("change", "and", "--in", corpus, "--model", model),
