@@ -84,7 +84,7 @@ def main(folder: Path) -> None:
     for path in (folder / "corpus").rglob("*"):
         path.chmod(path.stat().st_mode & ~0o222)
     (folder / "corpus").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    done = polyseme("evaluate", folder / "model", folder / "corpus", code=None)
+    done = polyseme("evaluate", folder / "model", "--in", folder / "corpus", code=None)
     print(json.dumps({"evaluated": done.returncode, "stderr": done.stderr}), flush=True)
 
 
