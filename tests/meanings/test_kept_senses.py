@@ -130,3 +130,12 @@ def test_vertical_text_has_senses_and_is_read_back_as_it_was(
     found = find_uses(again, "bank")
     senses = [found.attribute(n, "sense")[found.spans[n][0]] for n in range(4)]
     assert senses == ["river side", "__UNDEF__", "river side", "__UNDEF__"]
+
+
+def test_vertical_text_has_attributes_that_were_added(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("Mice ran.", encoding="utf-8")
+    corpus, out = prepared(text, tmp_path / "c", annotate=("lemma",)), tmp_path / "a.vrt"
+    write_vertical(corpus, (), EVERYTHING, out)
+    assert out.read_text("utf-8").splitlines()[2:5] == ["Mice\tmouse", "ran\trun", ".\t."]
+    assert " -P lemma " in encode_command(corpus, out, has_senses=False)

@@ -13,22 +13,20 @@ several words each has it. Where a sentence's document changes, another text beg
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from polyseme.meanings.concordance.conditions import Condition, columns_of, rows_meeting
-from polyseme.meanings.concordance.search import ShardGroups, all_groups, read_columns
-from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers
+from polyseme.meanings.concordance.search import ShardGroups, all_groups
+from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
 from polyseme.meanings.groups.kept_senses import KeptSenses
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shard_words import GroupWords, ShardWords
 
 UNDEFINED = "__UNDEF__"
 _SPACES = dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
@@ -81,7 +79,7 @@ def write_vertical(
 
 def encode_command(corpus: Corpus, path: Path, *, has_senses: bool) -> str:
     """How CWB compiles it."""
-    attributes = [*corpus.config.word_attributes, *(["sense"] if has_senses else [])]
+    attributes = [*corpus.config.attributes, *(["sense"] if has_senses else [])]
     words = "".join(f" -P {name}" for name in attributes)
     facts = "".join(f"+{name}" for name in ("id", *corpus.config.meta))
     name = path.stem.lower()
@@ -104,16 +102,15 @@ def _sentences(
 ) -> Iterator[tuple[str, str, list[str], int, int]]:
     config = corpus.config
     facts = tuple(dict.fromkeys([DOCUMENT, *config.meta, *columns_of(where)]))
-    columns = [*facts, "sentence_id", *config.word_attributes]
+    columns = [*facts, "sentence_id"]
     places, names = senses
     with damage_explained(part.path), ParquetReader(part.path, list(columns)) as reader:
         shard = ShardWords(words_of(part.path))
         for group in part.groups:
             table, words = reader.read_group(group), shard[group]
-            values = {n: read_columns(reader, group, [n])[n] for n in facts}
-            spellings, offsets = [*map(_cell, words.spell())], words.offsets
-            each = [[spellings[code] for code in words.codes.tolist()]]
-            each += [_attribute(table[name]) for name in config.word_attributes]
+            values = {n: TextColumn.from_arrow(table[n].chunks) for n in facts}
+            offsets = words.offsets
+            each = [_cells(words), *(_cells(words.attribute(name)) for name in config.attributes)]
             if names:
                 each.append(_senses(places, names, (part.shard, group), offsets))
             texts = {n: values[n].take(slice(None)) for n in facts}
@@ -142,9 +139,9 @@ def _senses(
     return found
 
 
-def _attribute(column: Any) -> list[str]:
-    return [UNDEFINED if value is None else _cell(value)
-            for value in chain.from_iterable(column.to_pylist())]  # fmt: skip
+def _cells(words: GroupWords) -> list[str]:
+    spellings = [*map(_cell, words.spell())]
+    return [spellings[code] for code in words.codes.tolist()]
 
 
 def _cell(text: str) -> str:

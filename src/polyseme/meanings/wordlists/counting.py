@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.conditions import EVERYTHING, Condition, columns_of, rows_meeting
-from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads
+from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads, read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
 from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Floats
 from polyseme.progress import NullProgress, Progress
@@ -72,12 +72,6 @@ class Unit:
                     f"{corpus.folder} has no word attribute {name!r}; it has: {have}. Prepare the "
                     f"texts with --word-attributes {name}."
                 )
-
-    @property
-    def attributes(self) -> frozenset[str]:
-        """The word attributes that are read."""
-        names = ((self.attribute,) if self.attribute else ()) + ((UPOS,) if self.upos else ())
-        return frozenset(names)
 
 
 @dataclass(frozen=True)
@@ -200,59 +194,37 @@ def read_row_groups(
     selection: Selection, part: ShardGroups, columns: frozenset[str]
 ) -> Iterator[CountedGroup]:
     """What is counted of each row group of a part, with these columns of metadata."""
-    unit = selection.unit
-    names = sorted(columns | unit.attributes)
+    names = sorted(columns)
     with damage_explained(words_of(part.path)):
         shard = ShardWords(words_of(part.path))
-    # Metadata and attributes are in Parquet; that is not opened where nothing of it is asked for.
+    # Metadata is in Parquet; that is not opened where nothing of it is asked for.
     reader = ParquetReader(part.path, names) if names else None
     try:
         for number in part.groups:
             with damage_explained(part.path):
                 words = shard[number]
-                values: dict[str, TextColumn] = {}
-                attributes: dict[str, tuple[Any, Integers]] = {}
-                if reader is not None:
-                    table = reader.read_group(number)
-                    values = {n: TextColumn.from_arrow(table[n].chunks) for n in sorted(columns)}
-                    attributes = {
-                        name: _attribute(table[name], len(words.codes)) for name in unit.attributes
-                    }
+                values = {} if reader is None else read_columns(reader, number, names)
                 group = RowGroup((part.shard, number), words, values)
-                yield _counted(unit, group, attributes, selection.choose(group))
+                yield _counted(selection.unit, group, selection.choose(group))
     finally:
         if reader is not None:
             reader.__exit__(None, None, None)
 
 
-def _counted(
-    unit: Unit,
-    group: RowGroup,
-    attributes: Mapping[str, tuple[Any, Integers]],
-    chosen: Chosen,
-) -> CountedGroup:
-    spellings, codes = group.words.to_arrow(), group.words.codes
+def _counted(unit: Unit, group: RowGroup, chosen: Chosen) -> CountedGroup:
+    words = group.words if unit.attribute is None else group.words.attribute(unit.attribute)
+    spellings, codes = words.to_arrow(), words.codes
     target, reference, uses = chosen
     if unit.attribute is not None:
-        spellings, codes = attributes[unit.attribute]
-        target, reference = target & (codes >= 0), reference & (codes >= 0)
+        has_value = np.isin(codes, words.find([""]), invert=True)
+        target, reference = target & has_value, reference & has_value
     if unit.upos:
-        tags, numbers = attributes[UPOS]
-        wanted = [number for number, tag in enumerate(tags.to_pylist()) if tag in unit.upos]
-        is_wanted = np.isin(numbers, wanted)
+        tags = group.words.attribute(UPOS)
+        is_wanted = np.isin(tags.codes, tags.find(unit.upos))
         target, reference = target & is_wanted, reference & is_wanted
     if not unit.is_case_sensitive:
         spellings = pc.utf8_lower(spellings)
     return CountedGroup(spellings, codes, target, reference, uses, *group)
-
-
-def _attribute(column: Any, num_words: int) -> tuple[Any, Integers]:
-    """Distinct values of a word attribute, and the number of each word's; -1 for none."""
-    values = pc.list_flatten(column).combine_chunks()
-    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    if len(codes) != num_words:
-        raise ValueError("a word attribute does not have a value for each word")
-    return values.dictionary, codes
 
 
 def count_documents(
