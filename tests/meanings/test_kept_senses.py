@@ -11,19 +11,14 @@ from polyseme.commands.collocates import CollocatesConfig, run
 from polyseme.config import build
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.conditions import EVERYTHING
+from polyseme.meanings.concordance.kept_senses import Reliability, find_senses_of, read_senses
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.edits import LabelEdit, RenameEdit
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.calibration import adjusted_rand_index
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.kept_senses import (
-    Reliability,
-    find_senses_of,
-    keep_groups,
-    keep_labels,
-    read_senses,
-)
-from polyseme.meanings.groups.senses import Senses, use_ids
+from polyseme.meanings.groups.senses import Senses, keep_groups, use_ids
+from polyseme.meanings.labels import keep_labels
 from polyseme.meanings.vertical import encode_command, write_vertical
 from polyseme.text.corpus import Corpus
 

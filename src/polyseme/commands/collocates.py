@@ -79,7 +79,7 @@ def run(config: CollocatesConfig, progress: Progress | None = None) -> Collocate
 
 
 def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
-    from polyseme.meanings.groups.kept_senses import find_senses_of
+    from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import (
         FindsPlaces,
         NamedUses,

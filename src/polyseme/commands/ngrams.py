@@ -60,9 +60,9 @@ def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     """Count all n-grams, or those with a word in them."""
     from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import check_format, write_table
+    from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.meanings.concordance.uses import find_terms
-    from polyseme.meanings.groups.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import FindsPlaces, FindsTerms, NamedUses
     from polyseme.meanings.wordlists.ngrams import ngrams
     from polyseme.text.corpus import Corpus

@@ -17,8 +17,10 @@ from typing_extensions import TypedDict
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
+from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import (
     CONFIG,
+    MANIFEST,
     ArtifactType,
     FileList,
     damaged_files,
@@ -128,6 +130,11 @@ class Corpus:
                 "on such words, or prepare the texts again as the model's were: polyseme prepare "
                 f"TEXTS {preparation.options} --out NEW_CORPUS{or_else}"
             )
+
+    @property
+    def state(self) -> str:
+        """A hash of it as it is now."""
+        return sha256_of(self.folder / MANIFEST)
 
     @property
     def config(self) -> CorpusConfig:

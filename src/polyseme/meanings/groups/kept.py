@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.limits import read_json
-from polyseme.storage.files import sha256_of, write_text
-from polyseme.storage.folders import MANIFEST
+from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus
 
 
@@ -22,11 +21,6 @@ def folder_of(folder: Path) -> Path:
     """Where what is found on the corpus in a folder is kept."""
     folder = folder.resolve()
     return folder.with_name(f"{folder.name}.calibration")
-
-
-def state_of(corpus: Corpus) -> str:
-    """A hash of a corpus as it is now."""
-    return sha256_of(corpus.folder / MANIFEST)
 
 
 @dataclass(frozen=True)
@@ -39,7 +33,7 @@ class Kept:
     @classmethod
     def of(cls, corpus: Corpus, kind: str, version: int, *asked: object) -> "Kept":
         """What a question has as its answer in this state of the corpus."""
-        state = state_of(corpus)
+        state = corpus.state
         key = json.dumps([version, state, *asked])
         name = f"{kind}-{state[:8]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         return cls(folder_of(corpus.folder) / name, key)

@@ -18,8 +18,9 @@ from polyseme.meanings.concordance.conditions import (
     parse_where,
     rows_meeting,
 )
+from polyseme.meanings.concordance.kept_senses import places_in
 from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
-from polyseme.meanings.concordance.sentence_table import Integers
+from polyseme.meanings.concordance.sentence_table import Integers, covered
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
 from polyseme.meanings.wordlists.counting import (
@@ -120,7 +121,7 @@ class FindsPlaces:
 
     def __call__(self, group: RowGroup) -> Integers:
         """Those of a row group."""
-        found = self.places[(self.places[:, :2] == group.place).all(axis=1), 2:]
+        found = places_in(self.places, group.place)
         return found[np.lexsort(found.T[::-1])]
 
 
@@ -132,7 +133,7 @@ class FindsTerms:
 
     def __call__(self, group: RowGroup) -> Integers:
         """In a row group."""
-        return uses_in(group.words, self.terms)
+        return uses_in(group.words, self.terms, group.place)
 
 
 @dataclass(frozen=True)
@@ -177,18 +178,8 @@ def words_around(uses: Integers, words: GroupWords, window: WindowConfig) -> tup
     rows, begins, ends = uses.T
     first, last = offsets[rows], offsets[rows + 1]
     begins, ends = first + begins, first + ends
-    own = _covered(begins, ends, len(words.codes))
+    own = covered(begins, ends, len(words.codes))
     if not window.sentence:
         first = np.maximum(first, begins - window.left)
         last = np.minimum(last, ends + window.right)
-    return _covered(first, last, len(own)) & ~own, own
-
-
-def _covered(begins: Integers, ends: Integers, size: int) -> Mask:
-    """(size,) what lies in at least one of these spans."""
-    lengths = ends - begins
-    # All places of each span, one span after the other.
-    places = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
-    covered = np.zeros(size, np.bool_)
-    covered[places] = True
-    return covered
+    return covered(first, last, len(own)) & ~own, own
