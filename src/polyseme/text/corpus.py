@@ -132,11 +132,6 @@ class Corpus:
             )
 
     @property
-    def state(self) -> str:
-        """A hash of it as it is now."""
-        return sha256_of(self.folder / MANIFEST)
-
-    @property
     def config(self) -> CorpusConfig:
         """The settings it was made with."""
         return self.preparation.settings
@@ -174,6 +169,11 @@ class Corpus:
     def check_files(self, on_file: Callable[[int], None] = lambda _: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
         return list(damaged_files(self.folder, self.manifest, on_file))
+
+
+def state_of(corpus: Corpus) -> str:
+    """A hash of a corpus as it is now."""
+    return sha256_of(corpus.folder / MANIFEST)
 
 
 def words_of(shard: Path) -> Path:

@@ -28,7 +28,7 @@ from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, state_of
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -108,7 +108,7 @@ def keep_senses(
         make_output(folder)
         values = {
             "format": _FORMAT,
-            "state": corpus.state,
+            "state": state_of(corpus),
             "word": word,
             "source": source.name,
             "reliability": None if reliability is None else [reliability.value, reliability.low],
@@ -126,7 +126,7 @@ def _file_of(word: str) -> str:
 
 def read_senses(corpus: Corpus) -> list[KeptSenses]:
     """Those of all words, by the names of their files."""
-    state = corpus.state
+    state = state_of(corpus)
     return [_read(path, state, corpus) for path in sorted(folder_of(corpus).glob("*.json"))]
 
 

@@ -32,7 +32,7 @@ from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, 
 from polyseme.meanings.groups.kept import Kept, folder_of
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, state_of
 
 VERSION = 6
 LOW, HIGH = 0.25, 0.45
@@ -203,7 +203,7 @@ def adjusted_rand_index(gold: Labels, found: Labels) -> float:
 
 def topics_of(corpus: Corpus) -> Topics | None:
     """The topics of a corpus, learned once and kept beside it if that can be written to."""
-    return _topics(corpus.folder.resolve(), corpus.state)
+    return _topics(corpus.folder.resolve(), state_of(corpus))
 
 
 @lru_cache(maxsize=1)
@@ -231,7 +231,7 @@ def calibration_of(
     if encoder.layer is not None:
         return None
     model = encoder.fingerprint
-    key = hashlib.sha256(f"{VERSION} {corpus.state} {model}".encode()).hexdigest()
+    key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
     kept = Kept(folder_of(corpus.folder) / f"{model[:16]}.json", key)
     found: tuple[Calibration | None] | None
     found = kept.read(lambda told: (_calibration(told["calibration"]),))

@@ -14,7 +14,7 @@ from typing import Any
 
 from polyseme.limits import read_json
 from polyseme.storage.files import write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, state_of
 
 
 def folder_of(folder: Path) -> Path:
@@ -33,7 +33,7 @@ class Kept:
     @classmethod
     def of(cls, corpus: Corpus, kind: str, version: int, *asked: object) -> "Kept":
         """What a question has as its answer in this state of the corpus."""
-        state = corpus.state
+        state = state_of(corpus)
         key = json.dumps([version, state, *asked])
         name = f"{kind}-{state[:8]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         return cls(folder_of(corpus.folder) / name, key)
