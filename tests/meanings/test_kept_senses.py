@@ -1,6 +1,7 @@
 """Senses that a person named, kept beside a corpus, and what other commands make of them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_keywords_are_those_of_sentences_with_a_sense(corpus: Corpus) -> None:
     uses = find_uses(corpus, "bank")
     names = ["river" if each else "money" for each in RIVER]
     keep_labels(corpus, uses, names, {"river": (2, 2), "money": (2, 1)}, Path("b.csv"))
-    given = {"sense": "river", "min_frequency": 1, "min_g2": 0, "sort": "frequency"}
+    given: dict[str, Any] = {"sense": "river", "min_frequency": 1, "min_g2": 0, "sort": "frequency"}
     found = polyseme.keywords(corpus.folder, **given)
     assert found.title == "Keywords of sentences with bank (river)"
     counts = {each.word: (each.count, each.reference) for each in found}
@@ -96,10 +97,11 @@ def test_keywords_are_those_of_sentences_with_a_sense(corpus: Corpus) -> None:
     }  # fmt: skip
     early = polyseme.keywords(corpus.folder, against_sense="money", where="year<1900", **given)
     assert {each.word: each.reference for each in early}["the"] == 0
-    for wrong, told in [
+    mistakes: list[tuple[dict[str, Any], str]] = [
         ({"against": "year<1900"}, "against-sense"), ({"sense": None}, "Which part"),
         ({"sense": None, "word": "bank"}, "--sentence"), ({"sense": "sand"}, "bank: money, river"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for wrong, told in mistakes:
         with pytest.raises(PolysemeError, match=told):
             polyseme.keywords(corpus.folder, **{**given, **wrong})
 

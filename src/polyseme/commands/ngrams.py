@@ -28,6 +28,7 @@ from polyseme.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polyseme.meanings.concordance.conditions import Condition
     from polyseme.meanings.wordlists.ngrams import NgramList
 
 
@@ -67,7 +68,8 @@ def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     if config.ngrams.out is not None:
         check_format(config.ngrams.out)
     find, corpus = config.find, Corpus.open(config.find.corpus)
-    of, where = None, find.where
+    of: NamedUses | None = None
+    where: Condition | tuple[str, ...] = find.where
     if config.sense is not None:
         kept = find_senses_of(corpus, find.word, config.sense)
         of = NamedUses.of_sense(kept, config.sense)

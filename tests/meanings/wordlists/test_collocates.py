@@ -254,8 +254,8 @@ def test_keywords_of_uses_are_of_their_sentences_less_those_with_both(
         elif is_there and not is_here:
             there.update(word for word in words if word != against)
     counts = {each.word: (each.count, each.reference) for each in found}
-    words = {word for word in here | there if word.isalpha()}
-    assert counts == {word: (here[word], there[word]) for word in words}
+    listed = {word for word in here | there if word.isalpha()}
+    assert counts == {word: (here[word], there[word]) for word in listed}
     assert not found.uses
 
 
