@@ -15,13 +15,12 @@ from typing import Any
 from polyseme.limits import read_json
 from polyseme.storage.files import sha256_of, write_text
 from polyseme.storage.folders import MANIFEST
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, beside
 
 
 def folder_of(folder: Path) -> Path:
     """Where what is found on the corpus in a folder is kept."""
-    folder = folder.resolve()
-    return folder.with_name(f"{folder.name}.calibration")
+    return beside(folder, "calibration")
 
 
 def state_of(corpus: Corpus) -> str:

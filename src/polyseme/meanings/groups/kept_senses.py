@@ -31,7 +31,7 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.groups.kept import state_of
 from polyseme.meanings.groups.senses import Senses
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, beside
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -82,8 +82,7 @@ class KeptSenses:
 
 def folder_of(corpus: Corpus) -> Path:
     """Where the senses of a corpus are."""
-    folder = corpus.folder.resolve()
-    return folder.with_name(f"{folder.name}.senses")
+    return beside(corpus.folder, "senses")
 
 
 def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
