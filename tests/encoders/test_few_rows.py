@@ -130,8 +130,8 @@ def test_sentences_of_many_lengths_are_packed(
 
 
 def test_many_rows_gradients_and_other_precisions_are_left_to_others() -> None:
-    layer = drawn("projected")[0].layers[0]
-    weights = layer.weights()  # type: ignore[operator]
+    [layer, _] = drawn("projected")[0].all_layers()
+    weights = layer.weights()
     float32 = torch.float32
     with torch.no_grad():
         assert FewRows().can_run(weights, float32, [2, 2, 1])

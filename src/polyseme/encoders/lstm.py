@@ -107,6 +107,10 @@ class Lstm(nn.Module):
         outputs[-1] = self.dropout(outputs[-1])
         return tuple(outputs), after
 
+    def all_layers(self) -> list["_Layer"]:
+        """Those with context, the lowest first."""
+        return [layer for layer in self.layers if isinstance(layer, _Layer)]
+
     def _is_residual(self, number: int) -> bool:
         return self.config.residual and number > 0
 
@@ -236,7 +240,7 @@ def run_packed(
     packing = Packing.of(lengths, words.shape[1], stacks, special_tokens=special_tokens)
     inputs = _pack(distinct.to(dtype), words.flatten()[packing.positions])
     outputs: list[Tensor] = []
-    for number, layer in enumerate(lstm.layers):
+    for number, layer in enumerate(lstm.all_layers()):
         found = layer.run_packed(inputs, packing.batch_sizes)
         is_residual = lstm.config.residual and number > 0
         if lstm.direction == "joint":
@@ -270,7 +274,7 @@ def run_to_last(
     rows = [each.flatten()[where] for each, where in zip(words, positions, strict=True)]
     inputs = _pack(distinct.to(dtype), torch.stack(rows))
     batch_sizes = is_read.sum(dim=1)
-    for number, layer in enumerate(lstm.layers):
+    for number, layer in enumerate(lstm.all_layers()):
         found = layer.run_packed(inputs, batch_sizes.tolist())
         inputs = found + inputs if lstm.config.residual and number > 0 else found
     begins = batch_sizes.cumsum(0) - batch_sizes
