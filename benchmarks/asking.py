@@ -3,11 +3,11 @@
     python -m benchmarks.asking models/en-mini corpus/en --word bank --index index/en
 
 Prints the best of `--repeats` in seconds: sentences of 20 words, one and eight at a time, with
-weights packed in float16, as they are, and batch-invariant; finding a word's uses, beside what pyarrow takes to
-read the words from Parquet; describing them (half a sentence each way, and beside it whole
-sentences), substitutes, grouping; then `senses` as a whole, in this process and as a command, with
-and without an index; and what the index takes to find a word drawn by frequency and to hold one of
-its uses against all.
+weights packed in float16, as they are, and batch-invariant; finding a word's uses, beside what
+pyarrow takes to read the words from Parquet; describing them (half a sentence each way, and beside
+it whole sentences), substitutes, grouping; then `senses` as a whole, in this process and as a
+command, with and without an index; and what the index takes to find a word drawn by frequency and
+to hold one of its uses against all.
 """
 
 import argparse
