@@ -28,7 +28,7 @@ from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus, state_of
+from polyseme.text.corpus import Corpus, beside, state_of
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -85,8 +85,7 @@ class KeptSenses:
 
 def folder_of(corpus: Corpus) -> Path:
     """Where the senses of a corpus are."""
-    folder = corpus.folder.resolve()
-    return folder.with_name(f"{folder.name}.senses")
+    return beside(corpus.folder, "senses")
 
 
 def places_in(places: Integers, group: tuple[int, int]) -> Integers:
