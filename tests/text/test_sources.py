@@ -5,8 +5,8 @@ What the beginning of a file tells before work starts.
 Values from file names and from a table beside the files.
 """
 
-import json
 import gzip
+import json
 import os
 import sys
 import textwrap
