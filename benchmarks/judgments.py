@@ -97,7 +97,7 @@ def chosen_or_random(judgments: Judgments, model: str) -> Iterator[dict[str, Any
         features = encoder.without_syntax(encoder([use.words for use in uses], spans))
         one, two = (features.select(np.arange(side, len(uses), 2)) for side in (0, 1))
         centre = Centre.of(features)
-        views = pair_similarities(one, two, centre).astype(np.float64)
+        views = pair_similarities(one, two, centre)
         gold = np.array([judgments.mean(key) > SAME for key in keys])
         told: dict[str, list[float]] = {"random": [], "chosen": []}
         for _ in range(_TRIES):

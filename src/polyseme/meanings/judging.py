@@ -27,7 +27,7 @@ from polyseme.meanings.concordance.export import write_table
 from polyseme.meanings.concordance.lines import sample_uses
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import Use, Uses
-from polyseme.meanings.features.use_features import UseEncoder
+from polyseme.meanings.features.use_features import Floats, UseEncoder
 from polyseme.meanings.judgments import (
     CHOSEN,
     RANDOM,
@@ -154,7 +154,9 @@ def write_material(material: Material, folder: Path) -> list[Path]:
         write_table(Sheet(material.kind, items, annotator), paths[annotator])
     if material.kind == "pairs":
         write_lines(folder / f"{word}.uses.tsv", durel.use_lines(material.uses))
-        rows = ((key.first, key.second, key.lemma) for key in material.items)
+        # In sheets they may have an apostrophe, against formulas.
+        names = {cell_text(name): name for name in map(durel.identifier, material.uses)}
+        rows = ((names[key.first], names[key.second], key.lemma) for key in material.items)
         instances = durel.tab_separated(durel.INSTANCES, rows)
         write_lines(folder / f"{word}.instances.tsv", instances)
     return list(paths.values())
@@ -172,11 +174,10 @@ class _Named:
             raise InputError("There is no use to judge.")
         self.all = uses
         self.lemma = cell_text(durel.lemma_of(uses))
-        self.sentences = uses.sentence_ids()
         begins = uses.spans[:, 0].tolist()
         self.names = [
-            cell_text(f"{sentence}-{begin}")
-            for sentence, begin in zip(self.sentences, begins, strict=True)
+            cell_text(durel.identifier_of(sentence, begin))
+            for sentence, begin in zip(uses.sentence_ids(), begins, strict=True)
         ]
 
     @property
@@ -293,10 +294,10 @@ def _unsure_pairs(
     row = {use: index for index, use in enumerate(numbers.tolist())}
     centre = Centre.of(features)
 
-    def views(pairs: Sequence[tuple[int, ...]]) -> np.ndarray:
+    def views(pairs: Sequence[tuple[int, ...]]) -> Floats:
         sides = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
         one, two = (features.select(side) for side in sides)
-        return pair_similarities(one, two, centre).astype(np.float64)
+        return pair_similarities(one, two, centre)
 
     gold = np.array([*is_same.values()], np.bool_)
     classifier = SameClassifier.learn(centre, views([judged[key] for key in is_same]), gold)

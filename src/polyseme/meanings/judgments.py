@@ -244,7 +244,7 @@ class _Reader:
         column = "judgment" if pair else "sense"
         names = ("identifier1", "identifier2") if pair else ("sentence_id", "begin")
         for number, row in enumerate(rows, start=2):
-            one, two, lemma = (row.get(name, "").strip() for name in (*names, "lemma"))
+            one, two, lemma = (cell_text(row.get(name, "")) for name in (*names, "lemma"))
             cell = " ".join(row[column].split())
             key = Key.of_pair(lemma, one, two) if pair else Key(lemma, one, two)
 
@@ -259,6 +259,7 @@ class _Reader:
                 continue
             item = _item(key, row, pair)
             before = self.items.get(key)
+            # What was drawn at random stays so if it is given again, as it was in dispute.
             if before is None or (item.sample, item.sentences) > (before.sample, before.sentences):
                 self.items[key] = item
             annotator = row.get("annotator", "").strip() or path.stem
@@ -330,7 +331,7 @@ def _item(key: Key, row: Mapping[str, str], pair: bool) -> Item:
         senses = tuple(filter(None, (s.strip() for s in row.get("senses", "").split(_BETWEEN))))
         return Item(key, (row.get("sentence", ""),), sample, senses)
     first, second = row.get("sentence1", ""), row.get("sentence2", "")
-    if (row["identifier1"].strip(), row["identifier2"].strip()) != key[1:]:
+    if cell_text(row["identifier1"]) != key.first:
         first, second = second, first
     return Item(key, (first, second) if first and second else (), sample)
 

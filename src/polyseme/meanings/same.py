@@ -164,9 +164,7 @@ class SameClassifier:
     num_pairs: int
 
     @classmethod
-    def learn(
-        cls, centre: Centre, views: npt.NDArray[Any], gold: npt.NDArray[np.bool_]
-    ) -> "SameClassifier":
+    def learn(cls, centre: Centre, views: Floats, gold: npt.NDArray[np.bool_]) -> "SameClassifier":
         """From the views of judged pairs, (N, V), and which of them are the same."""
         with extra_needed_for("Learning from judged pairs"):
             from sklearn.linear_model import LogisticRegression
@@ -177,9 +175,10 @@ class SameClassifier:
         # Views differ in spread, and the penalty would fall on those that vary little.
         model = make_pipeline(StandardScaler(), LogisticRegression())
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
-        told = cross_val_predict(model, views, gold, cv=folds)
+        exact = views.astype(np.float64)
+        told = cross_val_predict(model, exact, gold, cv=folds)
         accuracy, majority = float((told == gold).mean()), float(max(gold.mean(), 1 - gold.mean()))
-        return cls(centre, model.fit(views, gold), accuracy, majority, len(gold))
+        return cls(centre, model.fit(exact, gold), accuracy, majority, len(gold))
 
     def probability(self, views: Floats) -> float:
         """That a pair with these views is judged the same."""
@@ -205,7 +204,7 @@ def learn_same(
         )
     features = _encode(encoder, marked, on_use)
     centre = Centre.of(features)
-    views = pair_similarities(*_halves(features), centre).astype(np.float64)
+    views = pair_similarities(*_halves(features), centre)
     gold = np.array(is_same)
     classifier = SameClassifier.learn(centre, views, gold)
     return classifier, num_left_out

@@ -40,7 +40,12 @@ def tab_separated(header: Iterable[str], rows: Iterable[Iterable[object]]) -> It
 
 def identifier(use: Use) -> str:
     """What a use is called in these files."""
-    return plain(f"{use.sentence_id}-{use.begin}")
+    return identifier_of(use.sentence_id, use.begin)
+
+
+def identifier_of(sentence_id: str, begin: int) -> str:
+    """The same of a use that begins at a word of a sentence."""
+    return plain(f"{sentence_id}-{begin}")
 
 
 def lemma_of(uses: Uses) -> str:
