@@ -460,7 +460,7 @@ def collocates(
 def keywords(
     corpus: "Folder",
     *,
-    where: "str | Sequence[str]",
+    where: "str | Sequence[str]" = (),
     against: "str | Sequence[str]" = (),
     progress: bool = False,
     **settings: Any,
@@ -469,7 +469,8 @@ def keywords(
     frequent there, then those that are less.
 
     `where` and `against` are conditions on metadata: "year<1860"; without `against`, the part is
-    compared with the rest. `settings` are those of `polyseme keywords`: `sort="log-ratio"`,
+    compared with the rest. `settings` are those of `polyseme keywords`: `sense="river"` and
+    `against_sense="money"` for sentences with a kept sense, `sort="log-ratio"`,
     `attribute="lemma"`, `top=100`.
     """
     from polyseme.calling import call

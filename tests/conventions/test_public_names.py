@@ -27,7 +27,7 @@ FUNCTIONS = {
     "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "collocates": "(corpus, word=None, *, progress=False, **settings)",
     "ngrams": "(corpus, word=None, *, progress=False, **settings)",
-    "keywords": "(corpus, *, where, against=(), progress=False, **settings)",
+    "keywords": "(corpus, *, where=(), against=(), progress=False, **settings)",
     "generate": (
         "(prompts='', *, model=None, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),

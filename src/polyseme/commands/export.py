@@ -55,8 +55,8 @@ class ExportResult:
 def run(config: ExportConfig, progress: Progress | None = None) -> ExportResult:
     """Write it."""
     from polyseme.meanings.concordance.conditions import parse_where
+    from polyseme.meanings.concordance.kept_senses import read_senses
     from polyseme.meanings.concordance.search import CorpusColumns
-    from polyseme.meanings.groups.kept_senses import read_senses
     from polyseme.meanings.vertical import encode_command, write_vertical
     from polyseme.text.corpus import Corpus
 

@@ -100,7 +100,7 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
 
 
 def _keep(senses: "Senses", config: SensesConfig) -> None:
-    from polyseme.meanings.groups.kept_senses import keep_groups
+    from polyseme.meanings.groups.senses import keep_groups
 
     if config.edits is None or senses.uses.corpus is None:
         raise ConfigError("--keep is for groups that you named: give the file of --edits.")

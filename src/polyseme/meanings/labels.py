@@ -24,6 +24,7 @@ import numpy.typing as npt
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
 from polyseme.meanings.concordance.export import Cell, Tabular, guarded, read_table
+from polyseme.meanings.concordance.kept_senses import KeptSenses, Reliability, keep_senses
 from polyseme.meanings.concordance.uses import Use, Uses, UseTable
 from polyseme.meanings.edits import UseGroup, read_edits, replay
 from polyseme.meanings.features.use_features import Floats, UseEncoder
@@ -31,6 +32,7 @@ from polyseme.meanings.groups.calibration import encode_uses
 from polyseme.meanings.groups.grouping import centred, join_views, unit_length
 from polyseme.meanings.groups.senses import Senses, use_ids
 from polyseme.progress import NullProgress, Progress
+from polyseme.text.corpus import Corpus
 
 Values: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -287,6 +289,19 @@ def label_uses(
     how = "random" if at_random else "uncertain"
     chosen = tuple(learned.next_to_label(num_next, how=how, seed=seed))  # type: ignore[arg-type]
     return LabelledUses(uses, learned, _left_out(learned, vectors), chosen)
+
+
+def keep_labels(
+    corpus: Corpus,
+    uses: Uses,
+    labels: Sequence[str],
+    left_out: Mapping[str, tuple[int, int]],
+    source: Path,
+) -> KeptSenses:
+    """Keep what every use was labelled, by a person or after a person's labels."""
+    word = " / ".join(uses.query.forms) if uses.query else uses[0].form
+    reliability = Reliability.of_labels(left_out)
+    return keep_senses(corpus, word, uses.places, labels, reliability, source)
 
 
 def _left_out(learned: LearnedLabels, vectors: Floats) -> dict[str, tuple[int, int]]:

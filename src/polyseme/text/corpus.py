@@ -17,8 +17,10 @@ from typing_extensions import TypedDict
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
+from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import (
     CONFIG,
+    MANIFEST,
     ArtifactType,
     FileList,
     damaged_files,
@@ -167,6 +169,11 @@ class Corpus:
     def check_files(self, on_file: Callable[[int], None] = lambda _: None) -> list[str]:
         """Names of files that are missing or not as they were written; reads everything."""
         return list(damaged_files(self.folder, self.manifest, on_file))
+
+
+def state_of(corpus: Corpus) -> str:
+    """A hash of a corpus as it is now."""
+    return sha256_of(corpus.folder / MANIFEST)
 
 
 def words_of(shard: Path) -> Path:

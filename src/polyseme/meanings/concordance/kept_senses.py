@@ -1,4 +1,4 @@
-"""Senses that a person confirmed or labelled, kept beside a corpus: what `--sense river` asks for.
+"""Senses that a person confirmed or labelled, kept beside a corpus: what `sense="river"` asks for.
 
     in   groups after a person's edits, or labels learned from a person's
     out  NAME.senses/WORD-….json: for each sense the places of its uses, and how far to trust them
@@ -27,11 +27,8 @@ from polyseme.display import counted
 from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
-from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.groups.kept import state_of
-from polyseme.meanings.groups.senses import Senses
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, state_of
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -86,47 +83,25 @@ def folder_of(corpus: Corpus) -> Path:
     return folder.with_name(f"{folder.name}.senses")
 
 
-def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
-    """Keep the groups that a person named, and labels that a person gave; these go first."""
-    groups = [senses.groups[number - 1] for number in senses.labels]
-    names = [group.given_name if group.is_named else "" for group in groups]
-    for number, label in senses.labels_by_hand.items():
-        names[number] = label
-    if not any(names):
-        raise InputError(
-            f"No group of {senses.word} has a name that you gave, and no use a label. Name one "
-            "with `polyseme edit` or in the explorer."
-        )
-    trust = senses.calibration
-    reliability = Reliability.of_groups(trust.ari, trust.error) if trust else None
-    return _keep(corpus, senses.word, senses.uses, names, reliability, source)
+def places_in(places: Integers, group: tuple[int, int]) -> Integers:
+    """Of places those in a row group (its shard, its number there), without these two."""
+    return places[(places[:, :2] == group).all(axis=1), 2:]
 
 
-def keep_labels(
-    corpus: Corpus,
-    uses: Uses,
-    labels: Sequence[str],
-    left_out: Mapping[str, tuple[int, int]],
-    source: Path,
-) -> KeptSenses:
-    """Keep what every use was labelled, by a person or after a person's labels."""
-    word = " / ".join(uses.query.forms) if uses.query else uses[0].form
-    return _keep(corpus, word, uses, labels, Reliability.of_labels(left_out), source)
-
-
-def _keep(
+def keep_senses(
     corpus: Corpus,
     word: str,
-    uses: Uses,
+    places: Integers,
     names: Sequence[str],
     reliability: Reliability | None,
     source: Path,
 ) -> KeptSenses:
+    """Keep the sense of each of these uses; an empty name is none."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
         if name:
             numbers[name].append(number)
-    found = {name: uses.places[own] for name, own in sorted(numbers.items())}
+    found = {name: places[own] for name, own in sorted(numbers.items())}
     kept = KeptSenses(word, found, reliability, source.name)
     folder = folder_of(corpus)
     with disk_faults_explained(folder):
