@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import WordChange
     from polyseme.meanings.change.vocabulary import VocabularyChange
     from polyseme.meanings.concordance.uses import Uses
@@ -49,7 +50,8 @@ __version__ = "0.2.0"
 __all__ = [
     "Corpus", "Task", "__version__", "agreement", "change", "collocates", "generate", "index",
     "judge", "keywords", "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query",
-    "same", "score", "senses", "substitutes", "train", "uses", "vocabulary_change",
+    "same", "score", "senses", "senses_over_time", "substitutes", "train", "uses",
+    "vocabulary_change",
 ]  # fmt: skip
 
 
@@ -235,6 +237,32 @@ def change(
         run, ChangeConfig, given | settings, progress=progress, purpose="Grouping uses"
     ).found
     assert isinstance(found, WordChange)
+    return found
+
+
+def senses_over_time(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    by: str,
+    periods: int = 4,
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "SensesOverTime":
+    """The share of each sense of a word in each period, with a 95 % interval.
+
+    `by` is the metadata that tell when: "year". Senses are those that are kept beside the corpus
+    (`polyseme senses --keep`, `label --keep`); without any, or with a `model`, groups that are
+    found. `settings` are those of `polyseme change`: `where="year<1900"`, `report="bank.html"`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.change import ChangeConfig, run
+    from polyseme.meanings.change.periods import SensesOverTime
+
+    given = {"word": word, "corpus": corpus, "model": model, "by": by, "periods": periods}
+    found = call(run, ChangeConfig, given | settings, progress=progress).found
+    assert isinstance(found, SensesOverTime)
     return found
 
 

@@ -31,6 +31,9 @@ FUNCTIONS = {
     "generate": (
         "(prompts='', *, model=None, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
     ),
+    "senses_over_time": (
+        "(corpus, word=None, *, by, periods=4, model=None, progress=False, **settings)"
+    ),
     "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
     "index": "(corpus, out, *, model=None, progress=False, **settings)",
     "load": (

@@ -300,7 +300,8 @@ def keep_labels(
 ) -> KeptSenses:
     """Keep what every use was labelled, by a person or after a person's labels."""
     word = " / ".join(uses.query.forms) if uses.query else uses[0].form
-    reliability = Reliability.of_labels(left_out)
+    by_hand = sum(total for total, _ in left_out.values()) / len(uses)
+    reliability = Reliability.of_labels(left_out, by_hand)
     return keep_senses(corpus, word, uses.places, labels, reliability, source)
 
 

@@ -181,6 +181,12 @@ def words_of(shard: Path) -> Path:
     return shard.parent.parent / WORDS / f"{shard.stem}.npy"
 
 
+def beside(folder: Path, ending: str) -> Path:
+    """Where what belongs to a corpus is kept that is no part of it: `NAME.ending` beside it."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}.{ending}")
+
+
 @contextlib.contextmanager
 def damage_explained(path: Path) -> Iterator[None]:
     """Turn what is wrong with a file of a corpus into a CorpusError that says what to do."""

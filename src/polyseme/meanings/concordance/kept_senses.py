@@ -28,7 +28,7 @@ from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus, state_of
+from polyseme.text.corpus import Corpus, beside, state_of
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -48,14 +48,20 @@ class Reliability:
         return cls(math.sqrt(max(0.0, ari)), math.sqrt(max(0.0, ari - _Z * error)))
 
     @classmethod
-    def of_labels(cls, left_out: Mapping[str, tuple[int, int]]) -> "Reliability":
-        """From how many labels would have been found without each."""
+    def of_labels(
+        cls, left_out: Mapping[str, tuple[int, int]], by_hand: float = 0.0
+    ) -> "Reliability":
+        """From how many labels would have been found without each.
+
+        `by_hand`: which share of all uses a person labelled, which are right.
+        """
         sizes, right = (np.array(each, float) for each in zip(*left_out.values(), strict=True))
         total = sizes.sum()
         chance = float(((sizes / total) ** 2).sum())
         share = float(right.sum() / total)
         low = share - _Z * math.sqrt(share * (1 - share) / total + 1 / total**2)
-        return cls(*(max(0.0, (each - chance) / max(1e-9, 1 - chance)) for each in (share, low)))
+        beyond = (max(0.0, (each - chance) / max(1e-9, 1 - chance)) for each in (share, low))
+        return cls(*(by_hand + (1 - by_hand) * each for each in beyond))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +85,7 @@ class KeptSenses:
 
 def folder_of(corpus: Corpus) -> Path:
     """Where the senses of a corpus are."""
-    folder = corpus.folder.resolve()
-    return folder.with_name(f"{folder.name}.senses")
+    return beside(corpus.folder, "senses")
 
 
 def places_in(places: Integers, group: tuple[int, int]) -> Integers:
@@ -154,14 +159,22 @@ def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
     return kept
 
 
+def has_senses_of(corpus: Corpus, word: str) -> bool:
+    """Whether senses of a word are kept."""
+    return any(_is_of(each, word) for each in read_senses(corpus))
+
+
+def _is_of(kept: KeptSenses, word: str) -> bool:
+    return word.casefold() in kept.word.casefold().split(" / ")
+
+
 def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -> KeptSenses:
     """The senses of a word; or, without one, of the only word that has this sense."""
     every = read_senses(corpus)
     found = [
         each
         for each in every
-        if (sense is None or sense in each.senses)
-        and (word is None or word.casefold() in each.word.casefold().split(" / "))
+        if (sense is None or sense in each.senses) and (word is None or _is_of(each, word))
     ]
     if len(found) == 1:
         return found[0]

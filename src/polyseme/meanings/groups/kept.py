@@ -14,13 +14,12 @@ from typing import Any
 
 from polyseme.limits import read_json
 from polyseme.storage.files import write_text
-from polyseme.text.corpus import Corpus, state_of
+from polyseme.text.corpus import Corpus, beside, state_of
 
 
 def folder_of(folder: Path) -> Path:
     """Where what is found on the corpus in a folder is kept."""
-    folder = folder.resolve()
-    return folder.with_name(f"{folder.name}.calibration")
+    return beside(folder, "calibration")
 
 
 @dataclass(frozen=True)
