@@ -2,12 +2,12 @@
 
     python -m benchmarks.asking models/en-mini corpus/en --word bank --index index/en
 
-Prints the best of `--repeats` in seconds: sentences of 20 words one at a time, with weights packed
-in float16, as they are, and batch-invariant; finding a word's uses, beside what pyarrow takes to
-read the words from Parquet; describing them (half a sentence each way, and beside it whole
-sentences), substitutes, grouping; then `senses` as a whole, in this process and as a command, with
-and without an index; and what the index takes to find a word drawn by frequency and to hold one of
-its uses against all.
+Prints the best of `--repeats` in seconds: sentences of 20 words, one and eight at a time, with
+weights packed in float16, as they are, and batch-invariant; finding a word's uses, beside what
+pyarrow takes to read the words from Parquet; describing them (half a sentence each way, and beside
+it whole sentences), substitutes, grouping; then `senses` as a whole, in this process and as a
+command, with and without an index; and what the index takes to find a word drawn by frequency and
+to hold one of its uses against all.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 import polyseme
 from benchmarks.side_by_side import print_facts, sentences_of
 from polyseme.embedding.embedder import Embedder
-from polyseme.encoders.steps import OneRow
+from polyseme.encoders.steps import FewRows
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.grouping import group_uses
@@ -68,16 +68,19 @@ def _sentences(embedder: Embedder, corpus: Corpus) -> dict[str, Callable[[], Any
     fitting = (s for s in sentences_of(corpus) if len(s) == _LENGTH)
     chosen = list(itertools.islice(fitting, _SENTENCES))
 
-    def one_by_one(*, is_packed: bool = True, batch_invariant: bool = False) -> None:
-        run = OneRow.run if is_packed else lambda *_: None
-        with mock.patch.object(OneRow, "run", run):
-            for sentence in chosen:
-                embedder.embed([sentence], batch_invariant=batch_invariant)
+    def embed(at_once: int = 1, *, is_packed: bool = True, batch_invariant: bool = False) -> None:
+        can_run = FewRows.can_run if is_packed else lambda *_: False
+        with mock.patch.object(FewRows, "can_run", can_run):
+            for begin in range(0, len(chosen), at_once):
+                some = chosen[begin : begin + at_once]
+                embedder.embed(some, batch_invariant=batch_invariant)
 
     return {
-        f"{len(chosen)} sentences, packed": one_by_one,
-        "… as they are": partial(one_by_one, is_packed=False),
-        "… batch-invariant": partial(one_by_one, batch_invariant=True),
+        f"{len(chosen)} sentences, packed": embed,
+        "… as they are": partial(embed, is_packed=False),
+        "… batch-invariant": partial(embed, batch_invariant=True),
+        "… 8 at once, packed": partial(embed, 8),
+        "… 8 at once, as they are": partial(embed, 8, is_packed=False),
     }
 
 

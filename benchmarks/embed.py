@@ -136,7 +136,7 @@ class Reference:
         assert isinstance(encoder.contextualizer, Lstm)
         self.vocabulary = vocabulary
         self.characters: CharacterEncoder = encoder.inputs.characters
-        weights = encoder.contextualizer.weights()
+        weights = [layer.weights() for layer in encoder.contextualizer.all_layers()]
         self.stacks = [[_Layer(each, stack) for each in weights] for stack in range(2)]
 
     @torch.no_grad()

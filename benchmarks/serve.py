@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
 import numpy as np
@@ -170,7 +171,14 @@ def _serving(model: str) -> Iterator[tuple[int, psutil.Process]]:
 @contextmanager
 def _other(name: str, model: str) -> Iterator[int]:
     port = random.randint(20_000, 30_000)
-    command = [sys.executable, "-c", _OTHERS[name], model, str(port)]
+    with TemporaryDirectory() as folder:
+        # A file, as LitServe's processes import it again.
+        script = Path(folder, "server.py")
+        script.write_text(_OTHERS[name], encoding="utf-8")
+        yield from _running([sys.executable, str(script), model, str(port)], port)
+
+
+def _running(command: list[str], port: int) -> Iterator[int]:
     with subprocess.Popen(command) as process:
         try:
             for _ in range(600):

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
     from polyseme.embedding.word_embedder import WordEmbedder
+    from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import WordChange
     from polyseme.meanings.change.vocabulary import VocabularyChange
     from polyseme.meanings.concordance.uses import Uses
     from polyseme.meanings.groups.senses import Senses
+    from polyseme.meanings.judging import Material
+    from polyseme.meanings.judgments import Agreement
     from polyseme.meanings.labels import LabelledUses
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
@@ -45,9 +48,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
-    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
-    "substitutes", "train", "uses", "vocabulary_change",
+    "Corpus", "Task", "__version__", "agreement", "change", "collocates", "generate", "index",
+    "judge", "keywords", "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query",
+    "same", "score", "senses", "senses_over_time", "substitutes", "train", "uses",
+    "vocabulary_change",
 ]  # fmt: skip
 
 
@@ -236,6 +240,32 @@ def change(
     return found
 
 
+def senses_over_time(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    by: str,
+    periods: int = 4,
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "SensesOverTime":
+    """The share of each sense of a word in each period, with a 95 % interval.
+
+    `by` is the metadata that tell when: "year". Senses are those that are kept beside the corpus
+    (`polyseme senses --keep`, `label --keep`); without any, or with a `model`, groups that are
+    found. `settings` are those of `polyseme change`: `where="year<1900"`, `report="bank.html"`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.change import ChangeConfig, run
+    from polyseme.meanings.change.periods import SensesOverTime
+
+    given = {"word": word, "corpus": corpus, "model": model, "by": by, "periods": periods}
+    found = call(run, ChangeConfig, given | settings, progress=progress).found
+    assert isinstance(found, SensesOverTime)
+    return found
+
+
 def label(
     corpus: "Folder",
     word: str | None = None,
@@ -257,6 +287,46 @@ def label(
 
     given = {"word": word, "corpus": corpus, "model": model, "labels": labels, **settings}
     return call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
+
+
+def judge(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    annotators: "Sequence[str]",
+    out: "Folder",
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "Material":
+    """Write a table for each annotator, of pairs of uses to judge, or of lines if senses are named.
+
+    `settings` are those of `polyseme judge`: `number=50`, `senses=("shore", "institution")`, or
+    `judgments="round1"`, judgments so far, after which the next are chosen by `model`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.judge import JudgeConfig, run
+
+    given = {"word": word, "corpus": corpus, "annotators": tuple(annotators), "out": out}
+    given |= {"model": model, **settings}
+    return call(run, JudgeConfig, given, progress=progress, purpose="Choosing items").material
+
+
+def agreement(files: "Folder | Sequence[Folder]", **settings: Any) -> "Agreement":
+    """How far annotators agree: Krippendorff's alpha, each two of them, what is in dispute.
+
+    `files`: tables of `polyseme.judge` that were filled in, DURel's judgments, or folders of them.
+    `agreement.table()` has every item with its judgments and what most say; `settings` are those of
+    `polyseme agreement`: `out="bank.csv"`, `seed=2`.
+    """
+    from os import PathLike, fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.agreement import AgreementConfig, run
+
+    given = [files] if isinstance(files, str | PathLike) else files
+    paths = tuple(fspath(each) for each in given)
+    return call(run, AgreementConfig, {"files": paths, **settings}, progress=False).agreement
 
 
 def substitutes(
@@ -418,7 +488,7 @@ def collocates(
 def keywords(
     corpus: "Folder",
     *,
-    where: "str | Sequence[str]",
+    where: "str | Sequence[str]" = (),
     against: "str | Sequence[str]" = (),
     progress: bool = False,
     **settings: Any,
@@ -427,7 +497,8 @@ def keywords(
     frequent there, then those that are less.
 
     `where` and `against` are conditions on metadata: "year<1860"; without `against`, the part is
-    compared with the rest. `settings` are those of `polyseme keywords`: `sort="log-ratio"`,
+    compared with the rest. `settings` are those of `polyseme keywords`: `sense="river"` and
+    `against_sense="money"` for sentences with a kept sense, `sort="log-ratio"`,
     `attribute="lemma"`, `top=100`.
     """
     from polyseme.calling import call

@@ -22,12 +22,17 @@ from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
+    "agreement": "(files, **settings)",
+    "judge": ("(corpus, word=None, *, annotators, out, model=None, progress=False, **settings)"),
     "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "collocates": "(corpus, word=None, *, progress=False, **settings)",
     "ngrams": "(corpus, word=None, *, progress=False, **settings)",
-    "keywords": "(corpus, *, where, against=(), progress=False, **settings)",
+    "keywords": "(corpus, *, where=(), against=(), progress=False, **settings)",
     "generate": (
         "(prompts='', *, model=None, samples=1, max_words=50, temperature=1.0, seed=1, **settings)"
+    ),
+    "senses_over_time": (
+        "(corpus, word=None, *, by, periods=4, model=None, progress=False, **settings)"
     ),
     "label": "(corpus, word=None, *, labels, model=None, progress=False, **settings)",
     "index": "(corpus, out, *, model=None, progress=False, **settings)",

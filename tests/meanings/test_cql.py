@@ -15,11 +15,12 @@ from polyseme.commands.query import QueryConfig, run
 from polyseme.config import build_flat
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.cql import MAX_CHARACTERS, QueryError, parse_query
+from polyseme.meanings.concordance.kept_senses import keep_senses
 from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import NoUseError, find_uses
 from polyseme.text.corpus import Corpus
 
-Word = dict[str, str]
+Word = dict[str, Any]
 Matcher = Callable[[list[Word], int], set[int]]
 """Where a match that begins at a word may end."""
 VALUES = {
@@ -27,10 +28,12 @@ VALUES = {
     "lemma": ["a", "b", "c", "_"],
     "upos": ["NOUN", "VERB", "_"],
 }
+SENSES = "senses"  # of a word, the names of the senses that cover it
 PATTERNS = {
     "word": ["a", "b", "a.*", "[ab]+", "ab|ba", "走", "x", ".", "a.c"],
     "lemma": ["a", "b|c", "", "[^a]*"],
     "upos": ["NOUN", "V.*", "NOUN|VERB"],
+    "sense": ["river", "riv.*", "money|river", ".*", "Sand", "sand%"],
 }
 
 
@@ -39,7 +42,7 @@ def make_corpus(folder: Path, sentences: list[list[Word]]) -> Corpus:
     for number, sentence in enumerate(sentences):
         if number == len(sentences) // 2:
             lines += ["</text>", '<text id="u" year="1900">']
-        lines += ["<s>", *("\t".join(word.values()) for word in sentence), "</s>"]
+        lines += ["<s>", *("\t".join(word[name] for name in VALUES) for word in sentence), "</s>"]
     folder.mkdir(exist_ok=True)
     (folder / "texts.vrt").write_text("\n".join([*lines, "</text>"]) + "\n", encoding="utf-8")
     return prepared(
@@ -63,7 +66,23 @@ def sentences() -> list[list[Word]]:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, sentences: list[list[Word]]) -> Corpus:
-    return make_corpus(tmp_path_factory.mktemp("cql"), sentences)
+    corpus = make_corpus(tmp_path_factory.mktemp("cql"), sentences)
+    for word, names in (("a", ("river", "money")), ("ab", ("river", "Sand")), ("two", ("sand%",))):
+        keep(corpus, word, names, sentences)
+    return corpus
+
+
+def keep(corpus: Corpus, word: str, names: tuple[str, ...], sentences: list[list[Word]]) -> None:
+    """Keep senses of some uses of a word, or of any two words; each word there knows its own."""
+    chance = random.Random(word)
+    uses = find_uses(corpus, Query.of(cql="[][]") if word == "two" else Query.of(word))
+    given = [chance.choice((*names, "")) for _ in range(len(uses))]
+    keep_senses(corpus, word, uses.places, given, None, Path("log.jsonl"))
+    order = dict.fromkeys(find_uses(corpus, Query.of(cql="[]")).sentence_ids())
+    number_of = {id_: number for number, id_ in enumerate(order)}
+    for id_, (begin, end), name in zip(uses.sentence_ids(), uses.spans, given, strict=True):
+        for each in sentences[number_of[id_]][begin:end]:
+            each[SENSES] = {*each.get(SENSES, ()), name} - {""}
 
 
 @dataclass
@@ -75,12 +94,19 @@ class RandomQuery:
     def test(self, depth: int = 2) -> tuple[str, Callable[[Word], bool]]:
         kind = self.chance.choice(("one", "one", "one", "and", "or", "not")) if depth else "one"
         if kind == "one":
-            name = self.chance.choice(list(VALUES))
+            name = self.chance.choice(list(PATTERNS))
             pattern, is_equal = self.chance.choice(PATTERNS[name]), self.chance.random() < 0.7
             flags = self.chance.choice(("", "", "%c", "%l", " %cl"))
+            if name == "sense" and pattern not in ("Sand", "sand%"):  # as it is, none is called so
+                flags = flags.replace("l", "c")
             found = re.escape(pattern) if "l" in flags else pattern
             wanted = re.compile(found, re.IGNORECASE if "c" in flags else 0)
             text = f'{name} {"=" if is_equal else "!="} "{pattern}"{flags}'
+            if name == "sense":
+                return (
+                    text,
+                    lambda word: any(map(wanted.fullmatch, word.get(SENSES, ()))) == is_equal,
+                )
             return (
                 text,
                 lambda word: bool(wanted.fullmatch(word[name].replace("_", ""))) == is_equal,
@@ -187,6 +213,42 @@ def test_five_hundred_random_queries_find_what_a_matcher_finds(
         num_found += bool(expected)
     assert num_found > 250
     assert refused < 50
+
+
+def test_a_sense_is_true_at_the_words_of_its_uses_whatever_word_they_are_of(
+    corpus: Corpus, sentences: list[list[Word]]
+) -> None:
+    def found(cql: str) -> int:
+        return len(find_uses(corpus, Query.of(cql=cql)))
+
+    words = [word for sentence in sentences for word in sentence]
+    of_river = sum("river" in word.get(SENSES, ()) for word in words)
+    assert found('[sense="river"]') == of_river > 0
+    assert found('[sense!="river"]') == found('[!(sense="river")]') == len(words) - of_river
+    assert found('[sense="sand"%c]') == sum("Sand" in word.get(SENSES, ()) for word in words)
+    assert found('[sense=".*"]') == sum(bool(word.get(SENSES)) for word in words)
+    assert found('[sense="river" & word!="a"]') < of_river
+
+
+def test_a_sense_that_nobody_kept_is_told_with_those_that_are(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    with pytest.raises(QueryError, match=r"matches rivers\. Kept: a: money, river; ") as caught:
+        find_uses(corpus, Query.of(cql='"a" [sense!="rivers"]'))
+    assert caught.value.at == 12
+    other = make_corpus(tmp_path, [[{"word": "a", "lemma": "a", "upos": "NOUN"}]])
+    with pytest.raises(QueryError, match="No senses are kept") as caught:
+        find_uses(other, Query.of(cql='"a" [sense="river"]'))
+    assert caught.value.at == 5
+
+
+def test_what_a_corpus_itself_calls_sense_goes_before_what_is_kept(tmp_path: Path) -> None:
+    text = tmp_path / "texts.vrt"
+    text.write_text("<s>\nbank\triver\nbank\tmoney\n</s>\n", encoding="utf-8")
+    corpus = prepared(text, tmp_path / "corpus", segmenter="whitespace", word_attributes=("sense",))
+    uses = find_uses(corpus, "bank")
+    keep_senses(corpus, "bank", uses.places, ["", "river"], None, Path("log.jsonl"))
+    assert find_uses(corpus, Query.of(cql='[sense="river"]')).spans.tolist() == [[0, 1]]
 
 
 def test_a_query_of_one_word_is_what_a_search_for_the_word_is(corpus: Corpus) -> None:

@@ -1,29 +1,26 @@
 """Senses that a person named, kept beside a corpus, and what other commands make of them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from corpora import prepared
 
+import polyseme
 from meanings.making import make_corpus
 from polyseme.commands.collocates import CollocatesConfig, run
 from polyseme.config import build
-from polyseme.errors import InputError
+from polyseme.errors import InputError, PolysemeError
 from polyseme.meanings.concordance.conditions import EVERYTHING
+from polyseme.meanings.concordance.kept_senses import Reliability, find_senses_of, read_senses
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.edits import LabelEdit, RenameEdit
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.calibration import adjusted_rand_index
 from polyseme.meanings.groups.grouping import Grouping
-from polyseme.meanings.groups.kept_senses import (
-    Reliability,
-    find_senses_of,
-    keep_groups,
-    keep_labels,
-    read_senses,
-)
-from polyseme.meanings.groups.senses import Senses, use_ids
+from polyseme.meanings.groups.senses import Senses, keep_groups, use_ids
+from polyseme.meanings.labels import keep_labels
 from polyseme.meanings.vertical import encode_command, write_vertical
 from polyseme.text.corpus import Corpus
 
@@ -83,6 +80,30 @@ def test_collocates_are_those_of_a_sense_and_between_senses(corpus: Corpus) -> N
     signs = {each.word: each.log_ratio > 0 for each in between}
     assert signs["river"]
     assert not signs["lent"]
+
+
+def test_keywords_are_those_of_sentences_with_a_sense(corpus: Corpus) -> None:
+    uses = find_uses(corpus, "bank")
+    names = ["river" if each else "money" for each in RIVER]
+    keep_labels(corpus, uses, names, {"river": (2, 2), "money": (2, 1)}, Path("b.csv"))
+    given: dict[str, Any] = {"sense": "river", "min_frequency": 1, "min_g2": 0, "sort": "frequency"}
+    found = polyseme.keywords(corpus.folder, **given)
+    assert found.title == "Keywords of sentences with bank (river)"
+    counts = {each.word: (each.count, each.reference) for each in found}
+    assert counts == {
+        "the": (2, 1), "river": (2, 0), "is": (1, 0), "green": (1, 0), "a": (2, 0),
+        "<boat>": (1, 0), "by": (1, 0), "my": (0, 1), "lent": (0, 2), "money": (0, 2), "no": (0, 1),
+        "bank": (0, 2),  # in other senses
+    }  # fmt: skip
+    early = polyseme.keywords(corpus.folder, against_sense="money", where="year<1900", **given)
+    assert {each.word: each.reference for each in early}["the"] == 0
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"against": "year<1900"}, "against-sense"), ({"sense": None}, "Which part"),
+        ({"sense": None, "word": "bank"}, "--sentence"), ({"sense": "sand"}, "bank: money, river"),
+    ]  # fmt: skip
+    for wrong, told in mistakes:
+        with pytest.raises(PolysemeError, match=told):
+            polyseme.keywords(corpus.folder, **{**given, **wrong})
 
 
 def test_a_corpus_that_is_another_now_asks_for_its_senses_again(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ of like frequency moved less far between the same two sides, and by the share of
 side. Control words are measured once for two sides and a model. Texts of two periods also differ in
 topic and genre: read the lines before you call it a change of meaning.
 
+With --by and --periods, the share of each sense in each of several periods is told instead, with a
+95 % interval: of the senses that are kept for the word, which takes no model; or else of groups.
+
 With --all, every word with enough uses on both sides is compared, the most changed first, with
 p-values of a permutation test over documents adjusted for multiple testing, control words of like
 frequency, and a control run with documents assigned to the sides at random. With --out, a stopped
@@ -19,6 +22,8 @@ Examples:
 
   polyseme change train --in corpus/novels --index index/novels \
       --before "year<1860" --after "year>=1900"
+
+  polyseme change bank --in corpus/novels --by year --periods 4 --report bank.html
 
   polyseme change --all --in corpus/novels --model models/en-mini \
       --before "year<1860" --after "year>=1900" --out changes.csv
@@ -44,13 +49,14 @@ from polyseme.meanings.settings import Conditions, FindConfig, out_help
 from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
+    from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import Sides, WordChange
     from polyseme.meanings.change.vocabulary import VocabularyChange, VocabularyQuestion
     from polyseme.text.corpus import Corpus
 
 
 class ChangeConfig(Settings):
-    """Which word, which two sides, by which model."""
+    """Which word, which two sides or which periods, by which model."""
 
     arguments: ClassVar[tuple[str, ...]] = ("word",)
 
@@ -59,10 +65,14 @@ class ChangeConfig(Settings):
     model: ModelName = None
     index: OptionalFolder = None
     """For one word: read the uses from this index (`polyseme index`) instead of embedding them."""
-    before: Conditions
+    before: Conditions = ()
     """Metadata condition of the first side: year<1860."""
-    after: Conditions
+    after: Conditions = ()
     """Metadata condition of the second side: year>=1900."""
+    by: str | None = None
+    """Instead of two sides, periods by this column: year. It has years or other numbers."""
+    periods: int = Field(4, ge=2, le=100)
+    """With --by: how many periods, of as many years each."""
     shuffle: Literal["documents", "uses"] | None = None
     """What the permutation test shuffles; by default documents, if each side has at least five."""
     seed: int = 1
@@ -82,7 +92,7 @@ class ChangeConfig(Settings):
     top: int = Field(20, ge=0)
     """With several words: how many words are shown."""
     out: Path | None = Field(
-        None, description=out_help("With several words: write all of them to this file")
+        None, description=out_help("With several words, or --by: write all of them to this file")
     )
     report: Path | None = None
     """For one word: write a report to keep or share, one .html file that works offline."""
@@ -90,14 +100,14 @@ class ChangeConfig(Settings):
     @property
     def is_of_one_word(self) -> bool:
         """Whether one word, in whatever forms, is asked about."""
-        return bool(self.find.word or self.find.forms or self.find.regex)
+        return self.find.is_given
 
 
 @dataclass(frozen=True)
 class ChangeResult:
     """What was found, and how long it took."""
 
-    found: "WordChange | VocabularyChange"
+    found: "WordChange | VocabularyChange | SensesOverTime"
     config: ChangeConfig
     seconds: float
 
@@ -116,6 +126,9 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     began = time.monotonic()
     _check(config)
     corpus = Corpus.open(config.find.corpus)
+    if config.by is not None:
+        over_time = _over_time(config, corpus, config.by, progress or NullProgress())
+        return ChangeResult(over_time, config, time.monotonic() - began)
     columns = CorpusColumns(corpus)
     given = (config.before, config.after, config.find.where)
     sides = Sides(*(parse_where(texts, columns) for texts in given))
@@ -123,6 +136,40 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     found = compare(config, corpus, sides, progress or NullProgress())
     _write_report(found, config)
     return ChangeResult(found, config, time.monotonic() - began)
+
+
+def _over_time(
+    config: ChangeConfig, corpus: "Corpus", column: str, progress: Progress
+) -> "SensesOverTime":
+    """Of the senses that are kept, unless a model or an index is named; else of groups."""
+    from polyseme.meanings.change.periods import groups_over_time, kept_senses_over_time
+    from polyseme.meanings.concordance.export import write_table
+    from polyseme.meanings.concordance.kept_senses import find_senses_of, has_senses_of
+    from polyseme.meanings.concordance.uses import find_uses
+    from polyseme.meanings.groups.senses import find_senses
+    from polyseme.meanings.index.use_index import find_source
+    from polyseme.meanings.report.pages import periods_page, write_page
+
+    find, seed = config.find, config.seed
+    is_of_groups = config.model is not None or config.index is not None
+    if not is_of_groups and find.word and has_senses_of(corpus, find.word):
+        uses = find_uses(corpus, find.query, where=find.where)
+        kept = find_senses_of(corpus, find.word)
+        found = kept_senses_over_time(uses, kept, column, config.periods, seed)
+    else:
+        source = find_source(
+            corpus, find.query, where=find.where, model=config.model, index=config.index
+        )
+        senses = find_senses(source.uses, source.encoder, seed=seed, progress=progress)
+        senses = replace(senses, source_notes=source.notes)
+        found = groups_over_time(senses, column, config.periods, seed)
+    if config.out is not None:
+        write_table(found, config.out)
+    if config.report is not None:
+        made = how_it_was_made("change", find, config.model)
+        settings = [*made, ("periods", f"{config.periods} by {column}"), ("seed", seed)]
+        write_page(config.report, periods_page(found, settings, language=language_of(find)))
+    return found
 
 
 def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
@@ -158,10 +205,17 @@ def _check(config: ChangeConfig) -> None:
             "Name the word to compare: polyseme change WORD. To compare several, give --words, "
             "--words-file or --all."
         )
+    is_of_sides = bool(config.before and config.after)
+    if config.by is not None and (config.before or config.after or not is_one):
+        raise ConfigError("--by is for periods of one word: leave out --before, --after, --all.")
+    if config.by is None and not is_of_sides:
+        raise ConfigError(
+            "Say what to compare: two sides with --before and --after, or --by COLUMN --periods N."
+        )
     if not is_one and config.index is not None:
         raise ConfigError("--index is for one word. Leave it out.")
     if config.out is not None:
-        if is_one:
+        if is_one and config.by is None:
             is_page = config.out.suffix.lower() in (".html", ".htm")
             page = f" For a page of one word: --report {config.out}" if is_page else ""
             raise ConfigError(f"--out is for several words.{page}")
@@ -258,10 +312,14 @@ def _read_words(path: Path) -> list[str]:
 
 def show(result: ChangeResult) -> RenderableType:
     """The measures, then the groups with their share on either side; or the most changed words."""
+    from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import WordChange
 
     found, config = result.found, result.config
-    shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
+    if isinstance(found, SensesOverTime):
+        shown = _periods(found, config)
+    else:
+        shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
     return Group(*shown, PrintableText(f"Took {duration(result.seconds)}."))
 
 
@@ -280,6 +338,28 @@ def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
         table.add_row(each.group, *shares, each.movement, name)
     parts = [titled(f"{found.senses.uses.query}: {before} against {after}", table), _verdict(found)]
     parts += [PrintableText(note, "yellow") for note in found.senses.notes]
+    if config.report is not None:
+        parts.append(on_one_line(f"To read in a browser: {config.report}"))
+    return parts
+
+
+def _periods(found: "SensesOverTime", config: ChangeConfig) -> list[RenderableType]:
+    table = Table()
+    table.add_column(PrintableText(found.column), no_wrap=True)
+    for name in ("uses", "documents", *found.senses):
+        table.add_column(PrintableText(name), justify="right", overflow="fold")
+    for period in found.periods:
+        shares = [
+            f"{each.share:.0%} ({100 * each.low:.0f}–{100 * each.high:.0f})"
+            for each in period.shares
+        ] or ["–"] * len(found.senses)
+        table.add_row(period.label, f"{period.uses:,}", f"{period.documents:,}", *shares)
+    parts: list[RenderableType] = [
+        titled(f"{found.word}: share of each sense, with its 95 % interval", table)
+    ]
+    parts += [PrintableText(note, "yellow") for note in found.notes]
+    if config.out is not None:
+        parts.append(on_one_line(f"All figures: {config.out}"))
     if config.report is not None:
         parts.append(on_one_line(f"To read in a browser: {config.report}"))
     return parts

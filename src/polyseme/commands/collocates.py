@@ -79,9 +79,8 @@ def run(config: CollocatesConfig, progress: Progress | None = None) -> Collocate
 
 
 def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
-    from polyseme.meanings.groups.kept_senses import find_senses_of
+    from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import (
-        FindsPlaces,
         NamedUses,
         collocates,
         collocates_between,
@@ -97,11 +96,10 @@ def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None)
         return collocates(corpus, query, config.window, words, where=find.where, progress=progress)
     kept = find_senses_of(corpus, find.word, config.sense)
     unit = Unit(words.attribute, words.upos, find.case_sensitive)
-    own = NamedUses(f"{kept.word} ({config.sense})", FindsPlaces(kept.places(config.sense)))
+    own = NamedUses.of_sense(kept, config.sense)
     if config.against_sense is None:
         return collocates_of(corpus, own, config.window, words, unit, find.where, progress)
-    places = FindsPlaces(kept.places(config.against_sense))
-    both = own, NamedUses(f"{kept.word} ({config.against_sense})", places)
+    both = own, NamedUses.of_sense(kept, config.against_sense)
     return collocates_between(corpus, both, config.window, words, unit, find.where, progress)
 
 

@@ -1,8 +1,8 @@
 """Check what is installed, what is missing and how to get it, and whether vectors are correct.
 
-The exit code is 1 if something that is installed is broken, and 0 if things are merely missing.
-Looks at Python, at the packages behind each extra, at the compiled kernel and the device; then
-computes a vector of each installed model and compares it with what it must be. Changes nothing.
+Checks Python, the packages of each extra, the compiled kernel and the device; then computes a
+vector with each installed model and compares it with the expected one. Changes nothing. The exit
+code is 1 if something installed is broken, and 0 if things are merely missing.
 
 Examples:
 

@@ -76,9 +76,8 @@ class LabelResult:
 def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.concordance.export import check_format, write_table
-    from polyseme.meanings.groups.kept_senses import keep_labels
     from polyseme.meanings.index.use_index import find_source
-    from polyseme.meanings.labels import label_uses, read_labels
+    from polyseme.meanings.labels import keep_labels, label_uses, read_labels
     from polyseme.text.corpus import Corpus
 
     if config.out is not None:

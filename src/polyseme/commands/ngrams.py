@@ -28,6 +28,7 @@ from polyseme.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polyseme.meanings.concordance.conditions import Condition
     from polyseme.meanings.wordlists.ngrams import NgramList
 
 
@@ -58,25 +59,23 @@ class NgramsResult:
 
 def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     """Count all n-grams, or those with a word in them."""
-    from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.export import check_format, write_table
-    from polyseme.meanings.concordance.search import CorpusColumns
-    from polyseme.meanings.concordance.uses import find_terms
-    from polyseme.meanings.groups.kept_senses import find_senses_of
-    from polyseme.meanings.wordlists.collocates import FindsPlaces, FindsTerms, NamedUses
+    from polyseme.meanings.concordance.kept_senses import find_senses_of
+    from polyseme.meanings.wordlists.collocates import NamedUses
     from polyseme.meanings.wordlists.ngrams import ngrams
     from polyseme.text.corpus import Corpus
 
     if config.ngrams.out is not None:
         check_format(config.ngrams.out)
     find, corpus = config.find, Corpus.open(config.find.corpus)
-    of, where = None, parse_where(find.where, CorpusColumns(corpus))
+    of: NamedUses | None = None
+    where: Condition | tuple[str, ...] = find.where
     if config.sense is not None:
         kept = find_senses_of(corpus, find.word, config.sense)
-        of = NamedUses(f"{kept.word} ({config.sense})", FindsPlaces(kept.places(config.sense)))
+        of = NamedUses.of_sense(kept, config.sense)
     elif find.is_given:
-        where = find.query.condition(find.where, corpus)
-        of = NamedUses(str(find.query), FindsTerms(find_terms(find.query, corpus)))
+        query = find.query
+        of, where = NamedUses.of_query(query, corpus), query.condition(find.where, corpus)
     found = ngrams(
         corpus,
         of,

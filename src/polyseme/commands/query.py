@@ -9,6 +9,8 @@ Examples:
 
   polyseme query '[lemma="bank" & upos="NOUN"] []{0,3} [word="account"%c]' --in corpus/en
 
+  polyseme query '[lemma="bank" & sense="river"] []{0,3} [upos="VERB"]' --in corpus/en
+
   polyseme query '[word="[A-Z].*"]{2,}' --in corpus/en --where "year<1860" --out names.csv
 """
 

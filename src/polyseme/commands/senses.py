@@ -1,9 +1,8 @@
 """Group the uses of a word by meaning, and show each group with its name, size and typical lines.
 
 Uses are grouped by what the model expects in the word's place, by likely substitutes and by the
-topic of the text around it. Each group is named by substitutes | collocates | frames. They are
-groups of uses, not dictionary senses: how many there are is a choice (--finer, --coarser,
---groups).
+topic of the surrounding text. A group's name is substitutes | collocates | frames. Groups are not
+dictionary senses: how many there are is your choice (--finer, --coarser, --groups).
 
 Examples:
 
@@ -100,7 +99,7 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
 
 
 def _keep(senses: "Senses", config: SensesConfig) -> None:
-    from polyseme.meanings.groups.kept_senses import keep_groups
+    from polyseme.meanings.groups.senses import keep_groups
 
     if config.edits is None or senses.uses.corpus is None:
         raise ConfigError("--keep is for groups that you named: give the file of --edits.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.storage.files import stamp_of
-from polyseme.storage.parquet import ParquetReader
+from polyseme.storage.parquet import ParquetReader, rows_of_groups
 from polyseme.storage.remote_folders import SharedFile, is_fetched, link
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 
@@ -95,8 +95,7 @@ def parts_of(corpus: Corpus) -> list[CorpusPart]:
 
 
 def _rows_of(shard: Path, num_bytes: int) -> list[int]:
-    with damage_explained(shard), ParquetReader(shard) as reader:
+    with damage_explained(shard):
         if (size := shard.stat().st_size) != num_bytes:
             raise ValueError(f"{size:,} bytes, its manifest has {num_bytes:,}")
-        groups = range(reader.num_row_groups)
-        return [reader.metadata.row_group(group).num_rows for group in groups]
+        return rows_of_groups(shard)

@@ -253,7 +253,7 @@ def check_vectors(embedder: WordEmbedder, name: str) -> None:
 
 def _many_and_alone(embedder: WordEmbedder, words: Sequence[str]) -> tuple[Vectors, Vectors]:
     many = next(embedder.stream([words] * _COPIES, layers="top"))  # (1, T, D)
-    alone = next(embedder.stream([words], layers="top"))  # by other code: see one_row.c
+    alone = next(embedder.stream([words], layers="top"))  # by other code: see few_rows.c
     return many, alone
 
 

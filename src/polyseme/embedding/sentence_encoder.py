@@ -43,9 +43,6 @@ SENTENCES = 1024
 """Most sentences that are sorted together."""
 ROWS, WORDS = 128, 4096
 """Most rows, and most places for words, in a batch."""
-FEW = 8
-"""Chunks that are read one by one where a single row has code of its own: of the published models
-on one core, 2 in half the time, 4 in two thirds, 8 as fast as together."""
 INVARIANT_ROWS = 8
 """Rows of every batch-invariant batch: more cost a single sentence more, fewer cost many more."""
 
@@ -103,9 +100,7 @@ class LengthSortedBatches:
         self._lengths = lengths + 2
         self._starts: Integers = np.cumsum(self._lengths) - self._lengths
 
-    def batches(
-        self, *, batch_invariant: bool = False, one_by_one: bool = False
-    ) -> Iterator[ChunkBatch]:
+    def batches(self, *, batch_invariant: bool = False) -> Iterator[ChunkBatch]:
         """All chunks in batches, the longest first.
 
         `batch_invariant`: a batch has always as many rows, all of one length, so that the shape of
@@ -121,7 +116,7 @@ class LengthSortedBatches:
                 end = min(begin + INVARIANT_ROWS, alike)
                 yield self._batch(order[begin:end], fill_to=INVARIANT_ROWS)
             else:
-                end = begin + (1 if one_by_one else min(ROWS, max(1, WORDS // longest)))
+                end = begin + min(ROWS, max(1, WORDS // longest))
                 yield self._batch(order[begin:end])
             begin = end
 
@@ -277,17 +272,10 @@ class SentenceEncoder:
         kind = self.device.partition(":")[0]
         with torch.autocast(kind, torch.bfloat16, enabled=self._is_half):
             table = self._words(group.distinct)
-            alone = len(group) <= FEW and self._reads_rows_alone
-            for part in group.batches(batch_invariant=batch_invariant, one_by_one=alone):
+            for part in group.batches(batch_invariant=batch_invariant):
                 self._write(part, table, choice, found)
         _check_finite(found)
         return found
-
-    @property
-    def _reads_rows_alone(self) -> bool:
-        contextualizer = self._encoder.contextualizer
-        on_processor = self.device == "cpu" and not self._is_half
-        return on_processor and isinstance(contextualizer, Lstm) and contextualizer.reads_rows_alone
 
     @torch.no_grad()
     def around(

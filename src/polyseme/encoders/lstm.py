@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from polyseme.config import Settings
 from polyseme.encoders.cell import Clips, LayerWeights, State, recur
 from polyseme.encoders.encoded import Direction, reverse_sequences
-from polyseme.encoders.steps import SLACK, OneRow, choose_steps
+from polyseme.encoders.steps import SLACK, FewRows, choose_steps
 
 _FORGET_BIAS = 1.0
 
@@ -107,15 +107,9 @@ class Lstm(nn.Module):
         outputs[-1] = self.dropout(outputs[-1])
         return tuple(outputs), after
 
-    def weights(self) -> list[LayerWeights]:
-        """Those of each layer."""
-        return [layer.weights() for layer in self.layers if isinstance(layer, _Layer)]
-
-    @property
-    def reads_rows_alone(self) -> bool:
-        """Whether a few rows are read faster one by one than together: see one_row.py."""
-        layers = [layer for layer in self.layers if isinstance(layer, _Layer)]
-        return bool(layers) and all(layer.can_run_one_row() for layer in layers)
+    def all_layers(self) -> list["_Layer"]:
+        """Those with context, the lowest first."""
+        return [layer for layer in self.layers if isinstance(layer, _Layer)]
 
     def _is_residual(self, number: int) -> bool:
         return self.config.residual and number > 0
@@ -150,7 +144,7 @@ class _Layer(nn.Module):
         super().__init__()
         hidden_size = config.hidden_size or proj_size
         self.clips = Clips(config.cell_clip, config.output_clip)
-        self._one_row = OneRow()
+        self._few_rows = FewRows()
         self.weight_ih = nn.Parameter(torch.empty(stacks, input_size, 4 * hidden_size))
         self.weight_hh = nn.Parameter(torch.empty(stacks, proj_size, 4 * hidden_size))
         self.bias = nn.Parameter(torch.zeros(stacks, 4 * hidden_size))
@@ -174,12 +168,13 @@ class _Layer(nn.Module):
             zeros = self.bias.new_zeros
             state = State(zeros(stacks, rows, proj_size), zeros(stacks, rows, hidden_size))
         flat = inputs.reshape(stacks, steps * rows, input_size)
-        gate_inputs = torch.bmm(flat, self.weight_ih).view(stacks, steps, rows, 4 * hidden_size)
-        found = self._one_row.run(gate_inputs, self.weights(), state)
-        if found is not None:
-            return found
+        gate_inputs = torch.bmm(flat, self.weight_ih)
+        weights, batch_sizes = self.weights(), [rows] * steps
+        if self._few_rows.can_run(weights, gate_inputs.dtype, batch_sizes):
+            outputs, cells = self._few_rows.run(gate_inputs, batch_sizes, weights, state)
+            return outputs.view(stacks, steps, rows, -1), State(outputs[:, -rows:], cells)
         return recur(
-            gate_inputs,
+            gate_inputs.view(stacks, steps, rows, 4 * hidden_size),
             self.bias,
             self.weight_hh,
             weight_hr=self.weight_hr,
@@ -187,9 +182,14 @@ class _Layer(nn.Module):
             clips=self.clips,
         )
 
-    def can_run_one_row(self) -> bool:
-        """Whether a single row is read from weights packed in float16."""
-        return self._one_row.can_run(self.weights())
+    @torch.no_grad()
+    def run_packed(self, inputs: Tensor, batch_sizes: list[int]) -> Tensor:
+        """(S, N + SLACK, D), packed step after step, to (S, N + SLACK, P): see `Steps`."""
+        weights = self.weights()
+        if self._few_rows.can_run(weights, inputs.dtype, batch_sizes):
+            gate_inputs = torch.bmm(inputs, self.weight_ih)
+            return self._few_rows.run(gate_inputs, batch_sizes, weights)[0]
+        return choose_steps(weights, inputs.dtype).run(inputs, batch_sizes)
 
     def weights(self) -> LayerWeights:
         """What was learnt, as a value."""
@@ -240,8 +240,8 @@ def run_packed(
     packing = Packing.of(lengths, words.shape[1], stacks, special_tokens=special_tokens)
     inputs = _pack(distinct.to(dtype), words.flatten()[packing.positions])
     outputs: list[Tensor] = []
-    for number, weights in enumerate(lstm.weights()):
-        found = choose_steps(weights, dtype).run(inputs, packing.batch_sizes)
+    for number, layer in enumerate(lstm.all_layers()):
+        found = layer.run_packed(inputs, packing.batch_sizes)
         is_residual = lstm.config.residual and number > 0
         if lstm.direction == "joint":
             vectors = _unpack(found, packing, words.shape)
@@ -274,8 +274,8 @@ def run_to_last(
     rows = [each.flatten()[where] for each, where in zip(words, positions, strict=True)]
     inputs = _pack(distinct.to(dtype), torch.stack(rows))
     batch_sizes = is_read.sum(dim=1)
-    for number, weights in enumerate(lstm.weights()):
-        found = choose_steps(weights, dtype).run(inputs, batch_sizes.tolist())
+    for number, layer in enumerate(lstm.all_layers()):
+        found = layer.run_packed(inputs, batch_sizes.tolist())
         inputs = found + inputs if lstm.config.residual and number > 0 else found
     begins = batch_sizes.cumsum(0) - batch_sizes
     last = inputs.new_empty(len(steps), 2, inputs.shape[-1])

@@ -6,13 +6,13 @@ Packed sentences:
                                       `nn.utils.rnn.PackedSequence`: falling, sum N; but the first
                                       may be a single row that stands for all
     out  outputs  (S, N + SLACK, P)   what lies after row N is of no use
-A single sentence:
-    in   gate_inputs  (S, T, 1, 4H)   as `recur` has them, and the state before the first step
-    out  outputs      (S, T, 1, P)    and the state after the last
+A few sentences:
+    in   gate_inputs  (S, N, 4H)      what inputs add to the gates, and the state before
+    out  outputs      (S, N, P)       and the cells after
 
-One sentence waits for the weights to come from memory, again at every step. Those of a model that
-is stored in float16 lose nothing in that form, and half as much has to come. Others are left to
-`recur`: rounded weights would be another model.
+A few sentences wait for the weights to come from memory, again at every step. Those of a model that
+is stored in float16 lose nothing in that form, and half as much has to come. Others are left to the
+other ways: rounded weights would be another model.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from polyseme.encoders.cell import EagerCell, LayerWeights, State, Step, arrays_of, bound_of
 from polyseme.encoders.kernels import loader
-from polyseme.encoders.kernels.loader import Kernel, RowShape, StepShape
+from polyseme.encoders.kernels.loader import Kernel, RowsShape, StepShape
 
 SLACK = 16
 """Rows after the last that the kernel may read, though not use."""
@@ -211,51 +211,62 @@ def _address(tensor: Tensor) -> ctypes.c_void_p:
     return ctypes.c_void_p(tensor.data_ptr())
 
 
-class OneRow:
+MOST_ROWS, MOST_WORDS = 48, 2048
+"""More rows are sooner read by others, and of more words the inputs to the gates take much room."""
+
+
+class FewRows:
     """For the weights of one layer, which are packed when they are first used or have changed."""
 
     def __init__(self) -> None:
         self._made_of: tuple[object, ...] = ()
         self._packed: _Packed | None = None
 
-    def can_run(self, weights: LayerWeights) -> bool:
-        """Whether this is a way to do it on a processor."""
-        kernel = loader.load()
-        return kernel is not None and self._pack(kernel, weights) is not None
+    def can_run(self, weights: LayerWeights, dtype: torch.dtype, batch_sizes: list[int]) -> bool:
+        """Whether this is a way to do it, and the better one."""
+        if torch.is_grad_enabled() or dtype != torch.float32 or weights.bias.device.type != "cpu":
+            return False
+        if max(batch_sizes) > MOST_ROWS or sum(batch_sizes) > MOST_WORDS:
+            return False
+        return self._pack(weights) is not None
 
     def run(
-        self, gate_inputs: Tensor, weights: LayerWeights, state: State
-    ) -> tuple[Tensor, State] | None:
-        """None where this is not the way to do it: ask `recur`."""
-        is_plain = gate_inputs.device.type == "cpu" and gate_inputs.dtype == torch.float32
-        if gate_inputs.shape[2] != 1 or torch.is_grad_enabled() or not is_plain:
-            return None
-        kernel = loader.load()
-        packed = None if kernel is None else self._pack(kernel, weights)
-        if kernel is None or packed is None:
-            return None
-        stacks, steps, _, gates = gate_inputs.shape
-        outputs = gate_inputs.new_empty(stacks, steps + 1, weights.weight_hh.shape[1])
-        outputs[:, 0] = state.hidden[:, 0]
-        cell = state.cell[:, 0].clone(memory_format=torch.contiguous_format)
-        gate_inputs, bias = gate_inputs.contiguous(), weights.bias.contiguous()
-        scratch = gate_inputs.new_empty(stacks, gates // 4)
-        shape = RowShape(
+        self,
+        gate_inputs: Tensor,
+        batch_sizes: list[int],
+        weights: LayerWeights,
+        state: State | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs, and the cells after the last step of each row."""
+        kernel, packed = loader.load(), self._pack(weights)
+        assert kernel is not None
+        assert packed is not None
+        stacks, _, gates = gate_inputs.shape
+        rows, proj_size = max(batch_sizes), weights.weight_hh.shape[1]
+        room = gate_inputs.new_zeros
+        outputs = gate_inputs.new_empty(stacks, gate_inputs.shape[1], proj_size)
+        hidden, cells = room(stacks, rows, proj_size), room(stacks, rows, gates // 4)
+        if state is not None:
+            hidden.copy_(state.hidden)
+            cells.copy_(state.cell)
+        shape = RowsShape(
             stacks=stacks,
-            steps=steps,
+            steps=len(batch_sizes),
             hidden_size=gates // 4,
-            proj_size=outputs.shape[-1],
+            proj_size=proj_size,
             threads=torch.get_num_threads(),
             cell_clip=bound_of(weights.clips.cell),
             output_clip=bound_of(weights.clips.output),
         )
-        arrays = arrays_of(gate_inputs, *packed, bias, cell, outputs, scratch)
-        kernel.one_row_float16(ctypes.byref(shape), arrays)
-        return outputs[:, 1:, None], State(outputs[:, -1:], cell[:, None])
+        sizes = torch.tensor(batch_sizes)
+        bias, cell_outputs = weights.bias.contiguous(), torch.empty_like(cells)
+        arrays = arrays_of(gate_inputs, sizes, *packed, bias, hidden, cells, outputs, cell_outputs)
+        kernel.few_rows_float16(ctypes.byref(shape), arrays)
+        return outputs, cells
 
-    def _pack(self, kernel: Kernel, weights: LayerWeights) -> "_Packed | None":
-        parts = (weights.weight_hh, weights.weight_hr)
-        if any(each is not None and each.is_inference() for each in parts):
+    def _pack(self, weights: LayerWeights) -> "_Packed | None":
+        kernel, parts = loader.load(), (weights.weight_hh, weights.weight_hr)
+        if kernel is None or any(each is not None and each.is_inference() for each in parts):
             return None  # such tensors do not tell when they were changed
         made_of = (kernel.digest, *(_identity(each) for each in parts if each is not None))
         if made_of != self._made_of:
@@ -269,7 +280,7 @@ def _identity(weight: Tensor) -> tuple[int, int]:
 
 
 class _Packed(NamedTuple):
-    """Weights in the order in which `one_row.c` reads them."""
+    """Weights in the order in which `few_rows.c` reads them."""
 
     weights: Tensor
     projection: Tensor | None
@@ -277,7 +288,7 @@ class _Packed(NamedTuple):
     @classmethod
     def of(cls, kernel: Kernel, hh: Tensor, hr: Tensor | None) -> "_Packed | None":
         """None if the kernel does not read such sizes, or float16 does not hold the numbers."""
-        if not hasattr(kernel, "one_row_float16"):
+        if not hasattr(kernel, "few_rows_float16"):
             return None
         cells = kernel.panel_cells()
         stacks, proj_size, gates = hh.shape

@@ -10,7 +10,6 @@ few labelled ones have by chance counts less. Measured on CoarseWSD-20 and on no
 docs/experiments.md).
 """
 
-import csv
 import math
 import warnings
 from collections import Counter
@@ -24,8 +23,8 @@ import numpy.typing as npt
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
-from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
-from polyseme.meanings.concordance.export import Cell, Tabular, guarded
+from polyseme.meanings.concordance.export import Cell, Tabular, guarded, read_table
+from polyseme.meanings.concordance.kept_senses import KeptSenses, Reliability, keep_senses
 from polyseme.meanings.concordance.uses import Use, Uses, UseTable
 from polyseme.meanings.edits import UseGroup, read_edits, replay
 from polyseme.meanings.features.use_features import Floats, UseEncoder
@@ -33,6 +32,7 @@ from polyseme.meanings.groups.calibration import encode_uses
 from polyseme.meanings.groups.grouping import centred, join_views, unit_length
 from polyseme.meanings.groups.senses import Senses, use_ids
 from polyseme.progress import NullProgress, Progress
+from polyseme.text.corpus import Corpus
 
 Values: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -222,7 +222,6 @@ def _uncertainty(probabilities: Values) -> Values:
 LABEL = "label"
 """The column that has the labels given by hand."""
 _KEY = ("sentence_id", "begin")
-_DELIMITERS = (",", ";", "\t")  # Excel writes CSV with the second where a comma is in numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,6 +291,20 @@ def label_uses(
     return LabelledUses(uses, learned, _left_out(learned, vectors), chosen)
 
 
+def keep_labels(
+    corpus: Corpus,
+    uses: Uses,
+    labels: Sequence[str],
+    left_out: Mapping[str, tuple[int, int]],
+    source: Path,
+) -> KeptSenses:
+    """Keep what every use was labelled, by a person or after a person's labels."""
+    word = " / ".join(uses.query.forms) if uses.query else uses[0].form
+    by_hand = sum(total for total, _ in left_out.values()) / len(uses)
+    reliability = Reliability.of_labels(left_out, by_hand)
+    return keep_senses(corpus, word, uses.places, labels, reliability, source)
+
+
 def _left_out(learned: LearnedLabels, vectors: Floats) -> dict[str, tuple[int, int]]:
     """For each label how many have it, and how many would without it."""
     again = labels_when_left_out(vectors, learned.given)
@@ -328,27 +341,14 @@ def read_labels(path: Path, uses: Uses) -> dict[int, str]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    try:
-        text = read_text(path, FILE_BYTES).removeprefix("\ufeff")
-    except FileNotFoundError as error:
-        raise InputError(f"There is no table of labels at {path}.") from error
-    except (OSError, UnicodeDecodeError, LimitError) as error:
-        raise InputError(f"The labels in {path} cannot be read: {error}.") from error
-    header = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=header.count)
-    csv.field_size_limit(LONGEST_LINE)
-    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter, restval="")
-    missing = {LABEL, *_KEY} - set(reader.fieldnames or ())
-    if missing:
+    columns, rows = read_table(path)
+    if missing := {LABEL, *_KEY} - set(columns):
         raise InputError(
             f"{path} lacks the column {', '.join(sorted(missing))}. Write a table with `polyseme "
             f"uses WORD --in CORPUS --sample 20 --out {path.name}`, add a column {LABEL!r}, and "
             "fill it in."
         )
-    try:
-        yield from reader
-    except csv.Error as error:
-        raise InputError(f"Line {reader.line_num} of {path} is not a row: {error}.") from error
+    return rows
 
 
 def _from_log(path: Path, uses: Uses) -> dict[int, str]:

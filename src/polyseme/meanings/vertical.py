@@ -19,9 +19,9 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from polyseme.meanings.concordance.conditions import Condition, columns_of, rows_meeting
+from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
 from polyseme.meanings.concordance.search import ShardGroups, all_groups
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
-from polyseme.meanings.groups.kept_senses import KeptSenses
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.parquet import ParquetReader
@@ -132,8 +132,7 @@ def _senses(
 ) -> list[str]:
     """The sense of each word of a row group."""
     found = [UNDEFINED] * int(offsets[-1])
-    here = places[(places[:, :2] == place).all(axis=1), 2:]
-    for row, begin, end, number in here.tolist():
+    for row, begin, end, number in places_in(places, place).tolist():
         first = int(offsets[row])
         found[first + begin : first + end] = [_cell(names[number])] * (end - begin)
     return found

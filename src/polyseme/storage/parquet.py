@@ -284,9 +284,10 @@ class _HashedFile(io.FileIO):
 
 
 def rows_of_groups(path: Path) -> list[int]:
-    """How many rows each row group of a file of ours has."""
-    metadata = pq.read_metadata(path)
-    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    """How many rows each row group of a file has."""
+    with ParquetReader(path) as reader:
+        groups = range(reader.num_row_groups)
+        return [reader.metadata.row_group(group).num_rows for group in groups]
 
 
 def _range_of(column: Any) -> tuple[int, int]:

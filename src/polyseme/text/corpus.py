@@ -17,8 +17,10 @@ from typing_extensions import TypedDict
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import CorpusError, InternalError, ModelError
+from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import (
     CONFIG,
+    MANIFEST,
     ArtifactType,
     FileList,
     damaged_files,
@@ -169,9 +171,20 @@ class Corpus:
         return list(damaged_files(self.folder, self.manifest, on_file))
 
 
+def state_of(corpus: Corpus) -> str:
+    """A hash of a corpus as it is now."""
+    return sha256_of(corpus.folder / MANIFEST)
+
+
 def words_of(shard: Path) -> Path:
     """Where the words of a shard are that `ShardWords` reads."""
     return shard.parent.parent / WORDS / f"{shard.stem}.npy"
+
+
+def beside(folder: Path, ending: str) -> Path:
+    """Where what belongs to a corpus is kept that is no part of it: `NAME.ending` beside it."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}.{ending}")
 
 
 @contextlib.contextmanager

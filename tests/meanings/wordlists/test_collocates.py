@@ -16,7 +16,7 @@ from polyseme.errors import ConfigError, InputError
 from polyseme.meanings.concordance.conditions import ConditionError, Not, complete, parse_where
 from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.subcorpora import keep_subcorpus, path_of, remove_subcorpus
-from polyseme.meanings.concordance.uses import find_terms, find_uses
+from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.settings import (
     CollocateListConfig,
     NgramListConfig,
@@ -26,14 +26,13 @@ from polyseme.meanings.settings import (
 from polyseme.meanings.wordlists import ngrams as ngram_lists
 from polyseme.meanings.wordlists.collocates import (
     FindsPlaces,
-    FindsTerms,
     NamedUses,
     collocates,
     collocates_between,
     collocates_of,
 )
 from polyseme.meanings.wordlists.counting import Unit
-from polyseme.meanings.wordlists.keywords import keywords
+from polyseme.meanings.wordlists.keywords import keywords, keywords_of
 from polyseme.meanings.wordlists.measures import Contingency
 from polyseme.meanings.wordlists.ngrams import ngrams
 from polyseme.text import shards
@@ -241,6 +240,25 @@ def test_collocates_of_places_are_those_of_the_uses_there(corpus: Corpus) -> Non
     assert signs == sorted(signs, reverse=True)
 
 
+@pytest.mark.parametrize("against", [None, "river"])
+def test_keywords_of_uses_are_of_their_sentences_less_those_with_both(
+    corpus: Corpus, against: str | None
+) -> None:
+    of, other = uses_of(corpus, "bank"), against and uses_of(corpus, against)
+    found = keywords_of(corpus, of, other or None, WordListConfig(**ALL))
+    here, there = Counter[str](), Counter[str]()
+    for words in sentences(corpus, range(60)):
+        is_here, is_there = "bank" in words, against is None or against in words
+        if is_here and (against is None or not is_there):
+            here.update(word for word in words if word != "bank")
+        elif is_there and not is_here:
+            there.update(word for word in words if word != against)
+    counts = {each.word: (each.count, each.reference) for each in found}
+    listed = {word for word in here | there if word.isalpha()}
+    assert counts == {word: (here[word], there[word]) for word in listed}
+    assert not found.uses
+
+
 VERTICAL = """<text id="a">
 <s>
 The\tthe\tDET
@@ -312,7 +330,7 @@ def test_a_list_is_a_table_and_lines_of_json(corpus: Corpus, tmp_path: Path) -> 
 
 
 def uses_of(corpus: Corpus, word: str) -> NamedUses:
-    return NamedUses(word, FindsTerms(find_terms(Query.of(word), corpus)))
+    return NamedUses.of_query(Query.of(word), corpus)._replace(name=word)
 
 
 def ngrams_by_hand(

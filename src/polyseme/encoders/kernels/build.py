@@ -1,5 +1,5 @@
 """Compile the inner loops: `gates.c` and `softmax.c` for training, `steps.c`, `tiles.c`
-and `one_row.c` for embedding, `louvain.c` for groups of uses.
+and `few_rows.c` for embedding, `louvain.c` for groups of uses.
 
 `python -m polyseme.encoders.kernels.build` does it with the system's C compiler, for the best
 instruction set of this processor. Nothing needs it: without it the same work is done by torch and
@@ -82,7 +82,7 @@ def _facts() -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "one_row.c", "louvain.c")
+_NAMES = ("gates.c", "softmax.c", "steps.c", "tiles.c", "few_rows.c", "louvain.c")
 SOURCES = tuple(Path(__file__).with_name(name) for name in (*_NAMES, "gates.h", "steps.h"))
 COMPILERS = ("cc", "gcc", "clang")
 COMMAND = "python -m polyseme.encoders.kernels.build"

@@ -1,7 +1,7 @@
 """The compiled library: which one this process uses, and what its functions take.
 
 Undeclared, ctypes would pass whatever it is given, and a wrong argument would be a wrong address.
-So the structures of `gates.c`, `softmax.c`, `one_row.c`, `louvain.c` and `steps.h` are repeated
+So the structures of `gates.c`, `softmax.c`, `few_rows.c`, `louvain.c` and `steps.h` are repeated
 here, and every function is declared.
 """
 
@@ -32,8 +32,8 @@ class StepShape(ctypes.Structure):
     _fields_ = [*((name, ctypes.c_int64) for name in _names), ("clip", ctypes.c_float)]
 
 
-class RowShape(ctypes.Structure):
-    """`row` of `one_row.c`."""
+class RowsShape(ctypes.Structure):
+    """`few_rows` of `few_rows.c`."""
 
     _names = ("stacks", "steps", "hidden_size", "proj_size", "threads")
     _fields_ = [
@@ -77,7 +77,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "move_nodes": (None, [ctypes.POINTER(GraphShape), _ARRAYS]),
     "step_float32": _STEP,  # this and all below only where the instruction set has what they need
     "step_bfloat16": _STEP,
-    "one_row_float16": (None, [ctypes.POINTER(RowShape), _ARRAYS]),
+    "few_rows_float16": (None, [ctypes.POINTER(RowsShape), _ARRAYS]),
     "pack_float32": _PACK,
     "pack_bfloat16": _PACK,
     "panel_cells": (ctypes.c_int, []),

@@ -90,7 +90,7 @@ def compare_shares(
     for group in sorted(counts[0] | counts[1]):
         effect = design_effect(group, sides, documents) if documents else 1.0
         first, second = (
-            _share(side[group], side.total(), max(side.total() / effect, least))
+            wilson_share(side[group], side.total(), max(side.total() / effect, least))
             for side, least in zip(counts, fewest, strict=True)
         )
         found.append(GroupShares(group, first, second, *_difference(first, second)))
@@ -100,11 +100,11 @@ def compare_shares(
 def design_effect(
     group: str,
     sides: Sequence[Sequence[str]],
-    documents: tuple[Sequence[Hashable], Sequence[Hashable]],
+    documents: Sequence[Sequence[Hashable]],
 ) -> float:
     """How much more a group's share varies over documents than over as many independent uses.
 
-    Of both sides together, each about its own share: a side without the group says nothing.
+    Of all sides together, each about its own share: a side without the group says nothing.
     """
     observed = expected = 0.0
     for side, names in zip(sides, documents, strict=True):
@@ -137,7 +137,8 @@ def _entropy(shares: npt.NDArray[np.float64]) -> float:
     return float(-(present * np.log2(present)).sum())
 
 
-def _share(count: int, of: int, effective: float) -> Share:
+def wilson_share(count: int, of: int, effective: float) -> Share:
+    """A share with its interval, for as many independent uses as they are worth (Wilson 1927)."""
     share = count / of
     spread = _Z**2 / effective
     middle = (share + spread / 2) / (1 + spread)

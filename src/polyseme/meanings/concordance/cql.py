@@ -12,19 +12,22 @@
                   %c for any case, %l for no regular expression
 
 A test of a word is a test of its spelling, or of a value of an attribute: each distinct value of a
-row group is looked at once. What must be in every match chooses sentences. In those, Glushkov's
-automaton is followed backwards: for each of its positions and each word, how long the longest match
-is that goes on from there. Without loops that is one pass over all words for each position, from
-the last position to the first; with loops, all last words of the sentences go first, then all
-second to last, and so on. So time grows with the number of words and with the automaton, never with
-the number of ways in which a query can match.
+row group is looked at once. `sense` is no value but what is kept beside the corpus: a test of it is
+true of the words of the uses in those senses whose names match.
+
+What must be in every match chooses sentences. In those, Glushkov's automaton is followed backwards:
+for each of its positions and each word, how long the longest match is that goes on from there.
+Without loops that is one pass over all words for each position, from the last position to the
+first; with loops, all last words of the sentences go first, then all second to last, and so on. So
+time grows with the number of words and with the automaton, never with the number of ways in which a
+query can match.
 
 Matches lie within a sentence. Of all that begin at one word the longest counts, and none that lies
 within another (as with CQP's strategy `longest`).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -37,12 +40,13 @@ import pyarrow.compute as pc
 
 from polyseme.errors import extra_needed_for
 from polyseme.meanings.concordance.conditions import ConditionError, Sentence
-from polyseme.meanings.concordance.sentence_table import Integers
+from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
+from polyseme.meanings.concordance.sentence_table import Integers, covered
 from polyseme.text.shard_words import GroupWords
 
 Mask = npt.NDArray[np.bool_]
 MAX_CHARACTERS, MAX_POSITIONS, MAX_STEPS, MAX_DEPTH = 10_000, 250, 1_000, 50
-WORD = "word"
+WORD, SENSE = "word", "sense"
 SENTENCES = {
     "quote": "This quotation mark has no second one.",
     "value": 'Expected a value in quotation marks, as in lemma="bank".',
@@ -55,6 +59,9 @@ SENTENCES = {
     "nesting": "A parenthesis here is not closed, or not opened.",
     "flag": "{flag} is none of the flags. %c: any case; %l: no regular expression.",
     "no_attribute": "This corpus has no attribute {name} of words. It has: {names}.",
+    "no_sense": "No sense that is kept beside this corpus matches {pattern}. Kept: {names}.",
+    "no_senses": "No senses are kept beside this corpus. Keep those that you named with `polyseme "
+    "senses WORD --edits FILE --keep`, or `polyseme label --keep`.",
     "did_you_mean": "Did you mean {choices}?",
     "or": " or ",
     "bad_pattern": "{pattern} is not a valid regular expression (RE2).",
@@ -82,6 +89,7 @@ class Test:
     attribute: str
     pattern: str
     at: int = field(compare=False)  # the character of the query where it begins
+    value_at: int = field(compare=False)  # where its value does
     is_negated: bool = False
     ignores_case: bool = False
 
@@ -268,7 +276,7 @@ def _test(attribute: str, value: Any, flags: Any, at: int) -> Test:
         pattern = re.escape(re.sub(r"\\([\"'])", r"\1", pattern))
     if not _is_valid(pattern):
         raise _RefusedError(value.start_pos, "bad_pattern", {"pattern": str(value)})
-    return Test(attribute, pattern, at, ignores_case="c" in chosen)
+    return Test(attribute, pattern, at, value.start_pos, ignores_case="c" in chosen)
 
 
 @lru_cache(1_000)
@@ -359,19 +367,43 @@ def _size(node: Node) -> int:
             return 1
 
 
-def compile_query(query: ParsedQuery, attributes: Sequence[str]) -> "TokenPattern":
-    """What finds a query in a corpus with these word attributes."""
+def compile_query(
+    query: ParsedQuery,
+    attributes: Sequence[str],
+    read_senses: Callable[[], Sequence[KeptSenses]] = tuple,
+) -> "TokenPattern":
+    """What finds a query in a corpus with these word attributes, and these senses beside it.
+
+    An attribute of the corpus's own that is called `sense` goes before what is kept.
+    """
     names = (WORD, *attributes)
+    senses: dict[Test, Integers] = {}
     for test in _tests_of(query.node):
-        if test.attribute not in names:
+        if test.attribute == SENSE and SENSE not in names:
+            senses[test] = _places_meeting(test, read_senses(), query.text)
+        elif test.attribute not in names:
             near = get_close_matches(test.attribute, names, n=1)
             mean: list[Sentence] = [("did_you_mean", {"choices": near})] if near else []
             told: Sentence = ("no_attribute", {"name": test.attribute, "names": ", ".join(names)})
             raise QueryError.of(query.text, test.at, told, *mean)
     try:
-        return TokenPattern(_automaton(query.node), tuple(_required(query.node)))
+        return TokenPattern(_automaton(query.node), tuple(_required(query.node)), senses)
     except _RefusedError as error:
         raise _refusal(query.text, error) from None
+
+
+def _places_meeting(test: Test, kept: Sequence[KeptSenses], text: str) -> Integers:
+    """(N, 5): the places of all senses whose names match, of whichever words."""
+    if not kept:
+        raise QueryError.of(text, test.at, ("no_senses", {}))
+    names = [name for each in kept for name in each.senses]
+    matches = _matching(test, pa.array(names, pa.string()))
+    places = [places for each in kept for places in each.senses.values()]
+    if not matches.any():
+        told = "; ".join(f"{each.word}: {', '.join(each.senses)}" for each in kept)
+        values: dict[str, object] = {"pattern": test.pattern, "names": told}
+        raise QueryError.of(text, test.value_at, ("no_sense", values))
+    return np.concatenate([places[number] for number in np.flatnonzero(matches)])
 
 
 def _tests_of(node: Node) -> Iterator[Test]:
@@ -493,17 +525,23 @@ _NO_USES = np.empty((0, 3), np.int64)
 Lengths = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TokenPattern:
     """A query, ready to be looked for."""
 
     automaton: Automaton
     required: tuple[WordTest, ...]
     """What at least one word of each match meets."""
+    senses: Mapping[Test, Integers]
+    """(N, 5) the places of the senses that each test of them is about."""
 
-    def find(self, words: GroupWords) -> Integers:
-        """(N, 3): row of the sentence, first word, the one after the last; in order."""
-        tested = _TestedWords(words)
+    def find(self, words: GroupWords, place: tuple[int, int]) -> Integers:
+        """(N, 3): row of the sentence, first word, the one after the last; in order.
+
+        `place`: the words' shard, and the number of their row group there.
+        """
+        here = {test: places_in(places, place) for test, places in self.senses.items()}
+        tested = _TestedWords(words, here)
         if not self.automaton.first or not all(map(tested.may_hold, self.required)):
             return _NO_USES  # without reading the words
         if len(self.automaton.tests) == 1 and not self.automaton.next[0]:
@@ -609,20 +647,30 @@ def _outermost(found: Integers, offsets: Integers) -> Integers:
 class _TestedWords:
     """The words of a row group, and which of them meet a test."""
 
-    def __init__(self, words: GroupWords) -> None:
+    def __init__(self, words: GroupWords, senses: Mapping[Test, Integers]) -> None:
         self.words = words
+        self._senses = senses  # (N, 3) the uses here
         self._tables: dict[WordTest, Mask] = {}
 
     def may_hold(self, test: WordTest) -> bool:
-        """Whether a word here may meet it, as far as distinct values tell."""
-        return len(_attributes(test)) != 1 or bool(self._table(test).any())
+        """Whether a word here may meet it, as far as distinct values and uses of senses tell."""
+        if isinstance(test, Test) and test in self._senses:
+            return test.is_negated or len(self._senses[test]) > 0
+        if self._is_told_by_a_table(test):
+            return bool(self._table(test).any())
+        return not isinstance(test, Every) or all(map(self.may_hold, test.parts))
 
     def holds(self, test: WordTest, tokens: Integers | slice = slice(None)) -> Mask:
         """Which of these words meet it."""
-        names = _attributes(test)
-        if len(names) == 1:  # a table of its values tells it
-            return _looked_up(self._table(test), self._values(*names).codes[tokens])
+        if self._is_told_by_a_table(test):
+            codes = self._values(*_attributes(test)).codes
+            return _looked_up(self._table(test), codes[tokens])
         match test:
+            case Test():
+                rows, begins, ends = self._senses[test].T
+                first, size = self.words.offsets[rows], len(self.words.codes)
+                has_sense = covered(first + begins, first + ends, size)[tokens]
+                return ~has_sense if test.is_negated else has_sense
             case Not():
                 return ~self.holds(test.part, tokens)
             case Every(()):
@@ -630,6 +678,11 @@ class _TestedWords:
             case Every() | Either():
                 return _combined(test, [self.holds(part, tokens) for part in test.parts])
         raise AssertionError(test)
+
+    def _is_told_by_a_table(self, test: WordTest) -> bool:
+        """Whether it is about the values of one attribute."""
+        is_of_senses = any(each in self._senses for each in _tests_of(test))
+        return not is_of_senses and len(_attributes(test)) == 1
 
     def _values(self, attribute: str) -> GroupWords:
         return self.words if attribute == WORD else self.words.attribute(attribute)
@@ -663,11 +716,16 @@ def _values_meeting(test: Test, values: GroupWords) -> Mask:
         found = np.zeros(len(values), np.bool_)
         found[values.find([test.pattern])] = True
     else:
-        matches = pc.match_substring_regex(
-            values.to_arrow(), _whole(test.pattern), ignore_case=test.ignores_case
-        )
-        found = matches.to_numpy(zero_copy_only=False)
+        found = _matching(test, values.to_arrow())
     return ~found if test.is_negated else found
+
+
+def _matching(test: Test, texts: Any) -> Mask:
+    """Which of these texts the pattern matches as a whole."""
+    pattern = _whole(test.pattern)
+    found = pc.match_substring_regex(texts, pattern, ignore_case=test.ignores_case)
+    is_match: Mask = found.to_numpy(zero_copy_only=False)
+    return is_match
 
 
 def _looked_up(table: Mask, codes: npt.NDArray[Any]) -> Mask:

@@ -34,6 +34,7 @@ from polyseme.meanings.concordance.conditions import (
     rows_meeting,
 )
 from polyseme.meanings.concordance.cql import TokenPattern, compile_query, parse_query
+from polyseme.meanings.concordance.kept_senses import read_senses
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
     Integers,
@@ -116,7 +117,8 @@ class Query:
         found is looked for in the other script.
         """
         if self.is_cql:
-            return [compile_query(parse_query(self.forms[0]), corpus.config.attributes)]
+            query = parse_query(self.forms[0])
+            return [compile_query(query, corpus.config.attributes, partial(read_senses, corpus))]
         if self.is_regex:
             found = frozenset(word for form in self.forms for word in self._matching(form, corpus))
             return [(found,)] if found else []
@@ -408,13 +410,13 @@ def _values_of(name: str, part: ShardGroups) -> set[str]:
     return found
 
 
-def uses_in(words: GroupWords, terms: Sequence[Sought]) -> Integers:
+def uses_in(words: GroupWords, terms: Sequence[Sought], place: tuple[int, int]) -> Integers:
     """(N, 3): row of the sentence, and the use's first word there and the one after its last.
 
-    In order, each once; uses may overlap.
+    In order, each once; uses may overlap. `place`: the words' shard, and their row group there.
     """
     found = [
-        term.find(words) if isinstance(term, TokenPattern) else _uses_of_term(words, term)
+        term.find(words, place) if isinstance(term, TokenPattern) else _uses_of_term(words, term)
         for term in terms
     ]
     return found[0] if len(found) == 1 else np.unique(np.concatenate(found), axis=0)
@@ -475,7 +477,11 @@ def _search_part(
     with damage_explained(words_of(part.path)):
         words = ShardWords(words_of(part.path))
         groups = ((number, words[number]) for number in part.groups)
-        found = [(n, group, uses) for n, group in groups if len(uses := uses_in(group, terms))]
+        found = [
+            (number, group, uses)
+            for number, group in groups
+            if len(uses := uses_in(group, terms, (part.shard, number)))
+        ]
     if not found:
         return []
     kept = []

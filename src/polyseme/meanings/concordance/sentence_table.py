@@ -264,3 +264,13 @@ def _read_attribute(
         if [len(values) for values in found] != lengths.tolist():
             raise ValueError(f"{name} does not have a value for each word")
         return [tuple(values) for values in found]
+
+
+def covered(begins: Integers, ends: Integers, size: int) -> npt.NDArray[np.bool_]:
+    """(size,) what lies in at least one of these spans."""
+    lengths = ends - begins
+    # All places of each span, one span after the other.
+    places = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+    found = np.zeros(size, np.bool_)
+    found[places] = True
+    return found

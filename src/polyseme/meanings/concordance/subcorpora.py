@@ -16,15 +16,14 @@ from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, LimitError, parse_toml, read_text
 from polyseme.meanings.concordance.conditions import SUBCORPUS, Condition
 from polyseme.storage.files import disk_faults_explained, write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, beside
 
 _NAME = re.compile(r"[\w.-]{1,100}")
 
 
 def path_of(corpus: Corpus) -> Path:
     """Where the names of a corpus are kept."""
-    folder = corpus.folder.resolve()
-    return folder.with_name(f"{folder.name}.subcorpora.toml")
+    return beside(corpus.folder, "subcorpora.toml")
 
 
 def read_subcorpora(corpus: Corpus) -> dict[str, str]:

@@ -87,15 +87,16 @@ class Topics:
         """
         expected = None
         if features.substitutes is not None:
-            # A word without a vector counts nothing: the last row.
-            lengths = np.linalg.norm(self.vectors.astype(np.float32), axis=1, keepdims=True)
-            vectors = self.vectors / np.maximum(lengths, 1e-9)
-            rows = np.vstack([vectors, np.zeros_like(vectors[:1])])
-            numbers = np.array([self._numbers.get(word.lower(), -1) for word in words], np.int64)
-            best = numbers[features.substitutes[:, :_SUBSTITUTES]]
-            expected = np.zeros((len(best), rows.shape[1]), np.float32)
-            for column in best.T:
-                expected += rows[column]
+            best, places = np.unique(features.substitutes[:, :_SUBSTITUTES], return_inverse=True)
+            numbers = np.array(
+                [self._numbers.get(words[word].lower(), -1) for word in best.tolist()], np.int64
+            )
+            vectors = self.vectors[numbers].astype(np.float32)
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+            vectors[numbers < 0] = 0  # a word without a vector counts nothing
+            expected = np.zeros((len(features.substitutes), vectors.shape[1]), np.float32)
+            for column in places.reshape(len(expected), -1).T:
+                expected += vectors[column]
         return replace(features, topic=self.of_uses(uses), expected=expected)
 
     def of_uses(self, uses: Uses) -> Floats:

@@ -29,10 +29,10 @@ from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.topics import Topics, learn_aside
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
-from polyseme.meanings.groups.kept import Kept, folder_of, state_of
+from polyseme.meanings.groups.kept import Kept, folder_of
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, state_of
 
 VERSION = 6
 LOW, HIGH = 0.25, 0.45

@@ -13,20 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.limits import read_json
-from polyseme.storage.files import sha256_of, write_text
-from polyseme.storage.folders import MANIFEST
-from polyseme.text.corpus import Corpus
+from polyseme.storage.files import write_text
+from polyseme.text.corpus import Corpus, beside, state_of
 
 
 def folder_of(folder: Path) -> Path:
     """Where what is found on the corpus in a folder is kept."""
-    folder = folder.resolve()
-    return folder.with_name(f"{folder.name}.calibration")
-
-
-def state_of(corpus: Corpus) -> str:
-    """A hash of a corpus as it is now."""
-    return sha256_of(corpus.folder / MANIFEST)
+    return beside(folder, "calibration")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from polyseme.display import describe_groups, html_table, summary
 from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.export import Tabular
+from polyseme.meanings.concordance.kept_senses import KeptSenses, Reliability, keep_senses
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Use, Uses, UseTable
 from polyseme.meanings.edits import (
@@ -45,6 +46,7 @@ from polyseme.meanings.groups.calibration import LOW, Calibration, calibration_o
 from polyseme.meanings.groups.grouping import FEW_USES, Grouping, group_uses
 from polyseme.meanings.groups.names import GroupName, NameSource, first_copies
 from polyseme.progress import NullProgress, Progress
+from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
     from polyseme.meanings.use_map.widget import UseMapWidget
@@ -366,6 +368,22 @@ def name_groups(source: NameSource | None, grouping: Grouping) -> tuple[NamedGro
         )
         for number, (size, name) in enumerate(zip(sizes, names, strict=True))
     )
+
+
+def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
+    """Keep the groups that a person named, and labels that a person gave; these go first."""
+    groups = [senses.groups[number - 1] for number in senses.labels]
+    names = [group.given_name if group.is_named else "" for group in groups]
+    for number, label in senses.labels_by_hand.items():
+        names[number] = label
+    if not any(names):
+        raise InputError(
+            f"No group of {senses.word} has a name that you gave, and no use a label. Name one "
+            "with `polyseme edit` or in the explorer."
+        )
+    trust = senses.calibration
+    reliability = Reliability.of_groups(trust.ari, trust.error) if trust else None
+    return keep_senses(corpus, senses.word, senses.uses.places, names, reliability, source)
 
 
 def use_ids(uses: Uses) -> list[UseId]:

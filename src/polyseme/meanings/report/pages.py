@@ -2,6 +2,7 @@
 
     senses_page   the groups of a word's uses: an overview, a map, each group with its lines
     change_page   a word on two sides: the verdict, shares of its groups, lines of either side
+    periods_page  its senses over time: a panel for each with its share and interval, and a table
 
 Words, names and metadata come from users' files. All that is put into a template is shown as text
 (control characters as escapes, then HTML escaped); the page forbids scripts and anything that is
@@ -21,6 +22,7 @@ from markupsafe import Markup
 
 from polyseme import __version__
 from polyseme.display import counted, printable
+from polyseme.meanings.change.periods import SensesOverTime
 from polyseme.meanings.change.sides import WordChange
 from polyseme.meanings.concordance.lines import (
     line_of,
@@ -42,6 +44,9 @@ MAX_POINTS = 2_000
 """Uses on a map: more are a sample, drawn in random order so that no group hides the others."""
 _SIDE = 52  # cells on either side of a word: what fits on a page
 _HOVER = 45  # cells on either side in what a point tells
+_PANEL, _LEFT, _TOP, _BOTTOM = (360, 190), 40, 10, 26
+"""Width and height of a panel in its own units, and what is left free for labels."""
+_TICKS = 6  # labels below it
 _MAP, _EDGE = 600, 18  # height and width of a map in its own units, and what is left free of it
 
 
@@ -139,6 +144,60 @@ def change_page(
         lines=lines,
         **_common(senses, settings, seed, is_before),
     )
+
+
+def periods_page(
+    found: SensesOverTime, settings: Sequence[tuple[str, object]], *, language: str = "en"
+) -> str:
+    """One HTML document."""
+    (width, height), num = _PANEL, len(found.periods)
+    across = [round(_LEFT + (width - _LEFT) * (n + 0.5) / num, 1) for n in range(num)]
+    step = -(-num // _TICKS)
+    ticks = [(across[n], found.periods[n].first) for n in range(0, num, step)]
+    grid = [(_height_of(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)]
+    size = {"width": width, "height": height, "left": _LEFT, "ticks": ticks, "grid": grid}
+    panels = [_panel(found, number, across) for number in range(len(found.senses))]
+    return _render(
+        "periods.html", language=language, found=found, panels=panels, size=size, settings=settings
+    )
+
+
+def _height_of(share: float) -> float:
+    """Where a share stands in a panel: 0 at its foot, 1 at its head."""
+    return round(_TOP + (_PANEL[1] - _TOP - _BOTTOM) * (1 - share), 1)
+
+
+def _panel(found: SensesOverTime, sense: int, across: Sequence[float]) -> dict[str, Any]:
+    """One sense: its points; lines and bands through those of periods in a row that have uses."""
+    points: list[tuple[float, float, float, float, str]] = []
+    runs: list[list[tuple[float, float, float, float, str]]] = [[]]
+    for x, period in zip(across, found.periods, strict=True):
+        if not period.shares:
+            runs.append([])
+            continue
+        share = period.shares[sense]
+        told = f"{period.label}: {share.share:.0%} ({share.low:.0%} to {share.high:.0%})"
+        heights = (_height_of(each) for each in (share.share, share.low, share.high))
+        y, low, high = heights
+        points.append((x, y, low, high, told))
+        runs[-1].append(points[-1])
+    bands = []
+    for run in filter(None, runs):
+        edge = [(x, high) for x, _, _, high, _ in run]
+        edge += [(x, low) for x, _, low, _, _ in reversed(run)]
+        bands.append(f"{_path(edge)}Z")
+    return {
+        "sense": found.senses[sense],
+        "colour": 1 + sense % NUM_COLOURS,
+        "told": f"{found.senses[sense]}. {'; '.join(told for *_, told in points)}",
+        "points": points,
+        "lines": [_path([(x, y) for x, y, *_ in run]) for run in runs if run],
+        "bands": bands,
+    }
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
 def _common(

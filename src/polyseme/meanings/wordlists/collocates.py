@@ -6,7 +6,7 @@ to neither.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,9 @@ from polyseme.meanings.concordance.conditions import (
     parse_where,
     rows_meeting,
 )
+from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
 from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
-from polyseme.meanings.concordance.sentence_table import Integers
+from polyseme.meanings.concordance.sentence_table import Integers, covered
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
 from polyseme.meanings.wordlists.counting import (
@@ -37,16 +38,25 @@ from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.shard_words import GroupWords
 
+Find = Callable[[RowGroup], Integers]
+"""The uses in a row group: (N, 3), row of the sentence, first word, the one after the last."""
+
 
 class NamedUses(NamedTuple):
     """Uses, and what they are called in titles."""
 
     name: str
-    find: "Find"
+    find: Find
 
+    @classmethod
+    def of_query(cls, query: Query, corpus: Corpus) -> "NamedUses":
+        """All uses of a word, or of what else is looked for."""
+        return cls(str(query), FindsTerms(find_terms(query, corpus)))
 
-Find = Callable[[RowGroup], Integers]
-"""The uses in a row group: (N, 3), row of the sentence, first word, the one after the last."""
+    @classmethod
+    def of_sense(cls, kept: KeptSenses, sense: str) -> "NamedUses":
+        """Those of a sense that is kept."""
+        return cls(f"{kept.word} ({sense})", FindsPlaces(kept.places(sense)))
 
 
 def collocates(
@@ -59,7 +69,7 @@ def collocates(
     progress: Progress | None = None,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
-    uses = NamedUses(str(query), FindsTerms(find_terms(query, corpus)))
+    uses = NamedUses.of_query(query, corpus)
     unit = Unit(config.attribute, config.upos, query.is_case_sensitive)
     condition = query.condition(where, corpus)
     return collocates_of(corpus, uses, window, config, unit, condition, progress)
@@ -75,9 +85,7 @@ def collocates_of(
     progress: Progress | None = None,
 ) -> WordList:
     """The collocates of any uses."""
-    condition = parse_where(where, CorpusColumns(corpus))
-    around = _AroundUses(of.find, window, condition)
-    selection = Selection(corpus, around, columns_read(condition), unit)
+    selection = around_uses(corpus, of, window, unit, where)
     counts = count_words(selection, progress)
     if not counts.uses:
         raise InputError(f"{corpus.folder} has no use of {of.name} in the sentences of --where.")
@@ -96,9 +104,7 @@ def collocates_between(
     progress: Progress | None = None,
 ) -> WordList:
     """The words around some uses against those around others, as two senses of a word."""
-    condition = parse_where(where, CorpusColumns(corpus))
-    between = _BetweenUses(*(_AroundUses(each.find, window, condition) for each in both))
-    selection = Selection(corpus, between, columns_read(condition), unit)
+    selection = between_uses(corpus, both, window, unit, where)
     counts = count_words(selection, progress)
     names = (both[0].name, both[1].name)
     for name, size in zip(names, (counts.target_size, counts.reference_size), strict=True):
@@ -112,6 +118,31 @@ def collocates_between(
     )
 
 
+def around_uses(
+    corpus: Corpus,
+    of: NamedUses,
+    window: WindowConfig,
+    unit: Unit,
+    where: str | Condition | Sequence[str] = (),
+) -> Selection:
+    """The words around uses, against all others in the sentences that meet a condition."""
+    condition = parse_where(where, CorpusColumns(corpus))
+    around = _AroundUses(of.find, window, condition)
+    return Selection(corpus, around, columns_read(condition), unit)
+
+
+def between_uses(
+    corpus: Corpus,
+    both: tuple[NamedUses, NamedUses],
+    window: WindowConfig,
+    unit: Unit,
+    where: str | Condition | Sequence[str] = (),
+) -> Selection:
+    """The words around some uses, against those around others."""
+    first, second = (around_uses(corpus, each, window, unit, where) for each in both)
+    return replace(first, choose=_BetweenUses(first.choose, second.choose))
+
+
 @dataclass(frozen=True, eq=False)
 class FindsPlaces:
     """Uses by their places in the corpus, (N, 5): shard, row group, row, begin, end."""
@@ -120,7 +151,7 @@ class FindsPlaces:
 
     def __call__(self, group: RowGroup) -> Integers:
         """Those of a row group."""
-        found = self.places[(self.places[:, :2] == group.place).all(axis=1), 2:]
+        found = places_in(self.places, group.place)
         return found[np.lexsort(found.T[::-1])]
 
 
@@ -132,7 +163,7 @@ class FindsTerms:
 
     def __call__(self, group: RowGroup) -> Integers:
         """In a row group."""
-        return uses_in(group.words, self.terms)
+        return uses_in(group.words, self.terms, group.place)
 
 
 @dataclass(frozen=True)
@@ -160,8 +191,8 @@ class _AroundUses:
 class _BetweenUses:
     """The words around some uses, against those around others; what is around both is neither."""
 
-    first: _AroundUses
-    second: _AroundUses
+    first: Callable[[RowGroup], Chosen]
+    second: Callable[[RowGroup], Chosen]
 
     def __call__(self, group: RowGroup) -> Chosen:
         one, other = self.first(group), self.second(group)
@@ -177,18 +208,8 @@ def words_around(uses: Integers, words: GroupWords, window: WindowConfig) -> tup
     rows, begins, ends = uses.T
     first, last = offsets[rows], offsets[rows + 1]
     begins, ends = first + begins, first + ends
-    own = _covered(begins, ends, len(words.codes))
+    own = covered(begins, ends, len(words.codes))
     if not window.sentence:
         first = np.maximum(first, begins - window.left)
         last = np.minimum(last, ends + window.right)
-    return _covered(first, last, len(own)) & ~own, own
-
-
-def _covered(begins: Integers, ends: Integers, size: int) -> Mask:
-    """(size,) what lies in at least one of these spans."""
-    lengths = ends - begins
-    # All places of each span, one span after the other.
-    places = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
-    covered = np.zeros(size, np.bool_)
-    covered[places] = True
-    return covered
+    return covered(first, last, len(own)) & ~own, own

@@ -1,6 +1,10 @@
-"""Two parts of a corpus in, the words that are more frequent in one of them out."""
+"""Two parts of a corpus in, the words that are more frequent in one of them out.
 
-from dataclasses import dataclass
+A part is the sentences that meet a condition on metadata, or those with a use of a word in a sense.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from polyseme.errors import ConfigError
 from polyseme.meanings.concordance.conditions import (
@@ -12,7 +16,8 @@ from polyseme.meanings.concordance.conditions import (
 )
 from polyseme.meanings.concordance.search import CorpusColumns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.settings import Conditions, WordListConfig
+from polyseme.meanings.settings import Conditions, WindowConfig, WordListConfig
+from polyseme.meanings.wordlists.collocates import NamedUses, around_uses, between_uses
 from polyseme.meanings.wordlists.counting import (
     Chosen,
     RowGroup,
@@ -46,19 +51,56 @@ def keywords(
     read = frozenset({DOCUMENT, *columns_of(target), *columns_of(reference)})
     unit = Unit(config.attribute, config.upos, case_sensitive)
     selection = Selection(corpus, _TwoParts(target, reference), read, unit)
-    counts = count_words(selection, progress)
-    sizes = {"--where": counts.target_size, "--against": counts.reference_size}
-    if empty := [name for name, size in sizes.items() if not size]:
-        asked = f"the sentences of {empty[0]}" if against or empty[0] == "--where" else "the rest"
-        raise ConfigError(f"There are no words in {asked}, so there is nothing to compare.")
+    asked = "the sentences of --where", "the sentences of --against" if against else "the rest"
+    title = f"Keywords of {target}" + (f" against {reference}" if against else "")
+    return _list(selection, config, title, asked, progress)
+
+
+def keywords_of(
+    corpus: Corpus,
+    of: NamedUses,
+    against: NamedUses | None,
+    config: WordListConfig,
+    *,
+    where: Conditions = (),
+    case_sensitive: bool = False,
+    progress: Progress | None = None,
+) -> WordList:
+    """The words of the sentences with a use, against those of sentences with another use, or of all
+    others.
+
+    The uses themselves are of neither part, nor is a sentence with both kinds of use: so the counts
+    are those of collocates within sentences.
+    """
+    sentence, unit = (
+        WindowConfig(sentence=True),
+        Unit(config.attribute, config.upos, case_sensitive),
+    )
+    if against is None:
+        selection = around_uses(corpus, of, sentence, unit, where)
+    else:
+        selection = between_uses(corpus, (of, against), sentence, unit, where)
+    names = [of.name, *([against.name] if against else [])]
+    title = f"Keywords of sentences with {' against those with '.join(names)}"
+    asked = [f"the sentences with {each}" for each in names]
+    return _list(selection, config, title, [*asked, "the rest"], progress)
+
+
+def _list(
+    selection: Selection,
+    config: WordListConfig,
+    title: str,
+    parts: Sequence[str],
+    progress: Progress | None,
+) -> WordList:
+    """The words that are more and less frequent. `parts`: what either is called in an error."""
+    counts = replace(count_words(selection, progress), uses=0)  # as of collocates only
+    for part, size in zip(parts, (counts.target_size, counts.reference_size), strict=False):
+        if not size:
+            raise ConfigError(f"There are no words in {part}, so there is nothing to compare.")
+    names = ("here", "there")
     return list_words(
-        counts,
-        selection,
-        config,
-        title=f"Keywords of {target}" + (f" against {reference}" if against else ""),
-        names=("here", "there"),
-        with_fewer=True,
-        progress=progress,
+        counts, selection, config, title=title, names=names, with_fewer=True, progress=progress
     )
 
 

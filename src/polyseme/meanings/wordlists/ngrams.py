@@ -4,7 +4,8 @@ There are too many distinct n-grams to keep a count of each, so they are counted
 each n-gram's hash adds one to a table of fixed size, in which several n-grams share a place: no
 count there is too low. Then only n-grams at the highest places are counted by themselves, which is
 exact for all that occur as often as the lowest of these places. Last, those that are listed are
-spelled and counted in each document. Memory is the same for any corpus.
+spelled and counted in each document. Memory grows with distinct words and documents, not with
+n-grams.
 """
 
 import threading

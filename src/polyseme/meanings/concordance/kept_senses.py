@@ -1,4 +1,4 @@
-"""Senses that a person confirmed or labelled, kept beside a corpus: what `--sense river` asks for.
+"""Senses that a person confirmed or labelled, kept beside a corpus: what `sense="river"` asks for.
 
     in   groups after a person's edits, or labels learned from a person's
     out  NAME.senses/WORD-….json: for each sense the places of its uses, and how far to trust them
@@ -27,11 +27,8 @@ from polyseme.display import counted
 from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
-from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.groups.kept import state_of
-from polyseme.meanings.groups.senses import Senses
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, beside, state_of
 
 _FORMAT = 1
 _Z = 1.959964  # of a 95 % interval
@@ -51,14 +48,20 @@ class Reliability:
         return cls(math.sqrt(max(0.0, ari)), math.sqrt(max(0.0, ari - _Z * error)))
 
     @classmethod
-    def of_labels(cls, left_out: Mapping[str, tuple[int, int]]) -> "Reliability":
-        """From how many labels would have been found without each."""
+    def of_labels(
+        cls, left_out: Mapping[str, tuple[int, int]], by_hand: float = 0.0
+    ) -> "Reliability":
+        """From how many labels would have been found without each.
+
+        `by_hand`: which share of all uses a person labelled, which are right.
+        """
         sizes, right = (np.array(each, float) for each in zip(*left_out.values(), strict=True))
         total = sizes.sum()
         chance = float(((sizes / total) ** 2).sum())
         share = float(right.sum() / total)
         low = share - _Z * math.sqrt(share * (1 - share) / total + 1 / total**2)
-        return cls(*(max(0.0, (each - chance) / max(1e-9, 1 - chance)) for each in (share, low)))
+        beyond = (max(0.0, (each - chance) / max(1e-9, 1 - chance)) for each in (share, low))
+        return cls(*(by_hand + (1 - by_hand) * each for each in beyond))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,51 +85,28 @@ class KeptSenses:
 
 def folder_of(corpus: Corpus) -> Path:
     """Where the senses of a corpus are."""
-    folder = corpus.folder.resolve()
-    return folder.with_name(f"{folder.name}.senses")
+    return beside(corpus.folder, "senses")
 
 
-def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
-    """Keep the groups that a person named, and labels that a person gave; these go first."""
-    groups = [senses.groups[number - 1] for number in senses.labels]
-    names = [group.given_name if group.is_named else "" for group in groups]
-    for number, label in senses.labels_by_hand.items():
-        names[number] = label
-    if not any(names):
-        raise InputError(
-            f"No group of {senses.word} has a name that you gave, and no use a label. Name one "
-            "with `polyseme edit` or in the explorer."
-        )
-    trust = senses.calibration
-    reliability = Reliability.of_groups(trust.ari, trust.error) if trust else None
-    return _keep(corpus, senses.word, senses.uses, names, reliability, source)
+def places_in(places: Integers, group: tuple[int, int]) -> Integers:
+    """Of places those in a row group (its shard, its number there), without these two."""
+    return places[(places[:, :2] == group).all(axis=1), 2:]
 
 
-def keep_labels(
-    corpus: Corpus,
-    uses: Uses,
-    labels: Sequence[str],
-    left_out: Mapping[str, tuple[int, int]],
-    source: Path,
-) -> KeptSenses:
-    """Keep what every use was labelled, by a person or after a person's labels."""
-    word = " / ".join(uses.query.forms) if uses.query else uses[0].form
-    return _keep(corpus, word, uses, labels, Reliability.of_labels(left_out), source)
-
-
-def _keep(
+def keep_senses(
     corpus: Corpus,
     word: str,
-    uses: Uses,
+    places: Integers,
     names: Sequence[str],
     reliability: Reliability | None,
     source: Path,
 ) -> KeptSenses:
+    """Keep the sense of each of these uses; an empty name is none."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
         if name:
             numbers[name].append(number)
-    found = {name: uses.places[own] for name, own in sorted(numbers.items())}
+    found = {name: places[own] for name, own in sorted(numbers.items())}
     kept = KeptSenses(word, found, reliability, source.name)
     folder = folder_of(corpus)
     with disk_faults_explained(folder):
@@ -179,14 +159,22 @@ def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
     return kept
 
 
+def has_senses_of(corpus: Corpus, word: str) -> bool:
+    """Whether senses of a word are kept."""
+    return any(_is_of(each, word) for each in read_senses(corpus))
+
+
+def _is_of(kept: KeptSenses, word: str) -> bool:
+    return word.casefold() in kept.word.casefold().split(" / ")
+
+
 def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -> KeptSenses:
     """The senses of a word; or, without one, of the only word that has this sense."""
     every = read_senses(corpus)
     found = [
         each
         for each in every
-        if (sense is None or sense in each.senses)
-        and (word is None or word.casefold() in each.word.casefold().split(" / "))
+        if (sense is None or sense in each.senses) and (word is None or _is_of(each, word))
     ]
     if len(found) == 1:
         return found[0]
