@@ -79,7 +79,7 @@ def test_characters_have_no_parts_of_speech(tmp_path: Path) -> None:
 
 
 def test_a_language_without_a_task_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Er lief.", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("Er schläft.", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"--language de.*with --upos-task"):
         prepared(tmp_path / "a.txt", tmp_path / "c", language="de", annotate=("upos",))
 
