@@ -1,7 +1,7 @@
-"""Make multiple-choice data from a corpus: the true next sentence among four.
+"""Build a multiple-choice dataset from a corpus: which of four sentences comes next?
 
-Writes train.jsonl, dev.jsonl and test.jsonl for a task of kind `choice`. Wrong choices are next
-sentences of other places. No document is in two of the files.
+Writes train.jsonl, dev.jsonl and test.jsonl for a task of kind `choice`. The wrong choices are next
+sentences from other places. No document is in more than one of the files.
 
 Examples:
 

@@ -1,9 +1,9 @@
-r"""Train variants of a task with the same budget, and measure what the model adds.
+r"""Train a task with different embeddings on the same budget, and test what the model adds.
 
-They differ in their embeddings. none: learned in the task alone; static: the task's static vectors;
-frozen: these and the model's frozen layers; finetuned: these and the fine-tuned model. Each is
-compared with the first variant by a paired bootstrap over sentences and, with several seeds, by a
-permutation test over seeds. Finished variants are not trained again.
+Variants: none (embeddings learned in the task alone), static (the task's static vectors), frozen
+(these and the model's frozen layers), finetuned (these and the fine-tuned model). Each is compared
+with the first by a paired bootstrap over sentences and, with several seeds, by a permutation test
+over seeds. Finished variants are not trained again.
 
 Examples:
 

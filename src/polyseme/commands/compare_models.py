@@ -1,8 +1,9 @@
-r"""Train several kinds of model on your text for the same time each, and compare what they learned.
+r"""Train several language models on a corpus for the same time each, and compare them.
 
-For teaching, and to choose: NNLM, word2vec, ELMo, GPT and BERT beside n-grams, by perplexity, by
-pseudowords (uses of two words, the word hidden: which is which?), by parts of speech (with a tagged
-text) and by the uses they find similar. Trained models are kept, and not trained again.
+For teaching, and to choose a model. Compares NNLM, word2vec, ELMo, GPT and BERT with n-grams: by
+perplexity, by pseudowords (telling the uses of two words apart, with the word hidden), by parts of
+speech (if you give a tagged text) and by the uses each finds similar. Models that are already
+trained are kept.
 
 Examples:
 

@@ -1,7 +1,7 @@
 """Open the explorer on demo texts: English novels, or Chinese classics.
 
-English: novels of 1840-1859 and of 1900-1920, beginning with the word *bank*. Chinese: books from
-before 600 and after 1300, read character by character, beginning with 走. The models have read more
+English: novels of 1840-1859 and of 1900-1920, starting with the word *bank*. Chinese: books from
+before 600 and after 1300, split into characters, starting with 走. The models were trained on more
 books like these. The first start prepares the texts, which takes a few seconds.
 
 Examples:

@@ -1,10 +1,10 @@
-r"""Edit groups of uses by hand: rename, merge, split, move, label, undo.
+r"""Edit a word's groups by hand: rename, merge, split, move, label, undo.
 
-Each edit is added to a file, --edits, and nothing in it is ever erased. The groups are those that
-`polyseme senses` found with the same settings, which are kept; the model is asked if there are
-none. `polyseme senses --edits` shows the groups as you left them, also when the corpus has grown
-since, or with another model or granularity: a group is recognized by the uses it had. Edits that
-fit no group are reported.
+Each edit is appended to the file --edits; nothing in it is ever erased. The groups are those that
+`polyseme senses` found and kept with the same settings; if there are none, they are computed.
+`polyseme senses --edits` shows the groups with your edits, even if the corpus has grown or you use
+another model or granularity: a group is recognized by the uses it had. Edits that fit no group are
+reported.
 
 Examples:
 

@@ -1,7 +1,7 @@
 r"""Compute contextual vectors for every word of a corpus and write them to disk.
 
-Reads a corpus folder, or texts, which are first prepared as the model's own corpus was. Writes
-Parquet, one row per word. If interrupted, the same command resumes from there.
+Reads a corpus folder, or texts, which it first prepares in the same way as the model's training
+corpus. Writes Parquet, one row per word. If interrupted, run the same command again to resume.
 
 Examples:
 

@@ -1,8 +1,8 @@
-"""Open a corpus in the browser: a word's uses in groups, on a map, to edit and compare.
+"""Explore a corpus in the browser: group a word's uses by meaning, map, edit and compare them.
 
-Pages are served only on this machine, to whoever has the printed address; nothing is sent
-anywhere. Your edits (names, merges, labels) are kept in a folder of notes, as a log that
-`polyseme senses --edits` replays.
+Serves pages on this machine only, to whoever has the printed address; nothing is sent anywhere.
+Your edits (names, merges, labels) are logged in a folder of notes; `polyseme senses --edits`
+replays them.
 
 Examples:
 

@@ -1,7 +1,7 @@
-"""Write a corpus as vertical text, with the senses you named, for CWB, CQPweb or Sketch Engine.
+"""Export a corpus as vertical text for CWB, CQPweb or Sketch Engine, with the senses you named.
 
-A word is a line; the columns are the word, its attributes, and `sense`, if senses were kept
-(`polyseme senses --keep`). The command that compiles it with CWB is printed.
+One line per word. The columns are the word, its attributes, and `sense` if you kept senses
+(`polyseme senses --keep`). Prints the command that compiles it with CWB.
 
 Examples:
 

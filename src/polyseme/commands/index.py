@@ -1,8 +1,8 @@
-r"""Compute the features of the uses of many words once, so that later queries are fast.
+r"""Index a corpus: compute the features of word uses once, so that later queries are fast.
 
 Writes a folder with the features of the uses of each content word, or of the words you name,
-sorted by word. `polyseme senses` and `nearest` read it with --index. Stop it at any time: the same
-command resumes it. An index belongs to one model and one corpus as they are now.
+sorted by word. `polyseme senses` and `nearest` read it with --index. You can stop it at any time:
+run the same command again to resume. An index fits only this model and this version of the corpus.
 
 Examples:
 

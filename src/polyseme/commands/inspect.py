@@ -1,4 +1,4 @@
-"""Look at a corpus: counts, sentence lengths, coverage, frequent words.
+"""Show corpus statistics: counts, sentence lengths, coverage, frequent words.
 
 Examples:
 

@@ -1,7 +1,8 @@
-"""List the models and demo texts that can be named without a path, and how to get the others.
+"""List the models and demo texts you can use by name, and how to get the others.
 
-Such a name stands wherever a model folder can: `--model en-mini`, `polyseme.load("en-mini")`.
-Commands without --model use the one that is marked as the default for the language.
+You can give such a name in place of a model folder: `--model en-mini`,
+`polyseme.load("en-mini")`. Commands without --model use the default model of the language, which
+is marked.
 
 Examples:
 

@@ -1,8 +1,8 @@
-r"""Find the uses of a word that mean what it means in one sentence.
+r"""Find the uses of a word that are nearest in meaning to its use in one sentence.
 
-Mark the word with asterisks, or name it with --word. The word's static neighbours are
-shown as well: the words nearest to it without context, which mix all its meanings. So are the
-parts of speech of the uses, if the corpus has them (`prepare --word-attributes upos`).
+Mark the word with asterisks, or name it with --word. Also shows the word's static nearest
+neighbours (words near it without context, which mix all its meanings) and, if the corpus has them
+(`prepare --word-attributes upos`), the parts of speech of the uses.
 
 Examples:
 

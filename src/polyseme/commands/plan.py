@@ -1,6 +1,6 @@
-"""Estimate what training would take on this machine: time, memory, sizes.
+"""Estimate the time, memory and disk space that training takes on this machine.
 
-Times a few real steps on the corpus. Without a corpus, lists the presets.
+Times a few real training steps on the corpus. Without a corpus, lists the presets.
 
 Examples:
 

@@ -1,8 +1,8 @@
 """Label texts with a trained task: tag words, classify texts or pairs of texts.
 
-Text is split into sentences and words as the model's corpus was. A file has one text per line; for
-a task on pairs, two separated by a tab. If a task is about one word (semantic roles), mark it: She
-*gave* him a book.
+Text is split into sentences and words in the same way as the model's training corpus. A file has
+one text per line, or two separated by a tab for a task on pairs. If a task is about one word
+(semantic roles), mark the word: She *gave* him a book.
 
 Examples:
 

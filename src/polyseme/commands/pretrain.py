@@ -1,6 +1,6 @@
 r"""Train a language model on a corpus: ELMo, GPT, BERT, word2vec or something between them.
 
-Interrupt it at any time (Ctrl-C): the same command resumes the run, with the same result.
+You can interrupt it at any time (Ctrl-C). The same command resumes the run, with the same result.
 
 Examples:
 

@@ -1,7 +1,7 @@
 """Download a model or a corpus from the Hugging Face Hub.
 
-Only what `polyseme push` uploaded: every file is checked against the hash in its manifest, and
-the folder appears complete or not at all. Afterwards no network is needed.
+Downloads what `polyseme push` uploaded. Every file is checked against the hash in its manifest,
+and the folder is either complete or absent. Afterwards you need no network.
 
 Examples:
 

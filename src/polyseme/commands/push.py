@@ -1,7 +1,7 @@
 """Publish a model or a corpus on the Hugging Face Hub.
 
-Every file is checked against its hash, then all are uploaded in one commit. A corpus becomes a
-dataset. Log in first: hf auth login. This and pull are the only commands that use a network.
+Checks every file against its hash, then uploads all in one commit. A corpus becomes a dataset. Log
+in first: hf auth login. Apart from buckets you name, only push and pull use a network.
 
 Examples:
 

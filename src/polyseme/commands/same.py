@@ -1,7 +1,7 @@
-r"""Ask whether a word means the same in two sentences.
+r"""Decide whether a word has the same meaning in two sentences (WiC).
 
-Mark the word in each with asterisks, or name it with --word. Prints a similarity; with pairs that
-people judged (--pairs), also a probability, and how often such answers are right.
+Mark the word in each sentence with asterisks, or name it with --word. Prints a similarity. With
+human-judged pairs (--pairs), also prints a probability, and how often such answers are right.
 
 Examples:
 

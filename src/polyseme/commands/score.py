@@ -1,8 +1,8 @@
 """Score sentences by their log-probability under a language model, word by word.
 
-Each word's log-probability (base 2, in bits; nearer to zero is likelier) in each direction. Several
-sentences are ranked. Text is split into words as the model's corpus was. With --ngram, the
-probabilities that n-grams of a corpus give (interpolated modified Kneser-Ney) stand beside them.
+Prints each word's log-probability in each direction (base 2, in bits; nearer to zero is likelier),
+and ranks several sentences. Text is split into words in the same way as the model's training
+corpus. --ngram adds the probabilities of a corpus's n-grams (interpolated modified Kneser-Ney).
 
 Examples:
 

@@ -1,9 +1,8 @@
 """Group the uses of a word by meaning, and show each group with its name, size and typical lines.
 
 Uses are grouped by what the model expects in the word's place, by likely substitutes and by the
-topic of the text around it. Each group is named by substitutes | collocates | frames. They are
-groups of uses, not dictionary senses: how many there are is a choice (--finer, --coarser,
---groups).
+topic of the surrounding text. A group's name is substitutes | collocates | frames. Groups are not
+dictionary senses: how many there are is your choice (--finer, --coarser, --groups).
 
 Examples:
 

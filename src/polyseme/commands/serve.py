@@ -1,9 +1,9 @@
 """Serve word vectors, predictions and senses over HTTP.
 
-Answers in the forms of OpenAI's embeddings (/v1/embeddings) and text-embeddings-inference
-(/embed_all), and vectors of every word (/v1/words); with a task /predict, with a corpus /senses.
-/openapi.json describes them. Beyond this machine (--host 0.0.0.0) clients need an API key. When too
-many requests wait, others are told to come back (status 429); SIGTERM answers what was accepted.
+Compatible with OpenAI's embeddings (/v1/embeddings) and text-embeddings-inference (/embed_all).
+/v1/words returns a vector for every word; with a task there is /predict, with a corpus /senses.
+/openapi.json describes them all. Clients on other machines (--host 0.0.0.0) need an API key. When
+the queue is full, new requests get status 429. On SIGTERM, accepted requests are still answered.
 
 Examples:
 

@@ -1,7 +1,7 @@
-"""Name a part of a corpus, so that other commands can ask for it: --where subcorpus=NAME.
+"""Define a named subcorpus, which other commands select with --where subcorpus=NAME.
 
 A subcorpus is a condition on metadata, kept beside the corpus in NAME.subcorpora.toml. Without a
-name all of them are listed, with their sizes.
+name, lists all subcorpora with their sizes.
 
 Examples:
 

@@ -1,7 +1,7 @@
-"""Ask a model which words it expects in the place of one word of a sentence.
+"""Predict words that fit in place of a word (lexical substitution).
 
-The model sees the words to the left and to the right, not the word itself. Mark the word with
-asterisks, or name it with --word.
+Mark the word with asterisks, or name it with --word. The model sees the words to its left and
+right, but not the word itself.
 
 Examples:
 

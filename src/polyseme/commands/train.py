@@ -1,7 +1,7 @@
-r"""Train a tagger, a classifier or a pair classifier on labelled data, with a model's vectors.
+r"""Train a tagger, classifier or other task on labelled data and a model's vectors.
 
-The task is described in a TOML file: its data, embeddings and network. Several seeds show how much
-scores vary by chance. Stop it at any time (Ctrl-C): the same command resumes the run.
+A TOML file describes the task: its data, embeddings and network. Several seeds show how much
+scores vary by chance. You can stop it at any time (Ctrl-C); the same command resumes the run.
 
 Examples:
 

@@ -1,7 +1,7 @@
 """Find every use of a word, and show them as concordance lines (KWIC).
 
-Case is ignored unless you add --case-sensitive. A term may have several words. Lines can be
-filtered by the metadata kept with `prepare --meta`, sorted, sampled, and written to a table.
+Case is ignored unless you add --case-sensitive. A term may have several words. You can filter the
+lines by metadata (kept with `prepare --meta`), sort and sample them, and write them to a table.
 
 Examples:
 

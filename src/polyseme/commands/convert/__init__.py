@@ -1,6 +1,6 @@
-"""Convert old ELMo weights to models, and models to old ELMo weights or to ONNX.
+"""Import ELMo weights of other programs, or export a model to ELMo weights or ONNX.
 
-AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs wrote and read such weights; Triton and
+The ELMo formats are those of AllenNLP, bilm-tf, simple_elmo and ELMoForManyLangs. Triton and
 onnxruntime read ONNX.
 
 Examples:

@@ -1,8 +1,8 @@
-"""Write a model as other programs read it: old ELMo weights, or an ONNX graph.
+"""Export a model to ELMo weights for other programs, or to an ONNX graph.
 
 AllenNLP, bilm-tf and simple_elmo read options.json, model.hdf5 and vocab.txt. Only a model that
-reads bytes with an LSTM each way has such a form. Any model can be an ONNX graph, for Triton,
-KServe and languages without PyTorch.
+reads bytes with an LSTM in each direction can be exported to them. Any model can be exported to
+ONNX, for Triton, KServe and languages without PyTorch.
 
 Examples:
 

@@ -1,7 +1,7 @@
-"""Convert old ELMo weights to a model.
+"""Import ELMo weights from AllenNLP, bilm-tf, simple_elmo or ELMoForManyLangs.
 
 Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
-ELMoForManyLangs. Nothing in such files is run: they are parsed in a process of their own.
+ELMoForManyLangs. No code in such files is run: a separate process parses them.
 
 Examples:
 

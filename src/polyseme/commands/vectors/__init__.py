@@ -1,4 +1,4 @@
-"""Look at vectors on disk.
+"""Inspect vectors on disk.
 
 Examples:
 

@@ -1,4 +1,4 @@
-"""Show what a folder of vectors holds: counts, layers, size, model.
+"""Show what a vectors folder contains: counts, layers, size, model.
 
 Examples:
 

@@ -116,12 +116,12 @@ class WordEmbeddingConfig(Settings):
     vectors: TableVectorsConfig | None = None
     """Where the table comes from; without it there is none."""
     trained: bool = False
-    """Whether the table is trained further, or stays as it was read."""
+    """Whether the table is trained further or stays frozen."""
     lower_case: bool = True
     """Whether a word without a vector takes that of its lower-case spelling, if there is one."""
     unknown: Literal["shared", "own"] = "shared"
-    """Words without a vector share one, or each has its own: the shared one and numbers that are
-    drawn from its spelling, the same wherever it stands."""
+    """Words without a vector share one, or each has its own: the shared vector plus noise seeded by
+    the word's spelling, so the same everywhere."""
     unk_dropout: float = Field(0.0, ge=0, lt=1)
     """Fraction of words replaced by the unknown word in training, so that its vector is learned
     even if the training data has none."""

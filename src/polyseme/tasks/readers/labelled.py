@@ -95,7 +95,7 @@ _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"
 
 
 class SenseLabelsConfig(Settings):
-    """Uses of one word: the path is that of the data file, the senses lie beside it."""
+    """Uses of one word: the path of the data file; the file of senses is in the same folder."""
 
     kind: Literal["senses"] = "senses"
 
