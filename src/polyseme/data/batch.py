@@ -212,7 +212,7 @@ def encode_words(sentences: Iterable[Sequence[str]]) -> Any:
         return pa.array(words, pa.string()).dictionary_encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"The word {error.object!r} contains half a character (a lone surrogate). Decode "
+            f"The word {error.object!r} holds half a character (a lone surrogate). Decode "
             "the text with the encoding it was written in."
         ) from error
 

@@ -177,7 +177,7 @@ def senses_over_time(
     names = sorted({given.senses[number] for number in years})
     if len(names) < 2:
         raise InputError(
-            f"All dated uses of {given.word} have the same sense, {names[0]}, so its share is "
+            f"All dated uses of {given.word} are of one sense, {names[0]}, so its share is "
             "100 % in every period. Name and keep another sense, or compare two periods: "
             "--before, --after."
         )
