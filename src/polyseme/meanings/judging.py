@@ -3,10 +3,11 @@
     in   uses of a word, a model or an index that describes them, perhaps judgments so far
     out  items for each annotator: the same for all, but for those that were in dispute
 
-Random items tell how related the uses of a word are, and how far people agree. Chosen ones teach
-more: pairs of which a classifier, learned from the judgments so far (`same.py`), is least sure, and
-items that two people judged differently, for those who have not judged them. The sheets say which
-is which (`sample`), and means are of random ones alone.
+Random items tell how related the uses of a word are, and how far people agree. Chosen ones are
+those to talk about: pairs of which a classifier, learned from the judgments so far (`same.py`), is
+least sure, and items that two people judged differently, for those who have not judged them. The
+classifier learns no more from them than from random ones (docs/experiments.md). The sheets say
+which is which (`sample`), and means are of random ones alone.
 """
 
 import math

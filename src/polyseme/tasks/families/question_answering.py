@@ -190,7 +190,7 @@ class QuestionAnsweringConfig(Settings):
     context: ContextConfig = ContextConfig(dim=128, dropout=0.2)
     """Layers that read question and passage; the pointers have the same dimension."""
     window: int = Field(384, ge=2, le=4_096)
-    """Words of a passage that are read at once; a longer one is cut."""
+    """Maximum number of words of a passage read at a time; longer ones are split."""
     overlap: int = Field(128, ge=0)
     """Words that a window has in common with the next."""
     max_windows: int = Field(8, ge=1, le=256)

@@ -146,7 +146,7 @@ class DecoderConfig(Settings):
     max_length: int = Field(128, ge=1, le=4_096)
     """Words that are written at most, the end counted; training cuts longer targets there."""
     beam: int = Field(4, ge=1, le=256)
-    """Sequences that are followed at once; 1 is greedy, and quickest."""
+    """Beam size; 1 is greedy decoding, the fastest."""
     length_penalty: float = Field(1.0, ge=0, le=4)
     """Sequences are compared by log p / length to this power: 0 prefers short ones."""
 
