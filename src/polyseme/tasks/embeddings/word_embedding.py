@@ -72,7 +72,7 @@ class ModelVectorsConfig(Settings):
 
 
 class NewVectorsConfig(Settings):
-    """No vectors to begin with: random ones, learned in the task."""
+    """Randomly initialized vectors, learned in the task."""
 
     kind: Literal["new"] = "new"
     dim: int = Field(100, ge=1, le=65_536)
@@ -90,7 +90,7 @@ class CharacterCnnConfig(Settings):
     vocabulary: Literal["unicode", "bytes"] = "unicode"
     """Characters of the training data, or the bytes of UTF-8."""
     max_characters: int = Field(50, ge=4, le=1_000)
-    """Longest spelling that is read, begin and end of word counted."""
+    """Maximum characters read per word, including the markers of its begin and end."""
     cnn: CharactersConfig = CharactersConfig(
         char_dim=25,
         filters=(FilterConfig(width=3, num_filters=50),),

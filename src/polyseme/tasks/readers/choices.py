@@ -24,7 +24,7 @@ class ChoicesConfig(Settings):
 
     kind: Literal["choices"] = "choices"
     text: str = "text"
-    """Name of the text that goes before: a beginning, a question."""
+    """Field with the context: a beginning, or a question."""
     choices: str = "choices"
     """Name of the list of continuations or answers."""
     label: str = "label"

@@ -68,7 +68,7 @@ class SegmentedConfig(Settings):
 
     kind: Literal["segmented"] = "segmented"
     scheme: Scheme = "bmes"
-    """How places are written: bmes (beginning, middle, end, single), bioes, bio or iob1."""
+    """Tagging scheme: bmes (beginning, middle, end, single), bioes, bio or iob1."""
     encoding: str = "utf-8"
     """Character encoding. A byte-order mark in the file overrides it."""
 
