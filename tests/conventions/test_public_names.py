@@ -57,7 +57,7 @@ FUNCTIONS = {
 }
 METHODS = {
     "Corpus.open": "(folder, *, without_shards=False)",
-    "Task.load": "(folder, *, model=None)",
+    "Task.load": "(folder, *, model=None, device=None)",
     "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {

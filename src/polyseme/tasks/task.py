@@ -203,9 +203,8 @@ class Task:
         """Not where they are told in any case; an error where there are none."""
         if self.family.probabilities == "never":
             raise ConfigError(
-                f"A task of kind {self.config.network.kind!r} has no probabilities to tell. "
-                "Tagging, classification, pairs, sequence pairs, choice and question answering "
-                "have."
+                f"A task of kind {self.config.network.kind!r} has no probabilities. "
+                "Tagging, classification, pairs, sequence pairs, choice and question answering do."
             )
         return self.family.probabilities == "on request"
 

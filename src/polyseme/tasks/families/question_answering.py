@@ -318,8 +318,8 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
         """Nothing is learned beforehand; but there must be something to learn from."""
         if all(example.gold is None for example in examples):
             raise InputError(
-                f"None of the answers to {len(examples):,} questions stands in its passage. Is it "
-                "a file of questions that are answered by spans?"
+                f"None of the answers to {len(examples):,} questions is a span of its passage. Is "
+                "this a data set for extractive question answering, such as SQuAD?"
             )
         return self
 

@@ -204,8 +204,8 @@ class PretrainedWriter(nn.Module):
         config = model.config.encoder
         if config.direction != "forward" or not config.contextualizer.num_layers:
             raise ConfigError(
-                f"{folder} cannot write: decoder.model is to read forward (direction 'forward', as "
-                f"the preset gpt-mini); this one is '{config.direction}'."
+                f"{folder} cannot generate text: decoder.model must be causal (direction "
+                f"'forward', as in the preset gpt-mini); this one is '{config.direction}'."
             )
         longest = config.contextualizer.max_length
         if longest is not None and longest < max_length:
