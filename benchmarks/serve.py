@@ -31,6 +31,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -276,14 +277,15 @@ async def _measure(
               f"engine / bare {read / engine_cpu / bare:.2f}")  # fmt: skip
         capacity = capacity or rate
     for share in (0.5, 0.8):
-        times, refused = await _open_loop(port, texts, share * capacity, seconds)
+        times, others = await _open_loop(port, texts, share * capacity, seconds)
         print(f"  open loop at {share:.0%}: p50 {1e3 * _percentile(times, 50):.1f} ms "
               f"({_percentile(times, 50) / alone:.2f} x alone), "
-              f"p99 {1e3 * _percentile(times, 99):.1f} ms, {refused} refused")  # fmt: skip
+              f"p99 {1e3 * _percentile(times, 99):.1f} ms, "
+              f"{others['refused']} refused")  # fmt: skip
     waits: list[float] = []
-    times, refused = await _open_loop(port, texts, 4 * capacity, seconds, waits)
+    times, others = await _open_loop(port, texts, 4 * capacity, seconds, waits)
     print(f"  open loop at 400%: {len(times) / seconds / capacity:.0%} of capacity answered, p99 "
-          f"{1e3 * _percentile(times, 99):.0f} ms; {refused} refused, p99 "
+          f"{1e3 * _percentile(times, 99):.0f} ms; {others['refused']} refused, p99 "
           f"{1e3 * _percentile(waits, 99):.0f} ms")  # fmt: skip
 
 
@@ -343,20 +345,19 @@ async def _open_loop(
     seconds: float,
     refusals: list[float] | None = None,
     check: Callable[[int, bytes], None] | None = None,
-) -> tuple[list[float], int]:
-    """Times of requests that come at random, and how many were refused or failed."""
+) -> tuple[list[float], Counter[str]]:
+    """Times of requests that come at random, and how many were refused, and failed."""
     free: list[_Client] = []
     times: list[float] = []
-    failed = 0
+    others: Counter[str] = Counter()
 
     async def go(number: int) -> None:
-        nonlocal failed
         began = time.monotonic()
         client = free.pop() if free else _Client(port)
         try:
             status, body = await client.ask([texts[number % len(texts)]])
         except OSError:
-            failed += 1
+            others["failed"] += 1
             return
         free.append(client)
         if status == 200:
@@ -364,7 +365,7 @@ async def _open_loop(
             if check is not None:
                 check(number % len(texts), body)
         else:
-            failed += 1
+            others["refused" if status == 429 else "failed"] += 1
             if refusals is not None:
                 refusals.append(time.monotonic() - began)
 
@@ -381,7 +382,7 @@ async def _open_loop(
     await asyncio.gather(*tasks)
     for client in free:
         client.close()
-    return times, failed
+    return times, others
 
 
 async def _soak(
@@ -419,15 +420,16 @@ async def _soak(
 
     capacity, _ = await _rate("polyseme serve", port, texts, 1, 10)
     tasks = [asyncio.ensure_future(each) for each in (kill(), weigh())]
-    answered, failed = 0, 0
+    answered, others = 0, Counter[str]()
     until = time.monotonic() + 60 * arguments.soak
     while (left := until - time.monotonic()) > 0:
         seconds = min(30, left)
         times, some = await _open_loop(port, texts, 0.8 * capacity, seconds, check=check)
         answered += len(times)
-        failed += some
+        others += some
         told = ", ".join(f"{name} {sizes[-1]:.0f} MB" for name, sizes in memory.items() if sizes)
-        print(f"  {answered:,} answered, {failed} failed or refused, {wrong} wrong, {kills} kills, "
+        print(f"  {answered:,} answered, {others['refused']} refused, {others['failed']} failed, "
+              f"{wrong} wrong, {kills} kills, "
               f"p99 {1e3 * _percentile(times, 99):.0f} ms, {told}, "
               f"{server.num_fds()} descriptors", flush=True)  # fmt: skip
     for each in tasks:
