@@ -1,4 +1,4 @@
-"""Groups of forty words as they come out, nothing chosen: a part of the page of the same name.
+"""Groups of forty words, unedited: a part of the page of the same name.
 
     python -m benchmarks.forty_words CORPUS MODEL >> docs/explanation/forty-words.md
     python -m benchmarks.forty_words CORPUS MODEL --words bank,train

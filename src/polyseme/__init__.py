@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from polyseme.meanings.change.vocabulary import VocabularyChange
     from polyseme.meanings.concordance.uses import Uses
     from polyseme.meanings.groups.senses import Senses
+    from polyseme.meanings.judging import Material
+    from polyseme.meanings.judgments import Agreement
     from polyseme.meanings.labels import LabelledUses
     from polyseme.meanings.nearest import Nearest
     from polyseme.meanings.same import SameMeaning
@@ -46,9 +48,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "Corpus", "Task", "__version__", "change", "collocates", "generate", "index", "keywords",
-    "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query", "same", "score", "senses",
-    "senses_over_time", "substitutes", "train", "uses", "vocabulary_change",
+    "Corpus", "Task", "__version__", "agreement", "change", "collocates", "generate", "index",
+    "judge", "keywords", "label", "load", "nearest", "ngrams", "prepare", "pretrain", "query",
+    "same", "score", "senses", "senses_over_time", "substitutes", "train", "uses",
+    "vocabulary_change",
 ]  # fmt: skip
 
 
@@ -284,6 +287,46 @@ def label(
 
     given = {"word": word, "corpus": corpus, "model": model, "labels": labels, **settings}
     return call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
+
+
+def judge(
+    corpus: "Folder",
+    word: str | None = None,
+    *,
+    annotators: "Sequence[str]",
+    out: "Folder",
+    model: "Folder | None" = None,
+    progress: bool = False,
+    **settings: Any,
+) -> "Material":
+    """Write a table for each annotator, of pairs of uses to judge, or of lines if senses are named.
+
+    `settings` are those of `polyseme judge`: `number=50`, `senses=("shore", "institution")`, or
+    `judgments="round1"`, judgments so far, after which the next are chosen by `model`.
+    """
+    from polyseme.calling import call
+    from polyseme.commands.judge import JudgeConfig, run
+
+    given = {"word": word, "corpus": corpus, "annotators": tuple(annotators), "out": out}
+    given |= {"model": model, **settings}
+    return call(run, JudgeConfig, given, progress=progress, purpose="Choosing items").material
+
+
+def agreement(files: "Folder | Sequence[Folder]", **settings: Any) -> "Agreement":
+    """How far annotators agree: Krippendorff's alpha, each two of them, what is in dispute.
+
+    `files`: tables of `polyseme.judge` that were filled in, DURel's judgments, or folders of them.
+    `agreement.table()` has every item with its judgments and what most say; `settings` are those of
+    `polyseme agreement`: `out="bank.csv"`, `seed=2`.
+    """
+    from os import PathLike, fspath
+
+    from polyseme.calling import call
+    from polyseme.commands.agreement import AgreementConfig, run
+
+    given = [files] if isinstance(files, str | PathLike) else files
+    paths = tuple(fspath(each) for each in given)
+    return call(run, AgreementConfig, {"files": paths, **settings}, progress=False).agreement
 
 
 def substitutes(

@@ -78,7 +78,8 @@ def test_commands_are_listed_in_working_order_under_headings(
     texts = "prepare inspect subcorpora export"
     models = f"{texts} plan pretrain evaluate score generate compare-models embed vectors"
     words = "uses query collocates keywords ngrams"
-    meanings = f"{words} senses edit label change substitutes nearest same index demo explore"
+    judging = "senses edit label judge agreement"
+    meanings = f"{words} {judging} change substitutes nearest same index demo explore"
     others = "train predict compare choices serve push pull models doctor convert"
     assert listed == f"{models} {meanings} {others}".split()
 

@@ -22,6 +22,8 @@ from polyseme.tasks.families.question_answering import PredictedAnswer
 from polyseme.tasks.families.tagging import PredictedTags
 
 FUNCTIONS = {
+    "agreement": "(files, **settings)",
+    "judge": ("(corpus, word=None, *, annotators, out, model=None, progress=False, **settings)"),
     "change": "(corpus, word=None, *, model=None, before, after, progress=False, **settings)",
     "collocates": "(corpus, word=None, *, progress=False, **settings)",
     "ngrams": "(corpus, word=None, *, progress=False, **settings)",
@@ -55,7 +57,7 @@ FUNCTIONS = {
 }
 METHODS = {
     "Corpus.open": "(folder, *, without_shards=False)",
-    "Task.load": "(folder, *, model=None)",
+    "Task.load": "(folder, *, model=None, device=None)",
     "Task.predict": "(self, texts, *, probabilities=False)",
 }
 CLASSES: dict[type, set[str]] = {

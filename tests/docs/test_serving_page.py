@@ -63,6 +63,13 @@ def test_every_fence_is_one_that_is_run_here() -> None:
     assert {code for (code,) in known} == {code for _, code in FENCES}
 
 
+def test_the_chinese_page_asks_the_same_of_a_chinese_model() -> None:
+    page = (ROOT / "docs/zh/serve-a-model.md").read_text(encoding="utf-8")
+    for chinese, english in {"zh-base": "en-base", "她坐在河边。": TEXT, "包袱": "bank"}.items():
+        page = page.replace(chinese, english)
+    assert re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) == FENCES
+
+
 def test_the_extra_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (extra,) = re.findall(r"\[(\w+)\]", INSTALL[0])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from required import needs
@@ -20,6 +21,8 @@ from starlette.testclient import TestClient
 import polyseme
 from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
+from polyseme.meanings.concordance.kept_senses import keep_senses
+from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration
 from polyseme.meanings.groups.grouping import Limits
@@ -507,6 +510,19 @@ def test_collocates_are_a_picture_and_a_table_of_a_word_and_of_each_group(
     assert 'aria-current="page"' in part
     assert "“bank”的搭配词" in explored.get("/collocates?q=bank&lang=zh")
     assert explored.client.get("/collocates?q=bank&where=century<3").status_code == 400
+
+
+def test_a_kept_sense_is_searched_for_and_an_unknown_one_told(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    corpus = found.workspace.corpus
+    asked = quote('[word="bank" & sense="riv.*"]')
+    assert "No senses are kept beside this corpus" in found.client.get(f"/word?q={asked}").text
+    names = ["river" if number % 2 else "" for number in range(50)]
+    keep_senses(corpus, "bank", find_uses(corpus, "bank").places, names, None, Path("bank.jsonl"))
+    assert lines(found.get(f"/word?q={asked}")) == list(range(25))
+    unknown = quote('[sense="sand"]')
+    wrong = found.client.get(f"/word?q={unknown}&lang=zh")
+    assert "已保存：bank: river" in html.unescape(wrong.text)
 
 
 def test_keywords_are_bars_to_either_side(explored: Explored) -> None:

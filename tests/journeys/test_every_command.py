@@ -61,6 +61,11 @@ COMMANDS = {
         f"{NUMBERED} --in {{corpus}} --model {{model}} --labels {{labels}}",
         "All labels are the same",
     ),
+    "judge": (
+        f"{NUMBERED} --in {{corpus}} --annotators ana,ben --number 5 --out {{out}}",
+        "5 pairs of",
+    ),
+    "agreement": ("{judgments}", "Krippendorff's alpha"),
     "substitutes": ("'word1 *word2* .' --model {model}", "Instead of 'word2'"),
     "nearest": ("'word1 *word2* .' --in {corpus} --model {model}", "The nearest of"),
     "same": ("'word1 *word2* .' 'word3 *word2* .' --model {model}", "Similarity"),
@@ -97,6 +102,7 @@ class Made:
     elmo: Path
     labels: Path
     documents: Path
+    judgments: Path
     weights: Path = GOLDEN / "allennlp" / "lm_weights.hdf5"
 
 
@@ -114,6 +120,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
         elmo=folder / "elmo",
         labels=folder / "labels.csv",
         documents=prepare_documents(folder / "documents", 60),
+        judgments=folder / "judgments.csv",
+    )
+    made.judgments.write_text(
+        "identifier1\tidentifier2\tannotator\tjudgment\na\tb\tana\t4\na\tb\tben\t3\n",
+        encoding="utf-8",
     )
     polyseme("uses", *shlex.split(NUMBERED), "--in", made.corpus, "--out", made.labels)
     header, first, *_ = made.labels.read_text(encoding="utf-8-sig").splitlines()

@@ -43,7 +43,7 @@ def test_models_are_listed_with_what_their_cards_say() -> None:
 @pytest.mark.usefixtures("nothing_installed")
 def test_what_is_not_installed_is_listed_with_its_command() -> None:
     printed = polyseme("models").stdout
-    for name in (*installed.MODELS, *installed.DEMOS):
+    for name in (*installed.MODELS, *installed.TASKS, *installed.DEMOS):
         assert f"packages/{name}" in printed
     assert "not on PyPI yet" in printed
 

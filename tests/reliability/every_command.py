@@ -60,6 +60,12 @@ def commands(folder: Path) -> list[list[str]]:
         ("export", corpus, "--out", folder / "corpus.vrt"),
         ("senses", "and", "--in", corpus, "--model", model, "--groups", 2),
         (
+            *("senses", "and", "--in", corpus, "--model", model, "--groups", 2),
+            *("--out", folder / "and.judgments.tsv"),
+        ),
+        ("agreement", folder / "and.judgments.tsv"),
+        ("judge", "and", "--in", corpus, "--annotators", "ana,ben", "--out", folder / "sheets"),
+        (
             *("change", "and", "--in", corpus, "--model", model),
             *("--before", "document<text.txt@5", "--after", "document>=text.txt@5"),
         ),

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.storage.installed import DEMOS, MODELS, TEXTS, locate
+from polyseme.storage.installed import DEMOS, MODELS, TASKS, TEXTS, locate
 from reliability.wheels import ROOT, build
 
 PACKAGES = sorted(path.parent for path in (ROOT / "packages").glob("*/pyproject.toml"))
 
 
 def test_there_is_a_package_for_everything_published() -> None:
-    assert {package.name for package in PACKAGES} == {*MODELS, *DEMOS}
+    assert {package.name for package in PACKAGES} == {*MODELS, *TASKS, *DEMOS}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)

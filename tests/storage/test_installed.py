@@ -14,6 +14,7 @@ from polyseme.storage import installed
 from polyseme.storage.installed import (
     DEMOS,
     MODELS,
+    TASKS,
     chosen_model,
     default_model,
     locate,
@@ -128,7 +129,7 @@ def test_a_command_that_installs_a_model_names_what_is_there(
 
 def test_in_a_checkout_all_that_is_published_is_there() -> None:
     assert locate("en-mini") == ROOT / "models" / "en-mini"
-    assert all(locate(name) for name in {**MODELS, **DEMOS})
+    assert all(locate(name) for name in {**MODELS, **TASKS, **DEMOS})
     assert fingerprint_of("zh-mini") == fingerprint_of(ROOT / "models" / "zh-mini")
     assert {path.parent for path in model_files("zh-mini")} == {ROOT / "models" / "zh-mini"}
 

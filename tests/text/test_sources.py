@@ -6,6 +6,7 @@ Values from file names and from a table beside the files.
 """
 
 import gzip
+import json
 import os
 import sys
 import textwrap
@@ -244,6 +245,15 @@ def look(
     config = make_config(**{"layout": "auto", **values})
     found, notices = sniff(find_sources([str(folder)], config), config)
     return found, "\n".join(notices)
+
+
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_chinese_in_json_is_chinese_also_where_it_is_escaped(
+    tmp_path: Path, is_ascii: bool
+) -> None:
+    text = json.dumps({"text": HAN}, ensure_ascii=is_ascii)
+    assert "Chinese" not in look(tmp_path, text, "a.jsonl", language="zh")[1]
+    assert "mostly Chinese" in look(tmp_path, text, "a.jsonl", language="en")[1]
 
 
 @pytest.mark.parametrize(

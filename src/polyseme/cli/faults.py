@@ -24,7 +24,7 @@ from polyseme.errors import (
 )
 from polyseme.storage.files import WORK
 from polyseme.storage.folders import HF_PREFIX, holds
-from polyseme.storage.installed import MODELS
+from polyseme.storage.installed import MODELS, TASKS
 
 # Torch, Arrow, DuckDB and C++ say so in words only.
 _OUT_OF_MEMORY = (
@@ -183,7 +183,7 @@ def check_order(command: str, inputs: Sequence[str]) -> None:
     if command not in _NOW or len(inputs) < 1:
         return
     first = inputs[0]
-    is_task = command == "predict" and holds(Path(first), "task")
+    is_task = command == "predict" and (first in TASKS or holds(Path(first), "task"))
     if is_task or first.startswith(HF_PREFIX) or first in MODELS or holds(Path(first), "model"):
         what = "task" if command == "predict" else "model"
         raise ConfigError(f"{first} is the {what}, which is an option. Write: {_NOW[command]}")

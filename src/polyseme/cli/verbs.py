@@ -27,6 +27,8 @@ PANELS: dict[str, dict[str, tuple[str, ...]]] = {
         "senses": (),
         "edit": (),
         "label": (),
+        "judge": (),
+        "agreement": (),
         "change": (),
         "substitutes": (),
         "nearest": (),

@@ -24,7 +24,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.errors import PolysemeError, pip_command
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.installed import MODELS, NOT_ON_PYPI, list_data
+from polyseme.storage.installed import MODELS, NOT_ON_PYPI, TASKS, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
 
 State = Literal["ok", "missing", "wrong"]
@@ -198,7 +198,8 @@ def _models() -> Iterator[Finding]:
 
 
 def _what(name: str) -> str:
-    return f"model {name}" if name in MODELS else f"texts {name}"
+    kinds = {"model": MODELS, "task": TASKS}
+    return f"{next((kind for kind, names in kinds.items() if name in names), 'texts')} {name}"
 
 
 def _golden(what: str, name: str) -> Finding:

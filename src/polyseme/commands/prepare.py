@@ -30,9 +30,9 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
-from polyseme.config import Folder, Settings, build, to_toml
+from polyseme.config import Folder, OptionalFolder, Settings, build, to_toml
 from polyseme.display import html_table, summary, titled
-from polyseme.errors import ConfigError, CorpusError, InputError
+from polyseme.errors import ConfigError, CorpusError, InputError, extra_needed_for
 from polyseme.executors import ExecutorConfig, JobResult, ShardInput, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
 from polyseme.progress import NullProgress, Progress
@@ -48,14 +48,15 @@ from polyseme.storage.folders import (
     check_same_settings,
     write_manifest,
 )
+from polyseme.storage.installed import upos_task
 from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
-from polyseme.text.annotation import lemmatizer
+from polyseme.text.annotation import Annotator, JiebaTagger, Lemmatizer
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
 from polyseme.text.file_metadata import FileMetadata, MetadataTable, NamePattern
 from polyseme.text.formats.marked import check_attributes
 from polyseme.text.plan import plan_shards
-from polyseme.text.prepare import fingerprint, shard_function
+from polyseme.text.prepare import Annotators, fingerprint, shard_function
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.records import WHOLE_FILES, ReadStats, list_reasons
 from polyseme.text.remote_sources import local_inputs
@@ -102,6 +103,9 @@ class PrepareConfig(Settings):
     """CSV or TSV table of metadata with a column "file"; its other columns become metadata."""
     user_dictionary: Path | None = None
     """User dictionary in jieba's format: one word per line, alone or with a frequency."""
+    upos_task: OptionalFolder = None
+    """Trained tagging task that --annotate upos adds parts of speech with: its folder, or its name
+    if it is installed. Default: en-upos for en, jieba for zh."""
     replace: bool = False
     """Rebuild the corpus if the folder holds one made with other settings."""
 
@@ -144,11 +148,12 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
         found = find_sources(config.inputs, config.corpus)
         found, notices = sniff(_without_own_files(found, config), config.corpus)
         check_attributes(found.sources, config.corpus)
-        if config.corpus.added_attributes:
-            lemmatizer(config.corpus.language)  # or an error, before the work begins
+        annotators = _annotators(config)  # or an error, before the work begins
         sources, missing = outside.add_to(found.sources)
         found = replace(found, sources=sources)
         _log_sources(found, [*notices, *missing], progress)
+        for name, annotator in zip(config.corpus.added_attributes, annotators, strict=True):
+            progress.log(f"Annotating {name} by {annotator.description}.")
         shards = plan_shards(inputs.known(found.sources), config.corpus)
         _check_manifest_fits(found)
         with disk_faults_explained(config.out), open_output(config.out) as output:
@@ -158,7 +163,8 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
                 (config.out / MANIFEST).unlink(missing_ok=True)  # unfinished from here on
                 write_text(config.out / CONFIG, to_toml(corpus=config.corpus))
                 output.keep(CONFIG)
-                result = _make_shards(inputs.shards(shards), config, output, progress)
+                job = _job(config.corpus, annotators, output)
+                result = _make_shards(job, inputs.shards(shards), config, output, progress)
                 _finish(config, found, result, output, progress)
     corpus = Corpus.open(config.out)
     advice = [*_advise(corpus), *missing]
@@ -275,16 +281,59 @@ def _check_folder(config: PrepareConfig, output: Output) -> None:
     )
 
 
-def _make_shards(
-    shards: Sequence[ShardInput], config: PrepareConfig, output: Output, progress: Progress
-) -> JobResult:
-    work = shard_function(config.corpus)
-    job = ShardJob(
+def _annotators(config: PrepareConfig) -> Annotators:
+    """What adds each attribute that is to be added, in their order."""
+    corpus = config.corpus
+    if config.upos_task is not None and "upos" not in corpus.added_attributes:
+        raise ConfigError(
+            "--upos-task is for --annotate upos, which is not asked for, or is kept by "
+            "--word-attributes."
+        )
+    found: list[Annotator] = []
+    for name in corpus.added_attributes:
+        match name:
+            case "lemma":
+                found.append(Lemmatizer(corpus.language))
+                found[-1].load()
+            case "upos":
+                found.append(_tagger(config))
+    return tuple(found)
+
+
+def _tagger(config: PrepareConfig) -> Annotator:
+    corpus = config.corpus
+    if config.upos_task is None and corpus.language == "zh":
+        if corpus.chosen_segmenter == "characters":
+            raise ConfigError(
+                "--annotate upos needs words, and --segmenter characters makes a word of each "
+                "Chinese character. Use --segmenter jieba, leave upos out, or name a task that "
+                "tags characters, with --upos-task."
+            )
+        return JiebaTagger()
+    name = config.upos_task or upos_task(corpus.language)
+    with extra_needed_for("--annotate upos"):
+        from polyseme.tasks.tagger import TaskTagger
+
+        return TaskTagger.open(name)
+
+
+def _job(corpus: CorpusConfig, annotators: Annotators, output: Output) -> ShardJob:
+    work = shard_function(corpus, annotators)
+    return ShardJob(
         # In a store the words of a shard are counted where the shard is.
         work=work if output.store is None else partial(with_word_counts, work),
-        fingerprint=fingerprint(config.corpus),
+        fingerprint=fingerprint(corpus, annotators),
         folders=(SHARDS, WORDS, QUARANTINE),
     )
+
+
+def _make_shards(
+    job: ShardJob,
+    shards: Sequence[ShardInput],
+    config: PrepareConfig,
+    output: Output,
+    progress: Progress,
+) -> JobResult:
     progress.start("Preparing", sum(shard.size for shard in shards))
     try:
         return run_job(

@@ -212,8 +212,8 @@ def encode_words(sentences: Iterable[Sequence[str]]) -> Any:
         return pa.array(words, pa.string()).dictionary_encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"The word {error.object!r} holds half a character, which no text can. Decode the text "
-            "with the encoding it was written in."
+            f"The word {error.object!r} holds half a character (a lone surrogate). Decode "
+            "the text with the encoding it was written in."
         ) from error
 
 

@@ -409,7 +409,7 @@ class WordEmbedder(Protocol):
         `normalize_embeddings` gives vectors of length 1.
         """
         if batch_size is not None and batch_size < 1:
-            raise ConfigError(f"batch_size={batch_size}: at least one text is read at a time.")
+            raise ConfigError(f"batch_size={batch_size}: the batch size must be at least 1.")
         if device is not None:
             self.to(device)
         given = [sentences] if isinstance(sentences, str) else list(sentences)

@@ -10,7 +10,6 @@ few labelled ones have by chance counts less. Measured on CoarseWSD-20 and on no
 docs/experiments.md).
 """
 
-import csv
 import math
 import warnings
 from collections import Counter
@@ -24,8 +23,7 @@ import numpy.typing as npt
 
 from polyseme.display import counted, html_table, summary
 from polyseme.errors import InputError, extra_needed_for
-from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
-from polyseme.meanings.concordance.export import Cell, Tabular, guarded
+from polyseme.meanings.concordance.export import Cell, Tabular, guarded, read_table
 from polyseme.meanings.concordance.kept_senses import KeptSenses, Reliability, keep_senses
 from polyseme.meanings.concordance.uses import Use, Uses, UseTable
 from polyseme.meanings.edits import UseGroup, read_edits, replay
@@ -224,7 +222,6 @@ def _uncertainty(probabilities: Values) -> Values:
 LABEL = "label"
 """The column that has the labels given by hand."""
 _KEY = ("sentence_id", "begin")
-_DELIMITERS = (",", ";", "\t")  # Excel writes CSV with the second where a comma is in numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,27 +341,14 @@ def read_labels(path: Path, uses: Uses) -> dict[int, str]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    try:
-        text = read_text(path, FILE_BYTES).removeprefix("\ufeff")
-    except FileNotFoundError as error:
-        raise InputError(f"There is no table of labels at {path}.") from error
-    except (OSError, UnicodeDecodeError, LimitError) as error:
-        raise InputError(f"The labels in {path} cannot be read: {error}.") from error
-    header = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=header.count)
-    csv.field_size_limit(LONGEST_LINE)
-    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter, restval="")
-    missing = {LABEL, *_KEY} - set(reader.fieldnames or ())
-    if missing:
+    columns, rows = read_table(path)
+    if missing := {LABEL, *_KEY} - set(columns):
         raise InputError(
             f"{path} lacks the column {', '.join(sorted(missing))}. Write a table with `polyseme "
             f"uses WORD --in CORPUS --sample 20 --out {path.name}`, add a column {LABEL!r}, and "
             "fill it in."
         )
-    try:
-        yield from reader
-    except csv.Error as error:
-        raise InputError(f"Line {reader.line_num} of {path} is not a row: {error}.") from error
+    return rows
 
 
 def _from_log(path: Path, uses: Uses) -> dict[int, str]:

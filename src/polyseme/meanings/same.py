@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, extra_needed_for
@@ -100,7 +101,8 @@ def _marked(row: Mapping[str, Any], number: str) -> str:
 
 MIN_PAIRS = 20
 """Pairs of which a line can be learned: ten of each kind, and more are better."""
-_FOLDS = 5
+FOLDS = 5
+"""Of the cross-validation: so many pairs of each kind are needed."""
 _AT_ONCE = 1_000  # pairs whose features are in memory together
 
 
@@ -161,9 +163,31 @@ class SameClassifier:
     majority: float
     num_pairs: int
 
+    @classmethod
+    def learn(cls, centre: Centre, views: Floats, gold: npt.NDArray[np.bool_]) -> "SameClassifier":
+        """From the views of judged pairs, (N, V), and which of them are the same."""
+        with extra_needed_for("Learning from judged pairs"):
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.model_selection import StratifiedKFold, cross_val_predict
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+
+        # Views differ in spread, and the penalty would fall on those that vary little.
+        model = make_pipeline(StandardScaler(), LogisticRegression())
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
+        exact = views.astype(np.float64)
+        told = cross_val_predict(model, exact, gold, cv=folds)
+        accuracy, majority = float((told == gold).mean()), float(max(gold.mean(), 1 - gold.mean()))
+        return cls(centre, model.fit(exact, gold), accuracy, majority, len(gold))
+
     def probability(self, views: Floats) -> float:
         """That a pair with these views is judged the same."""
-        return float(self.model.predict_proba(views.reshape(1, -1).astype(np.float64))[0, 1])
+        return float(self.probabilities(views.reshape(1, -1))[0])
+
+    def probabilities(self, views: Floats) -> npt.NDArray[np.float64]:
+        """(N,) the same of many."""
+        found: npt.NDArray[np.float64] = self.model.predict_proba(views.astype(np.float64))[:, 1]
+        return found
 
 
 def learn_same(
@@ -172,28 +196,17 @@ def learn_same(
     on_use: Callable[[int], None] = lambda _: None,
 ) -> tuple[SameClassifier, int]:
     """Learn from pairs; and how many were left out, as their use could not be found."""
-    with extra_needed_for("Learning from judged pairs"):
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.model_selection import StratifiedKFold, cross_val_predict
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
     marked, is_same, num_left_out = _read(encoder, pairs)
-    if len(is_same) < MIN_PAIRS or min(sum(is_same), len(is_same) - sum(is_same)) < _FOLDS:
+    if len(is_same) < MIN_PAIRS or min(sum(is_same), len(is_same) - sum(is_same)) < FOLDS:
         raise InputError(
             f"{len(is_same)} pairs can be used, {sum(is_same)} of them the same. At least "
-            f"{MIN_PAIRS} are needed, with {_FOLDS} or more of each kind."
+            f"{MIN_PAIRS} are needed, with {FOLDS} or more of each kind."
         )
     features = _encode(encoder, marked, on_use)
     centre = Centre.of(features)
-    views = pair_similarities(*_halves(features), centre).astype(np.float64)
+    views = pair_similarities(*_halves(features), centre)
     gold = np.array(is_same)
-    # Views differ in spread, and the penalty would fall on those that vary little.
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=1)
-    told = cross_val_predict(model, views, gold, cv=folds)
-    accuracy, majority = float((told == gold).mean()), float(max(gold.mean(), 1 - gold.mean()))
-    classifier = SameClassifier(centre, model.fit(views, gold), accuracy, majority, len(gold))
+    classifier = SameClassifier.learn(centre, views, gold)
     return classifier, num_left_out
 
 

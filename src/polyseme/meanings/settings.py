@@ -99,7 +99,7 @@ class NgramListConfig(Settings):
 
 
 class WindowConfig(Settings):
-    """Which words stand around a use."""
+    """The window of words around a use."""
 
     left: int = Field(5, ge=0, le=1_000)
     """How many words before the use, within its sentence."""

@@ -262,6 +262,6 @@ class EncoderOnly(nn.Module):
 
 def _refuse() -> NoReturn:
     raise ModelError(
-        "This model predicts nothing (objective.kind = 'encoder_only'): its weights came without a "
-        "softmax. It can embed; to train, score or evaluate, take a model made with pretrain."
+        "This model cannot predict words (objective.kind = 'encoder_only'): its weights have no "
+        "softmax. It can embed; to train, score or evaluate, use a model made with pretrain."
     )

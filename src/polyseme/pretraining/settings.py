@@ -81,4 +81,4 @@ class GenerationConfig(Settings):
     seed: int = Field(1, ge=0)
     """The same seed gives the same text."""
     unknown: bool = False
-    """Also allow <UNK>, which stands for all words that the model cannot name."""
+    """Also allow <UNK>, the token of all words outside the vocabulary."""

@@ -1,4 +1,4 @@
-"""Models and demo texts that were installed by pip, found by their names.
+"""Models, tasks and demo texts that were installed by pip, found by their names.
 
     in   "en-mini"
     out  the folder that the package `polyseme-en-mini` brought, or None
@@ -10,14 +10,14 @@ folders there, so that nothing need be installed to work on the program.
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from os import PathLike, fspath
 from pathlib import Path
 from shlex import quote
 
-from polyseme.errors import InputError, ModelError, installed_from
+from polyseme.errors import ConfigError, InputError, ModelError, installed_from
 from polyseme.progress import Progress
 from polyseme.storage.folders import HF_PREFIX
 from polyseme.storage.remote_folders import local_folder
@@ -32,6 +32,9 @@ MODELS = {
     "zh-base": "Chinese, the same size, trained longer",
     "en-novels": "English, en-base trained further on novels of 1840-1920",
     "zh-classics": "Chinese by characters, zh-base trained further on classics",
+}
+TASKS = {
+    "en-upos": "English parts of speech, by en-base, learned from UD English EWT",
 }
 DEMOS = {
     "demo-en": "45 English novels, 1840-1859 and 1900-1920",
@@ -50,7 +53,7 @@ _DATA = "polyseme_data"
 
 @dataclass(frozen=True)
 class InstalledData:
-    """A model or texts that can be named without a path."""
+    """A model, a task or texts that can be named without a path."""
 
     name: str
     about: str
@@ -89,18 +92,27 @@ def model_folder(name: str | PathLike[str]) -> Path:
     What is in a store is fetched. A folder comes before a name. What is neither is returned as it
     is: whoever opens it says what is wrong.
     """
-    if is_url(name):
-        return local_folder(name)
-    text, folder = fspath(name), Path(name)
-    if text.startswith(HF_PREFIX) or folder.exists():
-        return folder
-    found = locate(text)
-    if found is None and text in MODELS:
-        raise ModelError(f"{_not_installed(text)} Or name the folder of a model.")
-    if found is None and "/" not in text and (near := _nearest_model(text)):
-        here = "is installed" if locate(near) else "could be installed"
-        raise ModelError(f"There is no folder {text} here. Did you mean {near}, which {here}?")
-    return found or folder
+    return _named_folder(name, "model", MODELS)
+
+
+def task_folder(name: str | PathLike[str]) -> Path:
+    """The folder of a trained task: likewise."""
+    return _named_folder(name, "task", TASKS)
+
+
+def upos_task(language: str) -> str:
+    """The published task that tags words of a language with parts of speech; an error if it is not
+    installed, or there is none."""
+    name = f"{language}-upos"
+    if locate(name) is not None:
+        return name
+    if name in TASKS:
+        raise ModelError(f"Parts of speech for --language {language}: {_not_installed(name)}")
+    raise ConfigError(
+        f"There are no parts of speech for --language {language}. Train a task on words that have "
+        "them (docs/how-to/train-a-task.md) and name its folder with --upos-task; or leave upos "
+        "out of --annotate, or give texts that have it, with --word-attributes upos."
+    )
 
 
 def default_model(language: str) -> str:
@@ -134,7 +146,7 @@ def chosen_model(name: str | None, texts: Iterable[str], progress: Progress | No
 
 def list_data() -> list[InstalledData]:
     """What is published, and where it is if it is here."""
-    published = {**MODELS, **DEMOS}
+    published = {**MODELS, **TASKS, **DEMOS}
     return [InstalledData(name, about, locate(name)) for name, about in published.items()]
 
 
@@ -147,6 +159,21 @@ def pip_command(name: str) -> str:
     return f"pip install {quote(str(folder)) if folder.is_dir() else f'./packages/{name}'}"
 
 
+def _named_folder(name: str | PathLike[str], what: str, published: Mapping[str, str]) -> Path:
+    if is_url(name):
+        return local_folder(name)
+    text, folder = fspath(name), Path(name)
+    if text.startswith(HF_PREFIX) or folder.exists():
+        return folder
+    found = locate(text)
+    if found is None and text in published:
+        raise ModelError(f"{_not_installed(text)} Or name the folder of a {what}.")
+    if found is None and "/" not in text and (near := _nearest(text, published)):
+        here = "is installed" if locate(near) else "could be installed"
+        raise ModelError(f"There is no folder {text} here. Did you mean {near}, which {here}?")
+    return found or folder
+
+
 def _not_installed(name: str) -> str:
     return (
         f"There is no folder {name} here, and the package polyseme-{name} is not installed. "
@@ -154,10 +181,10 @@ def _not_installed(name: str) -> str:
     )
 
 
-def _nearest_model(text: str) -> str | None:
+def _nearest(text: str, published: Mapping[str, str]) -> str | None:
     """The published model that a name was meant to be: en_mini, EN-mini, enmini."""
     plain = text.lower().replace("_", "-").replace(" ", "-")
-    return next(iter(difflib.get_close_matches(plain, MODELS, n=1, cutoff=0.8)), None)
+    return next(iter(difflib.get_close_matches(plain, published, n=1, cutoff=0.8)), None)
 
 
 def _places(name: str) -> Iterator[Path | None]:

@@ -116,9 +116,9 @@ def _linked(
     size = sum(entry.size for _, _, entry in wanted)
     if size > cache_limit():
         raise StorageError(
-            f"{store.url} has {size / _GIGABYTE:,.1f} GB, and the cache in {cache_folder()} may "
-            f"hold {cache_limit() / _GIGABYTE:,.1f} GB. Set POLYSEME_CACHE_GB to more, if the disk "
-            "has it, or mount the store and name that path."
+            f"{store.url} has {size / _GIGABYTE:,.1f} GB, and the cache in {cache_folder()} is "
+            f"limited to {cache_limit() / _GIGABYTE:,.1f} GB. Set POLYSEME_CACHE_GB to more, if "
+            "the disk has space, or mount the store and give that path."
         )
     folder = new_folder()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -349,9 +349,9 @@ class Output:
             return
         if not self.store.replace_if(MANIFEST, content, self.before and self.before[1]):
             raise StorageError(
-                f"Another run has finished {self.store.url} in another way while this one was "
-                "working: its result stands. The shards of this run are kept; run the command "
-                "again with --replace if this is the one you want."
+                f"Another run has finished {self.store.url} with a different result while this one "
+                "was working. The folder has the result of that run. The shards of this run are "
+                "kept: to use them instead, run the command again with --replace."
             )
         if self.before is not None:
             old = _objects(_files_of(self.store, MANIFEST, self.before[0]))

@@ -107,7 +107,8 @@ def without_dev(examples: Sequence[Example]) -> tuple[list[Example], list[Exampl
     rest = [example for n, example in enumerate(examples) if n % _DEV_EVERY != _DEV_EVERY - 1]
     if not dev:
         raise InputError(
-            f"{len(examples)} training examples are too few to keep some apart. Name dev data."
+            f"{len(examples)} training examples are too few to split off development data. "
+            "Set data.dev."
         )
     return rest, dev
 

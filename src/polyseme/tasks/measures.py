@@ -351,8 +351,8 @@ def compare(
 def _check_same(first: ExampleScores, second: ExampleScores) -> None:
     if not len(first) or not first.has_examples_of(second):
         raise InputError(
-            f"Two systems can only be compared on the same examples; these saw {len(first):,} and "
-            f"{len(second):,}, or such as have other gold labels."
+            f"Two systems can only be compared on the same examples with the same gold labels; "
+            f"these have {len(first):,} and {len(second):,} examples, or different labels."
         )
 
 

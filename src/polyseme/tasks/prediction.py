@@ -16,6 +16,7 @@ from pathlib import Path
 from polyseme.errors import ConfigError, InputError
 from polyseme.progress import Progress
 from polyseme.storage.files import scratch_for
+from polyseme.storage.installed import task_folder
 from polyseme.storage.locks import hold_file
 from polyseme.tasks.data import read_split
 from polyseme.tasks.families.family import Example, Predicted
@@ -51,7 +52,7 @@ def evaluate_task(
 
     `model`: where the model the task was trained with lies now, if it has moved.
     """
-    folders = trained_in(folder)
+    folders = trained_in(task_folder(folder))
     tasks = (Task.load(each, model=model) for each in folders)
     first = next(tasks)
     config = first.config

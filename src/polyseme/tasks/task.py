@@ -40,8 +40,7 @@ from polyseme.storage.folders import (
     read_manifest,
     write_manifest,
 )
-from polyseme.storage.installed import model_folder
-from polyseme.storage.remote_folders import local_folder
+from polyseme.storage.installed import MODELS, model_folder, pip_command, task_folder
 from polyseme.storage.weights import load_network, read_shapes, write_weights
 from polyseme.tasks.data import DataSet
 from polyseme.tasks.embeddings.embeddings import Embeddings, load_model
@@ -204,9 +203,8 @@ class Task:
         """Not where they are told in any case; an error where there are none."""
         if self.family.probabilities == "never":
             raise ConfigError(
-                f"A task of kind {self.config.network.kind!r} has no probabilities to tell. "
-                "Tagging, classification, pairs, sequence pairs, choice and question answering "
-                "have."
+                f"A task of kind {self.config.network.kind!r} has no probabilities. "
+                "Tagging, classification, pairs, sequence pairs, choice and question answering do."
             )
         return self.family.probabilities == "on request"
 
@@ -253,11 +251,14 @@ class Task:
         """How right predictions are, example by example."""
         return self.family.score(data.examples, self.decode(data))
 
-    def save(self, folder: Path) -> None:
-        """Write the folder; the manifest last, which makes it a trained task."""
+    def save(self, folder: Path, *, dtype: torch.dtype | None = None) -> None:
+        """Write the folder; the manifest last, which makes it a trained task.
+
+        `dtype`: of the weights on disk, which are computed with as float32 in any case.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MANIFEST).unlink(missing_ok=True)
-        write_weights(folder / WEIGHTS, self.module)
+        write_weights(folder / WEIGHTS, self.module, dtype)
         embeddings = self.module.embeddings
         told = {**self.family.to_json(), "vocabulary": embeddings.vocabulary.as_json()}
         words = canonical_json(told)
@@ -280,19 +281,24 @@ class Task:
 
     @classmethod
     def load(
-        cls, folder: str | PathLike[str], *, model: str | PathLike[str] | None = None
+        cls,
+        folder: str | PathLike[str],
+        *,
+        model: str | PathLike[str] | None = None,
+        device: str | None = None,
     ) -> "Task":
-        """The trained task in a folder; of several seeds, the best on the development data.
+        """The trained task in a folder, or an installed one of this name; of several seeds, the
+        best on the development data.
 
-        `model`: where its model lies now, if it has moved.
+        `model`: where its model lies now, if it has moved. `device`: where a frozen model works.
         """
-        folder, moved = local_folder(folder), None if model is None else model_folder(model)
+        folder, moved = task_folder(folder), None if model is None else model_folder(model)
         if not (folder / MANIFEST).is_file():
             folder = best_in(folder)
         told = open_artifact(folder, ARTIFACT, weights=read_shapes)
         config, family, vocabulary = _read_small(folder, told["metadata"])
         config = _with_model(config, folder, told["embeddings"].get("model"), moved)
-        layers = load_model(config.embeddings)
+        layers = load_model(config.embeddings, device)
 
         def new() -> TaskModule:
             embeddings = Embeddings.with_vocabulary(config.embeddings, vocabulary, layers)
@@ -369,15 +375,17 @@ def _with_model(
     pooling = settings.pooling if isinstance(settings, FrozenConfig) else "mean"
     if stated and hf_name(configured) is not None and hf_name(stated) is None:
         stated = Path(f"{HF_PREFIX}{stated}")
+    is_published = not stated and str(configured) in MODELS
     candidates = [stated] if stated else _model_candidates(folder, configured)
     for candidate in candidates:
         with contextlib.suppress(ModelError):  # there is no model
             if fingerprint_of(candidate, pooling) == sha256:
                 return _moved(config, candidate)
     tried = f"{stated} is not it" if stated else f"it was at {configured} and is not there now"
+    get = f"Install it with: {pip_command(str(configured))}. Or name" if is_published else "Name"
     raise ModelError(
         f"The model that {folder} was trained with is not found: {tried}, nor beside the task. "
-        "Name its folder with --model. (polyseme train --include-model keeps it with the task.)"
+        f"{get} its folder with --model. (polyseme train --include-model keeps it with the task.)"
     )
 
 

@@ -178,7 +178,8 @@ def group_texts(texts: Sequence[TextInput], num_texts: int | None) -> list[tuple
     size = num_texts or max(1, len(flat))
     if len(flat) % size:
         raise InputError(
-            f"This task reads {size} texts together; {len(flat)} cannot be divided so. Quote each."
+            f"This task reads {size} texts together; {len(flat)} cannot be divided by "
+            "that. Quote each."
         )
     return [tuple(flat[begin : begin + size]) for begin in range(0, len(flat), size)]
 

@@ -46,8 +46,8 @@ class NamePattern:
             )
         if any("{" in each or "}" in each for each in literals) or not all(literals[1:-1]):
             raise ConfigError(
-                f"--name-pattern {text} is not clear: fields need letters or marks between them, "
-                "as in {year}_{author}, and braces stand around fields only."
+                f"--name-pattern {text} is ambiguous: put a separator between fields, as in "
+                "{year}_{author}, and use braces only around fields."
             )
         return cls(text, fields, literals)
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from polyseme.errors import ExecutorError
 from polyseme.storage.files import canonical_json
-from polyseme.text.annotation import lemmatizer, lemmatizer_version
+from polyseme.text.annotation import Annotator
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
 from polyseme.text.normalization import UnfitTextError
@@ -38,18 +38,23 @@ FORMAT = 1
 prepared again. A test compares shards with recorded ones."""
 
 
+Annotators = tuple[Annotator, ...]
+"""What adds each of `CorpusConfig.added_attributes`, in their order."""
+
+
 @lru_cache(maxsize=4)
-def fingerprint(config: CorpusConfig) -> str:
+def fingerprint(config: CorpusConfig, annotators: Annotators = ()) -> str:
     """Hash of settings, tools and `FORMAT`: other results need another one."""
     parts = [Preparation.of(config).model_dump(mode="json", exclude={"polyseme"}), FORMAT]
     parts += ["attributes in words/"] if config.attributes else []
-    parts += [lemmatizer_version()] if config.added_attributes else []
+    parts += [annotator.description for annotator in annotators]
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
 
 
-def shard_function(config: CorpusConfig) -> "partial[Done]":
+def shard_function(config: CorpusConfig, annotators: Annotators = ()) -> "partial[Done]":
     """The work on one shard with these settings, for wherever it will be done."""
-    return partial(_prepare_elsewhere, config, fingerprint(config))
+    expected = fingerprint(config, annotators)
+    return partial(_prepare_elsewhere, config, expected, annotators=annotators)
 
 
 def _prepare_elsewhere(
@@ -58,19 +63,22 @@ def _prepare_elsewhere(
     shard: ShardPieces,
     folder: Path,
     report: Callable[[int], None],
+    *,
+    annotators: Annotators = (),
 ) -> Done:
     """`prepare_shard`, if this worker would do it just as the process that sent it here."""
-    if fingerprint(config) != expected:
+    if fingerprint(config, annotators) != expected:
         raise ExecutorError(
             f"A worker on {platform.node()} has other versions than the process that started the "
-            f"run: {_tools(config)}. Install the same Polyseme, spaCy and jieba on "
-            "all nodes."
+            f"run: {_tools(config, annotators)}. Install the same Polyseme, spaCy, jieba and "
+            "simplemma on all nodes."
         )
-    return prepare_shard(config, shard, folder, report)
+    return prepare_shard(config, shard, folder, report, annotators=annotators)
 
 
-def _tools(config: CorpusConfig) -> dict[str, Any]:
-    return Preparation.of(config).model_dump(exclude={"settings"})
+def _tools(config: CorpusConfig, annotators: Annotators) -> dict[str, Any]:
+    tools = Preparation.of(config).model_dump(exclude={"settings"})
+    return tools | {"annotators": [annotator.description for annotator in annotators]}
 
 
 def prepare_shard(
@@ -78,6 +86,8 @@ def prepare_shard(
     shard: ShardPieces,
     folder: Path,
     report: Callable[[int], None] = lambda _: None,
+    *,
+    annotators: Annotators = (),
 ) -> Done:
     """Write `shards/NAME.parquet`, and its words and their attributes once more into `words/`, to
     be searched.
@@ -88,7 +98,7 @@ def prepare_shard(
     they are read, too: once, and just those that the shard is made from.
     """
     preprocessor = TextPreprocessor(config)
-    lemmatize = lemmatizer(config.language) if config.added_attributes else None
+    assert len(annotators) == len(config.added_attributes)
     stats = ReadStats()
     contents: list[str] = []
     quarantine = folder / "quarantine" / f"{shard.name}.jsonl"
@@ -103,12 +113,13 @@ def prepare_shard(
             config.meta,
             [stack.enter_context(ShardWordsWriter(path)) for path in searched],
             config.attributes,
+            [annotator.load() for annotator in annotators],
         ) as writer,
         quarantine.open("w", encoding="utf-8", newline="\n") as rejected,
     ):
         for piece in shard.pieces:
             content = piece.content_hash()
-            work = _PieceWork(preprocessor, stats, writer, rejected, lemmatize)
+            work = _PieceWork(preprocessor, stats, writer, rejected)
             work.run(replace(piece, source=replace(piece.source, on_read=report, content=content)))
             contents.append(content.hexdigest())
     if not quarantine.stat().st_size:
@@ -126,7 +137,6 @@ class _PieceWork:
     stats: ReadStats
     writer: ShardWriter
     rejected: IO[str]
-    lemmatize: Callable[[str], str] | None = None
     document: tuple[str, int] | None = None
     position: int = 0
     is_held_out: bool = False
@@ -240,8 +250,6 @@ class _PieceWork:
         (begin, end), words, all_starts = span, found.words.words[slice(*span)], found.words.starts
         first, last = all_starts[begin], all_starts[end - 1] + len(words[-1])
         attributes = [list(values[begin:end]) for values in found.attributes]
-        if self.lemmatize is not None:
-            attributes.append([*map(self.lemmatize, words)])
         self.writer.add(
             (
                 sentence_id,

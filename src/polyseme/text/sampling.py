@@ -33,6 +33,8 @@ _NOT_TEXT = frozenset(("parquet", "pdf", "epub", "docx"))
 """Formats whose first bytes are no letters; their readers say what is wrong with a file."""
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U000323af]")
 _LETTER = re.compile(r"[^\W\d_]")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+"""A character in JSON that is all ASCII, as many programs write it."""
 _WRITTEN_IN_HAN = {"zh", "ja", "yue", "lzh", "wuu"}
 # Lines wrapped by hand or by a typewriter's habit. A longer one is a paragraph; shorter ones are
 # verse or lists, where a line end has a meaning.
@@ -96,6 +98,8 @@ def _head(source: Source) -> bytes:
 def _look(source: Source, head: bytes, config: CorpusConfig) -> _Seen:
     encoding, mark = encoding_of(head[:4], config.encoding)
     text = "" if source.format in _NOT_TEXT else head[mark:].decode(encoding, errors="ignore")
+    if source.format == "jsonl":
+        text = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     letters, han = count_letters(text)
     han_share = han / letters if letters else -1.0
     if source.format != "text":

@@ -5,7 +5,7 @@ How it was made (which executor, how many workers) is not among them, for it cha
 
 import codecs
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,6 +16,8 @@ InputFormat = Literal[
     "html", "epub", "docx", "pdf",
 ]  # fmt: skip
 SegmenterName = Literal["spacy", "jieba", "characters", "whitespace"]
+AddedAttribute = Literal["lemma", "upos"]
+ADDED_ATTRIBUTES: tuple[AddedAttribute, ...] = get_args(AddedAttribute)
 TextLayout = Literal["auto", "wrapped", "unwrapped", "articles", "lines"]
 
 USER_DICTIONARY = 500_000
@@ -54,9 +56,11 @@ class CorpusConfig(Settings):
     """Attributes to keep with each word (positional attributes), for example lemma,upos. CoNLL-U:
     any of lemma, upos, xpos, feats, head, deprel, deps, misc. Vertical text: names for the columns
     after the word, in their order. Other formats have none."""
-    annotate: tuple[Literal["lemma"], ...] = ()
-    """Attributes to add to each word: lemma (simplemma, extra [senses]; 49 languages, Chinese is
-    not among them). One that --word-attributes keeps is not added."""
+    annotate: tuple[AddedAttribute, ...] = ()
+    """Attributes to add to each word, for example lemma,upos. lemma: by simplemma (extra [senses];
+    49 languages, Chinese is not among them). upos: parts of speech, for English by the task en-upos
+    (extra [torch]), for Chinese by jieba, for others by --upos-task. One that --word-attributes
+    keeps is not added."""
     unicode_normalization: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = None
     """Unicode normalization before tokenization; None leaves the text unchanged."""
     script: Literal["simplified", "traditional"] | None = None
@@ -142,9 +146,10 @@ class CorpusConfig(Settings):
         return (*self.word_attributes, *self.added_attributes)
 
     @property
-    def added_attributes(self) -> tuple[str, ...]:
+    def added_attributes(self) -> tuple[AddedAttribute, ...]:
         """Those that are worked out."""
-        return tuple(name for name in self.annotate if name not in self.word_attributes)
+        named = dict.fromkeys(self.annotate)
+        return tuple(name for name in named if name not in self.word_attributes)
 
     @property
     def chosen_segmenter(self) -> SegmenterName:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.storage.parquet import FREE_VALUES, ParquetOutput
+from polyseme.text.annotation import Annotate
 from polyseme.text.shard_words import ShardWordsWriter
 
 # Sentences in a row group: some 250,000 words, 15 MB while being written. Less of long ones.
@@ -49,7 +50,8 @@ def shard_schema(meta: tuple[str, ...], attributes: tuple[str, ...] = ()) -> Any
 class ShardWriter(ParquetOutput):
     """Collects sentences and writes them out whenever a row group is full.
 
-    `searched`, if there are any, take the words of each row group, then each attribute.
+    `searched`, if there are any, take the words of each row group, then each attribute. The last of
+    the attributes may be such as the words are annotated with here: a row has no values of them.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class ShardWriter(ParquetOutput):
         meta: tuple[str, ...],
         searched: Sequence[ShardWordsWriter] = (),
         attributes: tuple[str, ...] = (),
+        annotate: Sequence[Annotate] = (),
     ) -> None:
-        self._searched = searched
+        self._searched, self._annotate = searched, annotate
         lists = [f"{name}.list.element" for name in ("words", *attributes)]
         super().__init__(
             path,
@@ -69,12 +72,13 @@ class ShardWriter(ParquetOutput):
             # Far above what a row group holds, so that words never fall back to plain strings.
             dictionary_pagesize_limit=64 << 20,
         )
-        self._columns: list[list[Any]] = [[] for _ in self.schema]
+        self._num_given = len(self.schema) - len(annotate)
+        self._columns: list[list[Any]] = [[] for _ in range(self._num_given)]
         self._at_attributes = _AT_META + len(meta)
         self._num_words = self._num_characters = 0
 
     def add(self, row: tuple[Any, ...]) -> None:
-        """One sentence: its values in the order of the schema."""
+        """One sentence: its values in the order of the schema, those that are given."""
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self._num_words += len(row[_AT_WORDS])
@@ -90,15 +94,16 @@ class ShardWriter(ParquetOutput):
         """Write what was collected as row groups."""
         if not self._columns[0]:
             return
+        words = self._columns[_AT_WORDS]
+        columns = [*self._columns, *(list(annotate(words)) for annotate in self._annotate)]
         arrays = [
-            _encode(values, kind)
-            for values, kind in zip(self._columns, self.schema.types, strict=True)
+            _encode(values, kind) for values, kind in zip(columns, self.schema.types, strict=True)
         ]
         self.write(arrays)
         lists = [arrays[_AT_WORDS], *arrays[self._at_attributes :]]
         for writer, values in zip(self._searched, lists, strict=False):
             writer.add(values)
-        self._columns = [[] for _ in self.schema]
+        self._columns = [[] for _ in range(self._num_given)]
         self._num_words = self._num_characters = 0
 
 

@@ -128,7 +128,7 @@ def _measured(bites: _Bites, source: Source) -> Iterator[bytes]:
         if out > max(FREE_BYTES, bites.taken * LARGEST_RATIO):
             raise BrokenStreamError(
                 f"it unpacks to over {FREE_BYTES >> 20} MB and over {LARGEST_RATIO} times its "
-                "size, as only a bomb does; if it is yours, unpack it first"
+                "size, as a decompression bomb does; if you trust it, decompress it first"
             )
         yield block
 

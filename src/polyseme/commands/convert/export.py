@@ -33,7 +33,7 @@ class ExportConfig(Settings):
     out: Path
     """The folder to write; new or empty."""
     format: Literal["hdf5", "onnx"] = "hdf5"
-    """Weights of before (hdf5), or a graph (onnx)."""
+    """ELMo weights (hdf5), or an ONNX graph (onnx)."""
 
 
 def run(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:

@@ -25,23 +25,23 @@ __all__ = ["ConvertResult", "ImportConfig", "run", "show"]
 
 
 class ImportConfig(Settings):
-    """Which weights to make a model of, and how it shall read text."""
+    """Which weights to import, and how to tokenize text for them."""
 
     arguments: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Path
-    """The old model: a folder, a zip archive or an HDF5 file."""
+    """The ELMo weights: a folder, a zip archive or an HDF5 file."""
     out: Path
     """The folder to write; new or empty."""
     options: Path | None = None
-    """The old model's options file; by default the one beside the weights."""
+    """The options file of the weights; by default the one in the same folder."""
     language: str | None = None
-    """Language of the texts that will be embedded, as a code: en, de, zh, ... Without it, the
-    model takes lists of words only: old files do not say how words were found."""
+    """Language of the texts to embed, as a code: en, de, zh, ... Without it, the model accepts
+    only lists of words: such files do not record a tokenizer."""
     segmenter: SegmenterName | None = None
-    """What will find the words, with a language; default: jieba for zh, otherwise spacy."""
+    """Word segmenter (tokenizer), with --language; default: jieba for zh, otherwise spacy."""
     licence: str = ""
-    """Licence of the old weights, for the model card."""
+    """Licence of the weights, for the model card."""
 
 
 def run(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:

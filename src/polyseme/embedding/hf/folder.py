@@ -103,9 +103,10 @@ def _weights(path: Path) -> tuple[Path, ...]:
     name = quote(str(path))
     if any((path / file).exists() for file in _PICKLED):
         raise ModelError(
-            f"{name} has its weights in {_PICKLED[0]}, which is pickle: reading it can run code, "
-            "so it is not read. Take the model's safetensors, or convert it where nothing can be "
-            "lost: transformers.AutoModel.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
+            f"{name} has its weights in {_PICKLED[0]}, a pickle: reading it can run code, so "
+            "it is refused. Use the model's safetensors, or convert it on a machine that you can "
+            "afford to lose: "
+            "transformers.AutoModel.from_pretrained(FOLDER).save_pretrained(NEW_FOLDER)"
         )
     raise ModelError(f"{name} has no {WEIGHTS}: there are no weights that can be read.")
 

@@ -328,14 +328,13 @@ def load_tokenizer(folder: HfFolder, network: HfNetwork) -> SubwordTokenizer:
     if not tokenizer.is_fast:
         raise ModelError(
             f"The tokenizer of {folder.path}, {type(tokenizer).__name__}, is not a 'fast' one: it "
-            "cannot tell which word a token is part of (word_ids). Take a model that has a "
-            "tokenizer.json."
+            "cannot map tokens to words (word_ids). Use a model that has a tokenizer.json."
         )
     known, wanted = network.vocab_size, len(tokenizer)
     if known is not None and wanted > known:
         raise ModelError(
-            f"The tokenizer of {folder.path} has {wanted:,} tokens, and the encoder vectors for "
-            f"{known:,}: they do not belong together. Copy the whole folder again."
+            f"The tokenizer of {folder.path} has {wanted:,} tokens, but the encoder has vectors "
+            f"for {known:,}: they do not belong together. Copy the whole folder again."
         )
     limits = [tokenizer.model_max_length, network.max_tokens]
     usable = [limit for limit in limits if limit is not None and limit < 1 << 30]

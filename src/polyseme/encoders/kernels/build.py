@@ -121,8 +121,8 @@ def build(folder: Path | None = None, instruction_set: InstructionSet | None = N
     compiler = _find_compiler()
     if compiler is None:
         raise PolysemeError(
-            f"No C compiler was found (looked for {', '.join(COMPILERS)}). All works without "
-            "one, only slower; to make it faster, install one and run this again."
+            f"No C compiler was found (looked for {', '.join(COMPILERS)}). Polyseme works "
+            "without one, but more slowly; to speed it up, install one and run this again."
         )
     *better, last = [instruction_set] if instruction_set else instruction_sets()
     for each in better:

@@ -129,7 +129,7 @@ class DatedSenses:
         """From the metadata of uses."""
         if column not in uses.columns:
             names = ", ".join(uses.columns)
-            raise InputError(f"There is no column {column!r} to tell periods by, but: {names}.")
+            raise InputError(f"There is no column {column!r}. Columns of this corpus: {names}.")
         return cls(word, column, senses, uses.metadata(column), uses.metadata(DOCUMENT))
 
 
@@ -172,13 +172,14 @@ def senses_over_time(
     if not years:
         raise InputError(
             f"None of {counted(len(given.dates), 'use')} of {given.word} has a number in "
-            f"{given.column!r}: there is nothing to make periods of."
+            f"{given.column!r}, so they cannot be divided into periods."
         )
     names = sorted({given.senses[number] for number in years})
     if len(names) < 2:
         raise InputError(
-            f"All dated uses of {given.word} are of one sense, {names[0]}: its share is the whole "
-            "in each period. Name and keep another, or compare two periods: --before, --after."
+            f"All dated uses of {given.word} are of one sense, {names[0]}, so its share is "
+            "100 % in every period. Name and keep another sense, or compare two periods: "
+            "--before, --after."
         )
     lowest, highest = min(years.values()), max(years.values())
     width = -(-(highest - lowest + 1) // num_periods)

@@ -1,4 +1,4 @@
-"""Tables of results as files: CSV, TSV, a spreadsheet; or as a data frame.
+"""Tables of results as files: CSV, TSV, a spreadsheet; or as a data frame; and read again.
 
 Cells come from users' texts. A spreadsheet would run one that begins like a formula, so it is given
 an apostrophe first, as spreadsheets themselves do; control characters are shown as escapes.
@@ -7,12 +7,14 @@ an apostrophe first, as spreadsheets themselves do; control characters are shown
 import csv
 import re
 from collections.abc import Callable, Iterator
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.display import printable
-from polyseme.errors import ConfigError, MissingExtraError
+from polyseme.errors import ConfigError, InputError, MissingExtraError
+from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
 if TYPE_CHECKING:
@@ -147,3 +149,45 @@ _WRITERS: dict[str, Callable[[ExportTable, Path], None]] = {
     ".tsv": _write_delimited("\t", "utf-8"),
     ".xlsx": _write_xlsx,
 }
+
+
+_DELIMITERS = (",", ";", "\t")  # Excel writes CSV with the second where a comma is in numbers
+
+
+def read_table(
+    path: Path, is_unquoted: Callable[[list[str]], bool] = lambda _: False
+) -> tuple[list[str], Iterator[dict[str, str]]]:
+    """The columns and the rows of a table that a person may have filled in with a spreadsheet.
+
+    A missing cell is empty. `is_unquoted`: by its columns, whether a quotation mark in a table with
+    tabs is one, and nothing else.
+    """
+    try:
+        text = read_text(path, FILE_BYTES).removeprefix("\ufeff")
+    except FileNotFoundError as error:
+        raise InputError(f"There is no table at {path}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} cannot be read: it is not UTF-8. Save it as such.") from error
+    except (OSError, LimitError) as error:
+        raise InputError(f"The table {path} cannot be read: {error}.") from error
+    header = text.partition("\n")[0].rstrip("\r")
+    delimiter = max(_DELIMITERS, key=header.count)
+    is_plain = delimiter == "\t" and is_unquoted(header.split("\t"))
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.DictReader(
+        StringIO(text, newline=""),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_NONE if is_plain else csv.QUOTE_MINIMAL,
+        restval="",
+    )
+
+    def rows() -> Iterator[dict[str, str]]:
+        try:
+            yield from reader
+        except csv.Error as error:
+            raise InputError(f"Line {reader.line_num} of {path} is not a row: {error}.") from error
+
+    try:
+        return list(reader.fieldnames or ()), rows()
+    except csv.Error as error:
+        raise InputError(f"The first line of {path} names no columns: {error}.") from error

@@ -153,8 +153,8 @@ def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
         ) from error
     if not is_current:
         raise InputError(
-            f"The senses of {word!r} were kept when {corpus.folder} was another. Keep them again: "
-            f"polyseme senses {word} --in {corpus.folder} --edits {kept.source} --keep"
+            f"The senses of {word!r} were kept for an earlier version of {corpus.folder}. Keep "
+            f"them again: polyseme senses {word} --in {corpus.folder} --edits {kept.source} --keep"
         )
     return kept
 

@@ -43,10 +43,12 @@ def read_subcorpora(corpus: Corpus) -> dict[str, str]:
 def keep_subcorpus(corpus: Corpus, name: str, where: Condition) -> None:
     """Keep a condition under a name, in the place of what had it."""
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"{name!r} is no name of a subcorpus: use letters, digits, - and _.")
+        raise ConfigError(
+            f"{name!r} is not a valid name for a subcorpus: use letters, digits, - and _."
+        )
     if SUBCORPUS in corpus.config.meta:
         raise ConfigError(
-            f"{corpus.folder} has a column {SUBCORPUS!r} of its own, which conditions ask about."
+            f"{corpus.folder} has its own column {SUBCORPUS!r}, and conditions refer to that."
         )
     _write(corpus, {**read_subcorpora(corpus), name: str(where)})
 

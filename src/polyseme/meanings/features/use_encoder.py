@@ -377,7 +377,7 @@ class LayerUseEncoder(ModelUseEncoder):
             on_use(number + 1)
         if len(found) and not (found != found[0]).any():
             raise InputError(
-                f"In layer {self.layer} all {len(found):,} uses are the same: it knows the form of "
-                "a word and not its sentence. Take a higher layer, or other forms with --forms."
+                f"In layer {self.layer} all {len(found):,} uses are the same: this layer "
+                "sees the word but not its sentence. Use a higher layer, or add forms with --forms."
             )
         return UseFeatures(found, np.zeros((len(found), 1), np.float32), None)

@@ -7,7 +7,7 @@
     bank.vec            a vector for each group, named bank#1, bank#2 (word2vec's text format)
 
 These formats know no quotes: a tab or a line end in a text becomes a space, so that offsets stay
-right. Tables (.csv, .tsv, .xlsx) are `export.py`'s.
+right. DURel's columns are in `concordance/durel.py`; tables (.csv, .tsv, .xlsx) are `export.py`'s.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +18,14 @@ from urllib.parse import quote
 import numpy as np
 
 from polyseme.errors import ConfigError
+from polyseme.meanings.concordance.durel import (
+    JUDGMENTS,
+    identifier,
+    lemma_of,
+    plain,
+    tab_separated,
+    use_lines,
+)
 from polyseme.meanings.concordance.export import check_format, write_table
 from polyseme.meanings.concordance.uses import Use
 from polyseme.meanings.groups.senses import NamedGroup, Senses
@@ -25,14 +33,6 @@ from polyseme.storage.files import disk_faults_explained, scratch_for
 
 MAX_JUDGMENTS = 10_000
 """Pairs that are written; of more, a sample."""
-_DATES = ("date", "year")
-_USES = (
-    *("lemma", "pos", "date", "grouping", "identifier", "description", "context"),
-    *("indexes_target_token", "indexes_target_sentence"),
-)
-_JUDGMENTS = ("identifier1", "identifier2", "annotator", "judgment", "comment", "lemma")
-# What splitlines takes for the end of a line, and the tab; each becomes one space.
-_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")
 
 
 def check_senses_format(path: Path) -> None:
@@ -63,59 +63,21 @@ def _writer(path: Path) -> Callable[[Senses], Iterator[str]] | None:
     return next((lines for ending, lines in _WRITERS.items() if name.endswith(ending)), None)
 
 
-def _plain(text: str) -> str:
-    """One line without tabs, as long as it was."""
-    return text.translate(_BREAKS)
-
-
-def _lemma(senses: Senses) -> str:
-    """What was looked for, as one word; a pattern has none, so then what was found first."""
-    query = senses.uses.query
-    is_word = query is not None and not (query.is_regex or query.is_cql)
-    name = query.forms[0] if query is not None and is_word else senses.uses[0].form
-    return "_".join(name.split())
-
-
 def _groups(senses: Senses) -> list[NamedGroup]:
     """The group of each use."""
     return [senses.groups[number - 1] for number in senses.labels]
 
 
-def _identifier(use: Use) -> str:
-    return _plain(f"{use.sentence_id}-{use.begin}")
-
-
-def _tsv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    yield "\t".join(header)
-    for row in rows:
-        yield "\t".join(_plain(str(cell)) for cell in row)
-
-
-def _durel_uses(senses: Senses) -> Iterator[str]:
-    dates = [name for name in senses.uses.columns if name in _DATES]
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        lemma = _lemma(senses)
-        for use in senses.uses:
-            date = (use.metadata[dates[0]] if dates else None) or ""
-            begin = use.starts[use.begin]
-            target = f"{begin}:{begin + len(use.form)}"
-            sentence = f"0:{len(use.text)}"
-            # `grouping` is DURel's for a set of texts, not of senses: all are of one.
-            yield lemma, "", date, 1, _identifier(use), "", use.text, target, sentence
-
-    return _tsv(_USES, rows())
-
-
 def _durel_judgments(senses: Senses) -> Iterator[str]:
-    identifiers, groups, lemma = list(map(_identifier, senses.uses)), senses.labels, _lemma(senses)
+    identifiers, groups = list(map(identifier, senses.uses)), senses.labels
+    lemma = lemma_of(senses.uses)
 
     def rows() -> Iterator[tuple[object, ...]]:
         for one, two in _pairs(len(identifiers)):
             judgment = 4 if groups[one] == groups[two] else 1
             yield identifiers[one], identifiers[two], "polyseme", judgment, "", lemma
 
-    return _tsv(_JUDGMENTS, rows())
+    return tab_separated(JUDGMENTS, rows())
 
 
 def _pairs(number: int) -> Iterable[tuple[int, int]]:
@@ -131,10 +93,9 @@ def _pairs(number: int) -> Iterable[tuple[int, int]]:
 
 def _durel_clusters(senses: Senses) -> Iterator[str]:
     rows = (
-        (_identifier(use), group.id)
-        for use, group in zip(senses.uses, _groups(senses), strict=True)
+        (identifier(use), group.id) for use, group in zip(senses.uses, _groups(senses), strict=True)
     )
-    return _tsv(("identifier", "cluster"), rows)
+    return tab_separated(("identifier", "cluster"), rows)
 
 
 def _conllu(senses: Senses) -> Iterator[str]:
@@ -147,11 +108,11 @@ def _conllu(senses: Senses) -> Iterator[str]:
         use = found[0][0]
         if use.document != document:
             document = use.document
-            yield f"# newdoc id = {_plain(document)}"
-        yield f"# sent_id = {_plain(sentence_id)}"
-        yield f"# text = {_plain(use.text)}"
+            yield f"# newdoc id = {plain(document)}"
+        yield f"# sent_id = {plain(sentence_id)}"
+        yield f"# text = {plain(use.text)}"
         for group in {group.id: group for _, group in found}.values():
-            yield f"# sense {_value(group.id)} = {_plain(group.name)}"
+            yield f"# sense {_value(group.id)} = {plain(group.name)}"
         senses_of = {n: group.id for each, group in found for n in range(each.begin, each.end)}
         yield from _words(use, senses_of)
         yield ""
@@ -163,7 +124,7 @@ def _words(use: Use, senses_of: dict[int, str]) -> Iterator[str]:
         misc = [f"Sense={_value(senses_of[number])}"] if number in senses_of else []
         if number + 1 < len(use.words) and use.starts[number + 1] == end:
             misc.append("SpaceAfter=No")
-        columns = [str(number + 1), _plain(word), *["_"] * 7, "|".join(misc) or "_"]
+        columns = [str(number + 1), plain(word), *["_"] * 7, "|".join(misc) or "_"]
         yield "\t".join(columns)
 
 
@@ -175,7 +136,7 @@ def _value(text: str) -> str:
 def _vectors(senses: Senses) -> Iterator[str]:
     """The mean of each group's contexts: comparable with those of other words by the same model."""
     context = senses.features.context
-    lemma = "_".join(_plain(_lemma(senses)).split())
+    lemma = "_".join(plain(lemma_of(senses.uses)).split())
     yield f"{len(senses.groups)} {context.shape[1]}"
     for group in senses.groups:
         mean = context[senses.grouping.labels == group.number - 1].mean(axis=0, dtype=np.float64)
@@ -185,7 +146,7 @@ def _vectors(senses: Senses) -> Iterator[str]:
 
 _WRITERS: dict[str, Callable[[Senses], Iterator[str]]] = {
     ".conllu": _conllu,
-    ".uses.tsv": _durel_uses,
+    ".uses.tsv": lambda senses: use_lines(senses.uses),
     ".judgments.tsv": _durel_judgments,
     ".clusters.tsv": _durel_clusters,
     ".vec": _vectors,

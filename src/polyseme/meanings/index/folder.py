@@ -164,8 +164,8 @@ class IndexFolder:
         """Refuse a corpus that this is not the index of."""
         if sha256_of(corpus.folder / MANIFEST) != self.manifest["corpus"]:
             raise UseIndexError(
-                f"{self.folder} is not an index of {corpus.folder} as it is now: that is another "
-                "corpus, or it was rebuilt since. Rebuild the index (polyseme index with "
+                f"{self.folder} is not an index of {corpus.folder} as it is now: it is of another "
+                "corpus, or the corpus has changed. Rebuild the index (polyseme index with "
                 "--replace), or leave it out."
             )
 
@@ -173,7 +173,7 @@ class IndexFolder:
         """Refuse a model that this was not made with."""
         if fingerprint != self.manifest["model"]:
             raise UseIndexError(
-                f"{self.folder} was made with another model than {name}, or with what that was "
-                "before it was trained on. Rebuild the index (polyseme index with --replace), or "
-                "leave it out."
+                f"{self.folder} was made with another model than {name}, or before that model was "
+                "trained further. Rebuild the index (polyseme index with --replace), or leave it "
+                "out."
             )

@@ -27,6 +27,7 @@ from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Fl
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
+from polyseme.text.settings import ADDED_ATTRIBUTES
 from polyseme.text.shard_words import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
@@ -68,9 +69,10 @@ class Unit:
         for name in (*([self.attribute] if self.attribute else ()), *([UPOS] if self.upos else ())):
             if name not in corpus.config.attributes:
                 have = ", ".join(corpus.config.attributes) or "none"
+                added = f"--annotate {name}, or if they have it, with "
                 raise ConfigError(
                     f"{corpus.folder} has no word attribute {name!r}; it has: {have}. Prepare the "
-                    f"texts with --word-attributes {name}."
+                    f"texts with {added * (name in ADDED_ATTRIBUTES)}--word-attributes {name}."
                 )
 
 

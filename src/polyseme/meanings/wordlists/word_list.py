@@ -143,8 +143,8 @@ def _ranks(counts: WordCounts, measure: Measure) -> Floats:
             return table.log_ratio
         case "log-dice" | "mi3" if not counts.uses:
             raise ConfigError(
-                f"{measure} tells how strongly two words go together: it is for collocates. Rank "
-                "keywords by g2, log-ratio or frequency."
+                f"{measure} measures how strongly two words are associated: it is for collocates. "
+                "Rank keywords by g2, log-ratio or frequency."
             )
         case "log-dice":
             return _log_dice(counts)

@@ -59,7 +59,7 @@ from polyseme.training.optimizer import ParamGroup
 
 
 class CharacterLabelsConfig(Settings):
-    """For data whose labels stand at characters, not at words."""
+    """For data with labels on characters instead of words."""
 
     tokenizer_from: Path
     """Segmentation of the joined characters into words: that of the model or the corpus in a

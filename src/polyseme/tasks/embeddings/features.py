@@ -226,7 +226,7 @@ class MixConfig(Settings):
     """How the layers become one vector."""
 
     layer: int | None = None
-    """One layer alone in place of a mix: 0 the word without context, -1 the top. Gamma is still
+    """Use one layer instead of a mix: 0 is the word without context, -1 the top. Gamma is still
     learned."""
     layer_norm: bool = False
     """Layer normalization of each layer's vector of each word first (mean 0, variance 1), so that

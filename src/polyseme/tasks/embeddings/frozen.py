@@ -44,7 +44,7 @@ class CacheConfig(Settings):
     folder: Path = Path("cache")
     """Holds a file for each model and data set. May be removed at any time."""
     dtype: Literal["float16", "float32"] = "float16"
-    """How numbers are kept: float16 takes half the room and rounds in the fourth digit."""
+    """Data type on disk: float16 takes half the space and rounds in the fourth digit."""
 
 
 class LayerCache:

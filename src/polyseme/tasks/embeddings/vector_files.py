@@ -104,8 +104,8 @@ def read_vectors(
     if not taken:
         raise InputError(
             f"{path} has no vector for any of the {len(wanted):,} words of the data "
-            f"({stats.rows:,} rows read; {'; '.join(stats.warnings()) or 'all sound'}). Is "
-            "it of the same language, and with the same spelling?"
+            f"({stats.rows:,} rows read; {'; '.join(stats.warnings()) or 'no errors'}). Is "
+            "it for the same language, with the same spelling and case?"
         )
     return FileVectors(list(taken), np.stack(list(taken.values())), stats)
 

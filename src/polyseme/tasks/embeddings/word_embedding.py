@@ -72,7 +72,7 @@ class ModelVectorsConfig(Settings):
 
 
 class NewVectorsConfig(Settings):
-    """No vectors to begin with: random ones, learned in the task."""
+    """Randomly initialized vectors, learned in the task."""
 
     kind: Literal["new"] = "new"
     dim: int = Field(100, ge=1, le=65_536)
@@ -90,7 +90,7 @@ class CharacterCnnConfig(Settings):
     vocabulary: Literal["unicode", "bytes"] = "unicode"
     """Characters of the training data, or the bytes of UTF-8."""
     max_characters: int = Field(50, ge=4, le=1_000)
-    """Longest spelling that is read, begin and end of word counted."""
+    """Maximum characters read per word, including the markers of its begin and end."""
     cnn: CharactersConfig = CharactersConfig(
         char_dim=25,
         filters=(FilterConfig(width=3, num_filters=50),),
@@ -116,12 +116,12 @@ class WordEmbeddingConfig(Settings):
     vectors: TableVectorsConfig | None = None
     """Where the table comes from; without it there is none."""
     trained: bool = False
-    """Whether the table is trained further, or stays as it was read."""
+    """Whether the table is trained further or stays frozen."""
     lower_case: bool = True
     """Whether a word without a vector takes that of its lower-case spelling, if there is one."""
     unknown: Literal["shared", "own"] = "shared"
-    """Words without a vector share one, or each has its own: the shared one and numbers that are
-    drawn from its spelling, the same wherever it stands."""
+    """Words without a vector share one, or each has its own: the shared vector plus noise seeded by
+    the word's spelling, so the same everywhere."""
     unk_dropout: float = Field(0.0, ge=0, lt=1)
     """Fraction of words replaced by the unknown word in training, so that its vector is learned
     even if the training data has none."""

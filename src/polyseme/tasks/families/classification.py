@@ -114,7 +114,7 @@ class Classification(LabelFamily[Classified]):
 
 
 class PairsConfig(Settings):
-    """How two sentences stand to each other: entailment, paraphrase, question and answer."""
+    """How two sentences are related: entailment, paraphrase, question and answer."""
 
     kind: Literal["pairs"] = "pairs"
     context: ContextConfig = ContextConfig()
@@ -208,7 +208,7 @@ class SequencePairConfig(Settings):
 
     kind: Literal["sequence_pair"] = "sequence_pair"
     pooling: Literal["first", "last"] = "last"
-    """Which token's vector stands for the sequence: the last one (EOS), which has read everything
+    """Which token's vector represents the sequence: the last (EOS), which has read everything
     (GPT), or the first (BOS), for a model that sees both sides (BERT's [CLS])."""
     symmetric: bool = False
     """Whether two texts are read in both orders and the vectors added: for similarity, which has

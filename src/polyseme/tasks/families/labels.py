@@ -161,8 +161,8 @@ def check_finite(scores: Tensor) -> None:
     if not scores.isfinite().all() or scores.abs().amax() > LARGEST_SCORE:
         raise ModelError(
             "The task's scores are not finite numbers, or larger than any that training gives "
-            f"({LARGEST_SCORE:g}): no label can be told from them. Its weights are damaged; copy "
-            "the whole folder again from where it came, or train again."
+            f"({LARGEST_SCORE:g}): its weights are damaged. Copy the whole folder again "
+            "from its source, or train again."
         )
 
 
@@ -220,8 +220,8 @@ class Labels:
 def _check_number(labels: Collection[str], most: int) -> None:
     if not 2 <= len(labels) <= most:
         raise InputError(
-            f"There are {len(labels):,} labels; this kind of network tells 2 to {most:,} apart. Is "
-            "the column that was named the one of the labels?"
+            f"The data has {len(labels):,} labels; a network of this kind needs 2 to {most:,}. Did "
+            "you name the column with the labels?"
         )
 
 

@@ -190,7 +190,7 @@ class QuestionAnsweringConfig(Settings):
     context: ContextConfig = ContextConfig(dim=128, dropout=0.2)
     """Layers that read question and passage; the pointers have the same dimension."""
     window: int = Field(384, ge=2, le=4_096)
-    """Words of a passage that are read at once; a longer one is cut."""
+    """Maximum number of words of a passage read at a time; longer ones are split."""
     overlap: int = Field(128, ge=0)
     """Words that a window has in common with the next."""
     max_windows: int = Field(8, ge=1, le=256)
@@ -318,8 +318,8 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
         """Nothing is learned beforehand; but there must be something to learn from."""
         if all(example.gold is None for example in examples):
             raise InputError(
-                f"None of the answers to {len(examples):,} questions stands in its passage. Is it "
-                "a file of questions that are answered by spans?"
+                f"None of the answers to {len(examples):,} questions is a span of its passage. Is "
+                "this a data set for extractive question answering, such as SQuAD?"
             )
         return self
 

@@ -146,7 +146,7 @@ class DecoderConfig(Settings):
     max_length: int = Field(128, ge=1, le=4_096)
     """Words that are written at most, the end counted; training cuts longer targets there."""
     beam: int = Field(4, ge=1, le=256)
-    """Sequences that are followed at once; 1 is greedy, and quickest."""
+    """Beam size; 1 is greedy decoding, the fastest."""
     length_penalty: float = Field(1.0, ge=0, le=4)
     """Sequences are compared by log p / length to this power: 0 prefers short ones."""
 
@@ -204,8 +204,8 @@ class PretrainedWriter(nn.Module):
         config = model.config.encoder
         if config.direction != "forward" or not config.contextualizer.num_layers:
             raise ConfigError(
-                f"{folder} cannot write: decoder.model is to read forward (direction 'forward', as "
-                f"the preset gpt-mini); this one is '{config.direction}'."
+                f"{folder} cannot generate text: decoder.model must be causal (direction "
+                f"'forward', as in the preset gpt-mini); this one is '{config.direction}'."
             )
         longest = config.contextualizer.max_length
         if longest is not None and longest < max_length:

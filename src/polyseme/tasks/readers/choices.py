@@ -24,11 +24,11 @@ class ChoicesConfig(Settings):
 
     kind: Literal["choices"] = "choices"
     text: str = "text"
-    """Name of the text that goes before: a beginning, a question."""
+    """Field with the context: a beginning, or a question."""
     choices: str = "choices"
     """Name of the list of continuations or answers."""
     label: str = "label"
-    """Name of what tells the right one: its number from 0, its text, or a list of several."""
+    """Field with the right choice: its index from 0, its text, or a list of several."""
     is_split: bool = False
     """Whether texts are words already, with spaces between them. A JSON list always is words."""
     encoding: str = "utf-8"

@@ -123,7 +123,7 @@ _NOTHING = "_"
 
 
 class ConlluConfig(Settings):
-    """A treebank. Nodes that nothing was written for are left out."""
+    """A treebank. Empty nodes are left out."""
 
     kind: Literal["conllu"] = "conllu"
     label: str = "upos"

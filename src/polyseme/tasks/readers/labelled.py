@@ -68,7 +68,7 @@ class SegmentedConfig(Settings):
 
     kind: Literal["segmented"] = "segmented"
     scheme: Scheme = "bmes"
-    """How places are written: bmes (beginning, middle, end, single), bioes, bio or iob1."""
+    """Tagging scheme: bmes (beginning, middle, end, single), bioes, bio or iob1."""
     encoding: str = "utf-8"
     """Character encoding. A byte-order mark in the file overrides it."""
 
@@ -95,7 +95,7 @@ _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"
 
 
 class SenseLabelsConfig(Settings):
-    """Uses of one word: the path is that of the data file, the senses lie beside it."""
+    """Uses of one word: the path of the data file; the file of senses is in the same folder."""
 
     kind: Literal["senses"] = "senses"
 

@@ -53,8 +53,8 @@ class TableConfig(Settings):
     header: bool = True
     """Whether the first row names the columns (CSV, TSV). Without, they are called 1, 2, 3."""
     quoted: bool | None = None
-    """Whether a field may stand in double quotes and a quote in it is doubled; by default in CSV
-    but not in TSV."""
+    """Whether fields may be in double quotes, with quotes inside doubled; by default in CSV but
+    not in TSV."""
     is_split: bool = False
     """Whether texts are words already, with spaces between them. A JSON list always is words."""
     reject_labels: tuple[str, ...] | None = None

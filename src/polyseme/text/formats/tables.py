@@ -198,7 +198,7 @@ def check_columns(columns: Sequence[str], source: Source, config: CorpusConfig) 
         if len(places) > 1:
             raise InputError(
                 f"{name} has {len(places)} columns named {column!r} (columns "
-                f"{', '.join(places)}), so which is meant is not known. Rename all but one."
+                f"{', '.join(places)}), which is ambiguous. Rename all but one."
             )
 
 
