@@ -22,6 +22,8 @@ from required import need
 
 ROOT = Path(__file__).parents[2]
 PAGES = [  # those that take longest first
+    "docs/tutorials/an-afternoon-with-a-word.md",
+    "docs/zh/an-afternoon-with-a-word.md",
     "docs/tutorials/a-tagger-in-ten-minutes.md",
     "docs/zh/a-tagger-in-ten-minutes.md",
     "docs/tutorials/pretrain-your-own.md",
@@ -55,6 +57,8 @@ PAGES = [  # those that take longest first
 ]
 # Pages that use a model of the repository, which not every copy of it has.
 NEEDED = {
+    "docs/tutorials/an-afternoon-with-a-word.md": "en-novels",
+    "docs/zh/an-afternoon-with-a-word.md": "zh-classics",
     "docs/tutorials/a-tagger-in-ten-minutes.md": "en-mini",
     "docs/zh/a-tagger-in-ten-minutes.md": "zh-mini",
     "docs/tutorials/read-a-word-by-its-meanings.md": "en-mini",
@@ -154,6 +158,20 @@ def bring_models(folder: Path, root: Path = ROOT) -> None:
         shutil.copytree(root / "models", folder / "models")
 
 
+def bring_texts(folder: Path) -> None:
+    """The demo texts, labels beside a page, and what a model's calibration on these texts found.
+
+    The calibration takes half a minute and is the same each time; of another corpus or model than
+    it was made with it is measured again.
+    """
+    for source in [*ROOT.glob("packages/demo-*/**/*.xz"), *ROOT.glob("docs/tutorials/*.csv")]:
+        copy = folder / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(source, copy)
+    for kept in (ROOT / "tests/docs/calibration").iterdir():
+        shutil.copytree(kept, folder / "corpus" / f"{kept.name}.calibration")
+
+
 def run_page(name: str, commands: list[Command], folder: Path) -> None:
     """Run a page's commands in an empty folder, and compare what they print."""
     shell = shutil.which("bash")
@@ -162,6 +180,8 @@ def run_page(name: str, commands: list[Command], folder: Path) -> None:
     is_there = name not in NEEDED or (ROOT / "models" / NEEDED[name]).is_dir()
     need(is_there, f"models/{NEEDED.get(name)}")
     bring_models(folder)
+    if "afternoon" in name:
+        bring_texts(folder)
     for command in commands:
         code, printed = run(command, folder, shell)
         story = f"{name}\n$ {command.text}\n{printed}"

@@ -10,6 +10,7 @@ from meanings.making import make_corpus
 from polyseme.errors import InputError, PolysemeError
 from polyseme.meanings.change.periods import DatedSenses, SensesOverTime, senses_over_time
 from polyseme.meanings.concordance.kept_senses import Reliability
+from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.labels import keep_labels
 
@@ -135,5 +136,10 @@ def test_senses_that_are_kept_need_no_model(tmp_path: Path) -> None:
     html = report.read_text("utf-8")
     assert html.count("<path class") == 4  # a line and a band for each sense
     assert "1850–1864" in html
+    query = '[word="bank"]'
+    keep_labels(corpus, find_uses(corpus, Query.of(cql=query)), names,
+                {"river": (30, 30), "money": (30, 30)}, Path("queried.csv"))  # fmt: skip
+    found = polyseme.senses_over_time(corpus, cql=query, by="year")
+    assert found.notes[0] == "Senses as they are kept, from queried.csv."
     with pytest.raises(PolysemeError, match="no column 'date'"):
         polyseme.senses_over_time(corpus, "bank", by="date")

@@ -152,9 +152,10 @@ def _over_time(
 
     find, seed = config.find, config.seed
     is_of_groups = config.model is not None or config.index is not None
-    if not is_of_groups and find.word and has_senses_of(corpus, find.word):
+    asked = find.word or find.cql
+    if not is_of_groups and asked and has_senses_of(corpus, asked):
         uses = find_uses(corpus, find.query, where=find.where)
-        kept = find_senses_of(corpus, find.word)
+        kept = find_senses_of(corpus, asked)
         found = kept_senses_over_time(uses, kept, column, config.periods, seed)
     else:
         source = find_source(

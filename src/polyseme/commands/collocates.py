@@ -125,7 +125,8 @@ def word_table(found: "WordList") -> Table:
     table.add_column("word", overflow="fold", min_width=4)
     strength = ["logDice"] if found.uses else []
     for name in (*found.names, *strength, "log ratio", "G²", "documents"):
-        table.add_column(name, justify="right", no_wrap=True)
+        # The name of a sense, with that of its word, would leave little room for the words.
+        table.add_column(name, justify="right", no_wrap=" (" not in name)
     for each in found:
         figures = [f"{each.count:,}", f"{each.reference:,}"]
         figures += [] if each.log_dice is None else [f"{each.log_dice:.2f}"]
