@@ -88,6 +88,18 @@ def test_the_same_twice_and_wider_where_sorting_is_worse() -> None:
     assert widths[2] > 1.5 * widths[0]
 
 
+def test_groups_may_follow_the_period_and_not_the_sense() -> None:
+    """As where all uses of one register stand in one group: 100 % is no certainty."""
+    dates = ["1850"] * 400 + ["1899"] * 400
+    senses = ["a"] * 400 + ["b"] * 400
+    given = DatedSenses("bank", "year", senses, dates, [str(n // 10) for n in range(800)])
+    found = senses_over_time(given, 2, Reliability(0.4, 0.3))
+    first = found.periods[0].shares[0]
+    assert first.share == 1
+    assert 0.3 < first.low < 0.45
+    assert senses_over_time(given, 2, None).periods[0].shares[0].low > 0.9
+
+
 def test_uses_without_a_date_are_counted_and_said() -> None:
     dates = ["1850", None, "1851-03-02", "unknown", "1899", ""]
     given = DatedSenses("bank", "year", ["a", "a", "b", "b", "a", "a"], dates, list("uvwxyz"))

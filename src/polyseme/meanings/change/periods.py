@@ -7,12 +7,12 @@ The interval has two parts. **Chance**: documents of a period are drawn again wi
 thousand times; it is never narrower than Wilson's for as many uses as the documents are worth,
 since a sense that no document happens to have is absent from all that are drawn from these.
 **Sorting**: of groups that were found, a share r is sorted as a person would (`Reliability`), and
-nobody knows where the others stand. So the true share is worked out from the observed one three
-times: as if all were right; as if the others stand in the groups by their sizes; as if they stand
-in all groups equally. With q observed and π the share of those that are misplaced, that is
-(q - (1 - r) π) / r, for r as uncertain as it is. The interval covers what all three leave open. It
-is an approximation: r is measured on mixed words, not on this one, and is taken to be the same in
-all periods.
+nobody knows where the others stand. So the true share is estimated from the observed one under
+several assumptions, and the interval covers all estimates: that all uses are sorted right; that the
+others stand in the groups by their sizes, or in all groups equally, which gives (q - (1 - r) π) / r
+for an observed share q and a share π of the misplaced; and that in this period they all stand in
+this group, or all in the others, as where groups follow register: q r and 1 - (1 - q) r. It is an
+approximation: r is measured on mixed words, not on this one.
 """
 
 import math
@@ -190,8 +190,10 @@ def senses_over_time(
     documents = [[given.documents[number] for number in own] for own in members]
     shares = _shares(names, sides, documents, reliability, seed)
     periods = tuple(
-        Period(lowest + n * width, lowest + (n + 1) * width - 1, len(own), len({*held}), each)
-        for n, (own, held, each) in enumerate(zip(members, documents, shares, strict=True))
+        Period(begin, min(begin + width - 1, highest), len(own), len({*held}), each)
+        for begin, own, held, each in zip(
+            range(lowest, highest + 1, width), members, documents, shares, strict=True
+        )
     )
     undated = len(given.dates) - len(years)
     notes = tuple(_notes(given, undated, reliability, periods))
@@ -261,6 +263,8 @@ def _shares(
             add(_true_shares(resampled, misplaced, right))
             lows.append(_true_shares(low, misplaced.mean(axis=0), value))
             highs.append(_true_shares(high, misplaced.mean(axis=0), value))
+        lows.append(value * low)
+        highs.append(1 - value * (1 - high))
     lowest, highest = np.clip([np.min(lows, axis=0), np.max(highs, axis=0)], 0.0, 1.0)
     found: list[tuple[Share, ...]] = [() for _ in sides]
     for row, number in enumerate(present):

@@ -182,8 +182,9 @@ def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -
         names = ", ".join(each.word for each in found)
         raise InputError(f"{counted(len(found), 'word')} have such senses: {names}. Name the word.")
     known = "; ".join(f"{each.word}: {', '.join(each.senses)}" for each in every) or "none"
-    asked = f"sense {sense!r}" if sense else "senses"
+    of = f" of {word!r}" if word else ""
+    none = f"No sense {sense!r}{of} is" if sense else f"No senses{of} are"
     raise InputError(
-        f"No {asked}{f' of {word!r}' if word else ''} are kept beside {corpus.folder}: {known}. "
+        f"{none} kept beside {corpus.folder}: {known}. "
         "Keep them with `polyseme senses WORD --edits FILE --keep`, or `polyseme label --keep`."
     )
