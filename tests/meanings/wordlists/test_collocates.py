@@ -213,7 +213,7 @@ def test_a_name_stands_for_the_condition_it_was_given(tmp_path: Path) -> None:
     ]:
         with pytest.raises(ConditionError, match=told):
             parse_where(wrong, columns)
-    with pytest.raises(ConfigError, match="no name"):
+    with pytest.raises(ConfigError, match="not a valid name"):
         keep_subcorpus(corpus, "a b", old)
     remove_subcorpus(corpus, "older")
     with pytest.raises(InputError, match="it has: old"):
