@@ -35,7 +35,7 @@ from polyseme.progress import Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.agreement import Estimate
-    from polyseme.meanings.judgments import Agreement, Item
+    from polyseme.meanings.judgments import Agreement
 
 _SHOWN = 10  # cells set aside that are told one by one
 _FEW_ITEMS = 10  # of fewer, an interval says little
@@ -125,7 +125,7 @@ def show(result: AgreementResult) -> RenderableType:
     for key in disputed[: config.lines]:
         given = ", ".join(f"{one} {value}" for one, value in judgments.values[key].items())
         parts.append(PrintableText(f"{key.id}: {given}", "bold"))
-        parts += [PrintableText(f"  {text}") for text in _sentences(judgments.items[key])]
+        parts += [PrintableText(f"  {text}") for text in judgments.items[key].sentences]
     if judgments.rejected:
         cells = counted(len(judgments.rejected), "cell")
         parts.append(PrintableText(f"{cells} set aside:", "yellow"))
@@ -209,7 +209,3 @@ def _words(agreement: "Agreement") -> RenderableType:
         related = "" if mean is None or not mean.num_items else f"{mean.value:.2f}"
         table.add_row(PrintableText(word.lemma), f"{alpha.num_items:,}", value, interval, related)
     return titled("Each word", table)
-
-
-def _sentences(item: "Item") -> tuple[str, ...]:
-    return item.sentences

@@ -2,7 +2,7 @@
 
 Lemmas by word lists and rules of simplemma, which knows a word and no context: `left` is `leave`,
 also of a hand. Chinese parts of speech by jieba's dictionary, which knows no context either; those
-of other languages come from a trained task, which the command hands in.
+of other languages come from a trained task, which the command passes in.
 
 What adds a value is part of what a shard is made from, with its version.
 """
