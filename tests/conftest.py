@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import required
 from cpu_seconds import CpuSeconds
-from groups import group_of, turn_of
+from groups import LONG, group_of, is_in, turn_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,9 +43,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` looks at the marks: what a plugin in a file does comes first."""
     for item in items:
         starts_one = item.get_closest_marker("cluster") is not None
         assert starts_one == (group_of(item.nodeid) == "cluster"), f"see groups.py: {item.nodeid}"
+        if is_in(LONG, item.nodeid):
+            item.add_marker("long")
     items.sort(key=lambda item: turn_of(item.nodeid))
 
 

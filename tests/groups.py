@@ -1,4 +1,5 @@
-"""Which tests go together when several processes share them (`pytest -n 2`), and in which order.
+"""Which tests go together when several processes share them (`pytest -n 2`), in which order, and
+which are left to `make test-long`.
 
 Those of a file do, as fixtures are made for a file; so do all that start a cluster, as two clusters
 would see each other's ports. What takes long is begun first: begun last, it would keep one process
@@ -16,6 +17,17 @@ CLUSTER = {
     "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
 }
 """Files, and tests, that are marked so."""
+LONG = {
+    *CLUSTER,
+    "tests/docs/test_commands.py::test_commands_run_and_print_what_the_page_says",
+    "tests/docs/test_how_to_add.py::test_the_steps_of_the_page_can_be_carried_out",
+    "tests/docs/test_add_a_task_family.py",
+    "tests/docs/test_notebook.py",
+    "tests/explorer/test_browser.py",
+}
+"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster.
+`make check` leaves them out; `make test-long` runs them, and so does CI. What they walk through has
+smaller tests of its own in `make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
@@ -34,10 +46,16 @@ FIRST = [
 
 def group_of(nodeid: str) -> str:
     """The group of a test."""
-    file, _, test = nodeid.partition("::")
-    if CLUSTER & {file, f"{file}::{test.partition('[')[0]}"}:
+    if is_in(CLUSTER, nodeid):
         return "cluster"
+    file = nodeid.partition("::")[0]
     return nodeid if file in APART else file
+
+
+def is_in(names: set[str], nodeid: str) -> bool:
+    """Whether a test, or its file, is one of these."""
+    file, _, test = nodeid.partition("::")
+    return bool(names & {file, f"{file}::{test.partition('[')[0]}"})
 
 
 def turn_of(nodeid: str) -> int:
