@@ -43,7 +43,7 @@ _LINES = 4  # of each word, by which the texts are compared with the model's own
 _UNLIKE = 0.75  # of the bits that it gains in texts like its own: then it has not read such texts
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
-_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.5
+_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.6
 _HOW_WELL = {
     "low": ("poorly", " Read the groups as a first sorting, and lines before names."),
     "fair": ("moderately", " Check the groups by their lines."),

@@ -88,7 +88,7 @@ class Limits:
 
     merge: float = 0.55
     """The least share of missing links between two groups: of fewer, one is made."""
-    split: float = 0.81  # the least separation of a word with more than one group
+    split: float = 0.82  # the least separation of a word with more than one group
 
     def finer(self, steps: int) -> "Limits":
         """For so many steps to more groups: then a word is always split; or, below 0, to fewer."""
