@@ -86,7 +86,7 @@ def run_on_ray(
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=240,
         cwd=TESTS,
         env={**os.environ, **(environment or {})},
     )
@@ -247,11 +247,11 @@ def test_an_error_in_an_actor_arrives_as_itself(tmp_path: Path, address: str) ->
 
 
 def test_vectors_from_actors_are_those_of_one_process(tmp_path: Path, address: str) -> None:
-    (tmp_path / "text.txt").write_text(rule_text())
+    (tmp_path / "text.txt").write_text(rule_text(600))
     corpus = prepared(tmp_path / "text.txt", tmp_path / "corpus", layout="lines", shard_bytes=4096)
     tiny_model(corpus).save(tmp_path / "model", card="A model for tests.")
     script = [sys.executable, "-W", "error", "-c", EMBED, tmp_path, address.split("'")[1]]
-    subprocess.run(script, check=True, timeout=250, cwd=TESTS)
+    subprocess.run(script, check=True, timeout=280, cwd=TESTS)
     assert len(list((tmp_path / "local" / "vectors").iterdir())) > 2
     assert hashes(tmp_path / "ray") == hashes(tmp_path / "local")
 
