@@ -192,8 +192,8 @@ def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]
     these are few."""
     tables, sizes = [_SCHEMA.empty_table()], np.zeros(3, np.int64)
     for group in read_row_groups(selection, part, selection.columns):
-        sizes += [*map(np.count_nonzero, (group.target, group.reference)), group.uses]
         sides = [group.target, group.reference]
+        sizes += [*(int(np.count_nonzero(side)) for side in sides), group.uses]
         if selection.is_in_vocabulary:
             sides[1] = ~(group.target | group.reference)
         num = len(group.distinct)

@@ -119,5 +119,5 @@ class _TwoParts:
                 f"Some sentences meet both {self.target} and {self.reference}. Choose two parts "
                 "that have none in common."
             )
-        words = (sentences_chosen(each, group.words) for each in (here, there))
-        return Chosen(*words, sentences=(here, there))
+        target, reference = (sentences_chosen(each, group.words) for each in (here, there))
+        return Chosen(target, reference, sentences=(here, there))
