@@ -23,11 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A disk takes milliseconds to flush a file, and only a power cut would show the difference. That
-    # each file is flushed: tests/reliability/test_durability.py, and all that it runs under strace.
+    # A disk takes milliseconds to flush a file, and only a power cut would show the difference.
+    # That each file is flushed is seen by tests/reliability/test_durability.py, and under strace.
     os.fsync = lambda _: None  # type: ignore[assignment]
-    # Ray's workers would be as nice as can be, and on a busy machine have nothing for half a minute.
-    os.environ["RAY_worker_niceness"] = "0"
+    # Ray's workers are so nice that on a busy machine they would get nothing for half a minute.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # Ray's own spelling
     if config.getoption("cpu"):
         config.pluginmanager.register(CpuSeconds())
     if config.getoption("without_kernel"):

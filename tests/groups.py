@@ -24,10 +24,11 @@ LONG = {
     "tests/docs/test_add_a_task_family.py",
     "tests/docs/test_notebook.py",
     "tests/explorer/test_browser.py",
+    "tests/journeys/test_every_command.py",
 }
-"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster.
-`make check` leaves them out; `make test-long` runs them, and so does CI. What they walk through has
-smaller tests of its own in `make check`."""
+"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster, or each
+command in a process of its own. `make check` leaves them out; `make test-long` runs them, and so
+does CI. What they walk through has smaller tests of its own in `make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
