@@ -1,11 +1,13 @@
 # What a contributor needs: `make setup` once, `make check` before every commit.
-# CI runs that, `make test-faults` and `make test-without-kernel`.
+# CI runs that, and what takes too long to wait for: `make test-long` (all other tests: clusters,
+# browsers, the commands of whole pages), `make test-faults` and `make test-without-kernel`.
 
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
-# One thread a process: threads of two processes on two cores wait for each other.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS)
+# One thread a process: threads of two processes on two cores wait for each other. With bytecode,
+# also where the environment is against it: hundreds of processes would compile every module anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(JOBS)
 BIN := $(VENV)/bin
 ifeq ($(OS),Windows_NT)
 BIN := $(VENV)/Scripts
@@ -15,7 +17,7 @@ endif
 USE_THE_KERNEL := tests/encoders tests/laws tests/objectives tests/pretraining \
 	tests/tasks/embeddings tests/embedding tests/meanings/test_groups.py tests/meanings/test_louvain.py
 
-.PHONY: setup check fix lint types layers spelling test test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
+.PHONY: setup check fix lint types layers spelling test test-long test-faults test-without-kernel reliability mutants screenshots docs lock wheels clean
 
 setup:  ## a virtual environment with everything, from a fresh clone
 	$(PYTHON) -m venv $(VENV)
@@ -40,7 +42,10 @@ spelling:
 	$(BIN)/codespell
 
 test:  ## on JOBS processes; let the machine do nothing else meanwhile, as some tests are timed
-	$(PYTEST) -m "not slow" --ignore tests/reliability
+	$(PYTEST) -m "not slow and not long" --ignore tests/reliability
+
+test-long:  ## the tests that `make test` leaves out as they take long; tests/groups.py lists them
+	$(PYTEST) -m "long and not slow" --ignore tests/reliability
 
 test-faults:  ## kills, full disks, damaged and hostile files; their full counts: make reliability
 	$(PYTEST) -m "not slow" tests/reliability

@@ -1,13 +1,14 @@
 """Several processes (`pytest -n 2`) share the tests as `groups.py` says. What a test is marked to
 need is looked for before it runs."""
 
+import os
 import shutil
 from typing import Any
 
 import pytest
 import required
 from cpu_seconds import CpuSeconds
-from groups import group_of, turn_of
+from groups import LONG, group_of, is_in, turn_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A disk takes milliseconds to flush a file, and only a power cut would show the difference.
+    # That each file is flushed is seen by tests/reliability/test_durability.py, and under strace.
+    os.fsync = lambda _: None  # type: ignore[assignment]
+    # Ray's workers are so nice that on a busy machine they would get nothing for half a minute.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # Ray's own spelling
     if config.getoption("cpu"):
         config.pluginmanager.register(CpuSeconds())
     if config.getoption("without_kernel"):
@@ -43,9 +49,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` looks at the marks: what a plugin in a file does comes first."""
     for item in items:
         starts_one = item.get_closest_marker("cluster") is not None
         assert starts_one == (group_of(item.nodeid) == "cluster"), f"see groups.py: {item.nodeid}"
+        if is_in(LONG, item.nodeid):
+            item.add_marker("long")
     items.sort(key=lambda item: turn_of(item.nodeid))
 
 

@@ -1,4 +1,5 @@
-"""Which tests go together when several processes share them (`pytest -n 2`), and in which order.
+"""Which tests go together when several processes share them (`pytest -n 2`), in which order, and
+which are left to `make test-long`.
 
 Those of a file do, as fixtures are made for a file; so do all that start a cluster, as two clusters
 would see each other's ports. What takes long is begun first: begun last, it would keep one process
@@ -16,13 +17,33 @@ CLUSTER = {
     "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
 }
 """Files, and tests, that are marked so."""
+LONG = {
+    *CLUSTER,
+    "tests/docs/test_commands.py::test_commands_run_and_print_what_the_page_says",
+    "tests/docs/test_how_to_add.py::test_the_steps_of_the_page_can_be_carried_out",
+    "tests/docs/test_add_a_task_family.py",
+    "tests/docs/test_notebook.py",
+    "tests/explorer/test_browser.py",
+    "tests/explorer/test_opening.py",
+    "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
+    "tests/journeys/test_every_command.py",
+    "tests/storage/test_store_faults.py",
+    "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
+    "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
+}
+"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster, or use
+many processes. `make check` leaves them out; `make test-long` runs them, and so does CI. What they
+walk through has smaller tests of its own in `make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
     "cluster",
+    "tests/explorer/test_browser.py",
+    "tests/docs/test_notebook.py",
+    "tests/journeys/test_every_command.py",
+    "tests/storage/test_store_faults.py",
     "tests/docs/test_commands.py",
     "tests/docs/test_how_to_add.py",
-    "tests/journeys/test_every_command.py",
     "tests/docs/test_add_a_task_family.py",
     "tests/journeys/",
     "tests/training/test_processes.py",
@@ -34,10 +55,16 @@ FIRST = [
 
 def group_of(nodeid: str) -> str:
     """The group of a test."""
-    file, _, test = nodeid.partition("::")
-    if CLUSTER & {file, f"{file}::{test.partition('[')[0]}"}:
+    if is_in(CLUSTER, nodeid):
         return "cluster"
+    file = nodeid.partition("::")[0]
     return nodeid if file in APART else file
+
+
+def is_in(names: set[str], nodeid: str) -> bool:
+    """Whether a test, or its file, is one of these."""
+    file, _, test = nodeid.partition("::")
+    return bool(names & {file, f"{file}::{test.partition('[')[0]}"})
 
 
 def turn_of(nodeid: str) -> int:

@@ -67,7 +67,19 @@ def test_ci_runs_what_contributors_run() -> None:
     text = (FOLDER / "check.yml").read_text(encoding="utf-8")
     steps = yaml.safe_load(text)["jobs"]["check"]["steps"]
     commands = [step["run"] for step in steps if "run" in step and "if" not in step]
-    assert commands == ["make setup", "make check", "make test-faults"]
+    assert commands == ["make setup", "make check", "make test-long", "make test-faults"]
+
+
+def test_every_test_is_run_by_what_a_fresh_clone_runs() -> None:
+    root = FOLDER.parents[1]
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    run = (root / ".ci" / "run").read_text(encoding="utf-8")
+    targets = dict(re.findall(r"^(test[\w-]*):.*\n\t\$\(PYTEST\) (.*)$", makefile, re.MULTILINE))
+    assert "test" in re.findall(r"^check: (.*)$", makefile, re.MULTILINE)[0].split()
+    assert {"check", *targets} - {"test"} <= set(re.findall(r"^make (\S+)$", run, re.MULTILINE))
+    assert targets["test"] == '-m "not slow and not long" --ignore tests/reliability'
+    assert targets["test-long"] == '-m "long and not slow" --ignore tests/reliability'
+    assert targets["test-faults"] == '-m "not slow" tests/reliability'
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,10 @@ from starlette.testclient import TestClient
 import polyseme
 from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
+from polyseme.meanings.concordance.conditions import parse_condition
 from polyseme.meanings.concordance.kept_senses import keep_senses
+from polyseme.meanings.concordance.search import CorpusColumns
+from polyseme.meanings.concordance.subcorpora import keep_subcorpus
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration
@@ -87,6 +90,13 @@ def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) ->
     for group in groups.groups:
         assert " ".join(group.collocates) in page
         assert f"{group.size:,}" in page
+
+
+def test_a_page_says_what_the_words_at_the_head_of_a_group_are(explored: Explored) -> None:
+    told = "At the head of each group: words that could stand in its place"
+    assert told in explored.get("/word?q=bank&finer=2")
+    assert "可以替换的词" in explored.get("/word?q=bank&finer=2&lang=zh")
+    assert told not in explored.get("/word?q=bank&finer=2&group=1")
 
 
 def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored: Explored) -> None:
@@ -523,6 +533,35 @@ def test_a_kept_sense_is_searched_for_and_an_unknown_one_told(tmp_path: Path) ->
     unknown = quote('[sense="sand"]')
     wrong = found.client.get(f"/word?q={unknown}&lang=zh")
     assert "已保存：bank: river" in html.unescape(wrong.text)
+
+
+def test_senses_that_are_kept_again_are_found_as_they_are_now(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    corpus = found.workspace.corpus
+    places = find_uses(corpus, "bank").places
+    asked = quote('[sense="river"]')
+    for number in (20, 30, 31):
+        names = ["river" if use < number else "" for use in range(len(places))]
+        keep_senses(corpus, "bank", places, names, None, Path("bank.jsonl"))
+        for page in ("word", "collocates"):
+            assert f"{number} uses" in found.get(f"/{page}?q={asked}")
+    assert len(found.workspace._words) == 1
+
+
+def test_a_subcorpus_that_is_another_now_is_counted_anew(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    corpus, pages = found.workspace.corpus, []
+    for condition in ("year<1900", "year>=1900"):
+        keep_subcorpus(corpus, "mine", parse_condition(condition, CorpusColumns(corpus)))
+        query = quote('"bank" :: subcorpus=mine')
+        pages.append(
+            [
+                found.get("/collocates?q=bank&where=subcorpus=mine"),
+                found.get("/keywords?before=subcorpus=mine"),
+                found.get(f"/word?q={query}"),
+            ]
+        )
+    assert all(before != after for before, after in zip(*pages, strict=True))
 
 
 def test_keywords_are_bars_to_either_side(explored: Explored) -> None:

@@ -286,6 +286,14 @@ def test_a_link_out_of_the_folder_is_counted_and_told_in_the_summary(
     assert "x.txt" not in {row["document"] for row in rows}
 
 
+def test_one_document_is_counted_as_one(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("We sat by the river bank .", encoding="utf-8")
+    command = ("prepare", tmp_path / "a.txt", "--language", "en", "--out", tmp_path / "c")
+    told = plain(polyseme(*command).stdout)
+    assert "No document was held out: there is only one. Reading words needs none" in told
+    assert "1 shard from an earlier run was reused." in plain(polyseme(*command).stdout)
+
+
 def test_chinese_prepared_as_english_is_told_with_the_way_out(tmp_path: Path) -> None:
     rows = [{"text": "今天是周日。他在北京大学读书。"}, {"text": "他不喜欢下雨天。"}]
     lines = "\n".join(json.dumps(row) for row in rows)  # as escapes: only who reads it can tell

@@ -14,6 +14,7 @@ from polyseme.config import build
 from polyseme.errors import InputError, PolysemeError
 from polyseme.meanings.concordance.conditions import EVERYTHING
 from polyseme.meanings.concordance.kept_senses import Reliability, find_senses_of, read_senses
+from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.edits import LabelEdit, RenameEdit
 from polyseme.meanings.features.use_features import UseFeatures
@@ -80,6 +81,26 @@ def test_collocates_are_those_of_a_sense_and_between_senses(corpus: Corpus) -> N
     signs = {each.word: each.log_ratio > 0 for each in between}
     assert signs["river"]
     assert not signs["lent"]
+
+
+def test_senses_of_what_a_query_found_are_those_of_its_forms_too(corpus: Corpus) -> None:
+    """Whoever kept senses for a query in CQL asks for them by the word; its own go first."""
+    uses = find_uses(corpus, Query.of(cql='[word="(?i)bank"]'))
+    names = ["river" if each else "money" for each in RIVER]
+    keep_labels(corpus, uses, names, {"river": (2, 2), "money": (2, 2)}, Path("query.csv"))
+    assert find_senses_of(corpus, "Bank", "river").source == "query.csv"
+    given = {"find": {"corpus": corpus.folder, "word": "bank"}, "sense": "river"}
+    found = run(build(CollocatesConfig, {**given, "words": {"min_frequency": 1, "min_g2": 0}}))
+    assert found.found.uses == 2
+    over_time = polyseme.senses_over_time(corpus, "bank", by="year", periods=2)
+    assert over_time.notes[0] == "Senses as they are kept, from query.csv."
+    with pytest.raises(InputError, match="of 'river'"):
+        find_senses_of(corpus, "river")
+    keep_labels(corpus, find_uses(corpus, "bank"), names, {"river": (2, 2)}, Path("word.csv"))
+    assert find_senses_of(corpus, "bank", "river").source == "word.csv"
+    assert find_senses_of(corpus, '[word="(?i)bank"]').source == "query.csv"
+    with pytest.raises(InputError, match="Name one of them"):
+        find_senses_of(corpus, None, "river")
 
 
 def test_keywords_are_those_of_sentences_with_a_sense(corpus: Corpus) -> None:

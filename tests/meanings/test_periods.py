@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import polyseme as polyseme_command
 
 import polyseme
 from meanings.making import make_corpus
@@ -123,6 +124,35 @@ def test_a_period_without_uses_has_no_shares() -> None:
     found = senses_over_time(given, 4, None)
     assert [len(each.shares) for each in found.periods] == [2, 0, 0, 2]
     assert len([*found.rows()]) == len(found) == 4
+
+
+def test_a_period_without_texts_is_told_from_one_without_the_word(tmp_path: Path) -> None:
+    """Texts of 1800–1809, 1830–1839 (of which none has the word) and 1850–1859; none between."""
+    texts = [(f"the {'river' if n % 2 else 'old'} bank .", {"year": 1800 + n}) for n in range(10)]
+    texts += [("an oak .", {"year": 1830 + n}) for n in range(10)]
+    texts += [(f"the {'river' if n % 2 else 'old'} bank .", {"year": 1850 + n}) for n in range(10)]
+    corpus = make_corpus(tmp_path, texts, meta=["year"])
+    names = ["river" if n % 2 else "money" for n in range(20)]
+    keep_labels(corpus, find_uses(corpus, "bank"), names, {"river": (9, 9)}, Path("bank.csv"))
+    out, report = tmp_path / "periods.csv", tmp_path / "bank.html"
+    found = polyseme.senses_over_time(corpus, "bank", by="year", periods=6, out=out, report=report)
+    assert [each.words for each in found.periods] == [40, 0, 0, 30, 0, 40]
+    assert found.notes[-2].startswith("No texts in 1810–1819, 1820–1829, 1840–1849")
+    assert found.notes[-1] == "No use of bank in 1830–1839 (30 words of text)."
+    told = [each.told_empty for each in found.periods if not each.shares]
+    assert told == ["no texts", "no texts", "no uses", "no texts"]
+    html = report.read_text("utf-8")
+    assert (html.count("no texts<"), html.count("no uses<")) == (3, 1)
+    header, first, *_ = out.read_text("utf-8-sig").splitlines()
+    ends = [line.split(",")[-1].strip('"') for line in (header, first)]
+    assert ends == ["words_in_period", "40"]
+    asked = ("change", "bank", "--in", corpus.folder, "--by", "year", "--periods", "6")
+    shown = polyseme_command(*asked)
+    assert [shown.stdout.count(each) for each in ("no texts", "no uses")] == [3, 1]
+    early = polyseme.senses_over_time(
+        corpus, "bank", by="year", periods=6, where="year<1820 or year>=1840"
+    )
+    assert "No use" not in " ".join(early.notes)  # of texts that were not asked about
 
 
 def test_senses_that_are_kept_need_no_model(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`prepare --annotate upos`: a task tags the words of a corpus, wherever its shards are made."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import torch
+from command_line import polyseme
 
 from polyseme.commands.prepare import PrepareConfig, PrepareResult, run
 from polyseme.config import build
@@ -17,6 +19,7 @@ from polyseme.storage.folders import MANIFEST
 from polyseme.tasks.families.tagging import Tagged, TaggingConfig
 from polyseme.tasks.tagger import TaskTagger
 from polyseme.tasks.task import Task
+from polyseme.text.corpus import Corpus
 from tasks.making import config_of, save_model
 
 
@@ -92,10 +95,22 @@ def test_shards_are_made_again_by_another_task_only(
     assert prepare(texts, tmp_path / "c", upos_task=other).shards_found == 0
 
 
+def test_a_corpus_says_which_task_tagged_it(texts: Path, model: Path, tmp_path: Path) -> None:
+    """By its name and hash, and not by the folders it lay in: those are of one machine."""
+    task = saved_task(model, tmp_path / "mine")
+    prepare(texts, tmp_path / "c", upos_task=task)
+    own = {"name": "mine", "sha256": TaskTagger.open(task).task_hash}
+    assert Corpus.open(tmp_path / "c").annotators == {"upos": own}
+    shown = polyseme("inspect", tmp_path / "c")
+    assert f"mine {own['sha256'][:12]}" in " ".join(shown.stdout.split())
+    told = json.loads(polyseme("inspect", tmp_path / "c", "--json").stdout)
+    assert told["annotators"] == {"upos": own}
+
+
 def test_a_task_that_was_changed_since_is_refused(model: Path, tmp_path: Path) -> None:
     tagger = TaskTagger.open(saved_task(model, tmp_path / "task"))
     with pytest.raises(ExecutorError, match="another task"):
-        TaskTagger(tagger.task, "0" * 64).load()
+        TaskTagger(tagger.task, "0" * 64, tagger.name).load()
 
 
 def test_a_task_that_tags_no_words_is_refused(texts: Path, model: Path, tmp_path: Path) -> None:

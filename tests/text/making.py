@@ -50,6 +50,7 @@ def finish_corpus(
         preparation=Preparation.of(config).to_manifest(),
         inputs={"a.txt": 20},
         passed_over={},
+        annotators={},
         read_stats=read_stats,
     )
 

@@ -142,7 +142,11 @@ def _over_time(
     config: ChangeConfig, corpus: "Corpus", column: str, progress: Progress
 ) -> "SensesOverTime":
     """Of the senses that are kept, unless a model or an index is named; else of groups."""
-    from polyseme.meanings.change.periods import groups_over_time, kept_senses_over_time
+    from polyseme.meanings.change.periods import (
+        groups_over_time,
+        kept_senses_over_time,
+        with_texts,
+    )
     from polyseme.meanings.concordance.export import write_table
     from polyseme.meanings.concordance.kept_senses import find_senses_of, has_senses_of
     from polyseme.meanings.concordance.uses import find_uses
@@ -164,6 +168,7 @@ def _over_time(
         senses = find_senses(source.uses, source.encoder, seed=seed, progress=progress)
         senses = replace(senses, source_notes=source.notes)
         found = groups_over_time(senses, column, config.periods, seed)
+    found = with_texts(found, corpus, find.query.condition(find.where, corpus))
     if config.out is not None:
         write_table(found, config.out)
     if config.report is not None:
@@ -353,7 +358,9 @@ def _periods(found: "SensesOverTime", config: ChangeConfig) -> list[RenderableTy
         shares = [
             f"{each.share:.0%} ({100 * each.low:.0f}–{100 * each.high:.0f})"
             for each in period.shares
-        ] or ["–"] * len(found.senses)
+        ]
+        if not shares:  # not 0 % of each
+            shares = [period.told_empty, *[""] * (len(found.senses) - 1)]
         table.add_row(period.label, f"{period.uses:,}", f"{period.documents:,}", *shares)
     parts: list[RenderableType] = [
         titled(f"{found.word}: share of each sense, with its 95 % interval", table)

@@ -94,7 +94,7 @@ def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None)
             raise ConfigError("--against-sense needs a --sense to compare with it.")
         query = find.query
         return collocates(corpus, query, config.window, words, where=find.where, progress=progress)
-    kept = find_senses_of(corpus, find.word, config.sense)
+    kept = find_senses_of(corpus, find.word or find.cql, config.sense)
     unit = Unit(words.attribute, words.upos, find.case_sensitive)
     own = NamedUses.of_sense(kept, config.sense)
     if config.against_sense is None:

@@ -95,6 +95,7 @@ def _object(result: InspectResult) -> dict[str, Any]:
     return {
         "language": corpus.config.language,
         "segmenter": dict(corpus.preparation.segmenter),
+        "annotators": corpus.annotators,
         **corpus.read_stats,
         "coverage": [asdict(row) for row in result.coverage],
         "frequent": [asdict(row) for row in result.frequent],
@@ -110,6 +111,8 @@ def _summary(result: InspectResult) -> Table:
     table.add_column(justify="right")
     table.add_row("language", result.corpus.config.language)
     table.add_row("segmenter", f"{segmenter['name']} {segmenter['version']}")
+    for name, by in result.corpus.annotators.items():
+        table.add_row(name, f"{by['name']} {by.get('version') or by.get('sha256', '')[:12]}")
     for label in ("documents", "sentences", "words", "distinct_words", "characters"):
         table.add_row(label.replace("_", " "), f"{counts[label]:,}")
     table.add_row("held-out documents", f"{counts['held_out_documents']:,}")

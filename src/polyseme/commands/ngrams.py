@@ -71,7 +71,7 @@ def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     of: NamedUses | None = None
     where: Condition | tuple[str, ...] = find.where
     if config.sense is not None:
-        kept = find_senses_of(corpus, find.word, config.sense)
+        kept = find_senses_of(corpus, find.word or find.cql, config.sense)
         of = NamedUses.of_sense(kept, config.sense)
     elif find.is_given:
         query = find.query

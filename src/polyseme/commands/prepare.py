@@ -31,7 +31,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import Folder, OptionalFolder, Settings, build, to_toml
-from polyseme.display import html_table, summary, titled
+from polyseme.display import counted, html_table, summary, titled
 from polyseme.errors import ConfigError, CorpusError, InputError, extra_needed_for
 from polyseme.executors import ExecutorConfig, JobResult, ShardInput, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
@@ -165,7 +165,7 @@ def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResul
                 output.keep(CONFIG)
                 job = _job(config.corpus, annotators, output)
                 result = _make_shards(job, inputs.shards(shards), config, output, progress)
-                _finish(config, found, result, output, progress)
+                _finish(config, found, annotators, result, output, progress)
     corpus = Corpus.open(config.out)
     advice = [*_advise(corpus), *missing]
     return PrepareResult(corpus, time.monotonic() - began, result.num_found, advice)
@@ -232,7 +232,9 @@ def show(result: PrepareResult) -> RenderableType:
 def _how_it_went(result: PrepareResult) -> str:
     time_taken = f"{result.seconds:,.1f} s."
     if result.shards_found:
-        return f"{time_taken} {result.shards_found:,} shards from an earlier run were reused."
+        were = "was" if result.shards_found == 1 else "were"
+        reused = counted(result.shards_found, "shard")
+        return f"{time_taken} {reused} from an earlier run {were} reused."
     speed = result.corpus.read_stats["words"] / result.seconds
     return f"{time_taken} {speed:,.0f} words/s." if result.seconds > 5 else time_taken
 
@@ -354,6 +356,7 @@ def _make_shards(
 def _finish(
     config: PrepareConfig,
     found: FoundSources,
+    annotators: Annotators,
     result: JobResult,
     output: Output,
     progress: Progress,
@@ -370,6 +373,10 @@ def _finish(
         ARTIFACT,
         files,
         preparation=Preparation.of(config.corpus).to_manifest(),
+        annotators={
+            name: each.recorded
+            for name, each in zip(config.corpus.added_attributes, annotators, strict=True)
+        },
         inputs={source.name: source.bytes for source in found.sources},
         passed_over=dict(found.passed_over),
         read_stats={**stats.as_json(), "distinct_words": distinct},
@@ -421,8 +428,8 @@ def _check_words(stats: ReadStats, config: PrepareConfig) -> None:
         return
     where = f" in {config.out / QUARANTINE}" if counts["quarantined"] else ""
     raise InputError(
-        f"No words came out of the input: {counts['read']:,} lines read, {counts['blank']:,} "
-        f"blank, {counts['quarantined']:,} quarantined{where}. "
+        f"No words came out of the input: {counted(counts['read'], 'line')} read, "
+        f"{counts['blank']:,} blank, {counts['quarantined']:,} quarantined{where}. "
         f"{_about_encoding(stats.reasons, config.corpus.language)}".rstrip(),
         *(f"  {told}" for told in _unread_files(config.out, stats.reasons)),
     )
@@ -446,9 +453,11 @@ def _advise(corpus: Corpus) -> list[str]:
             " Or define what a document is: --layout articles if blank lines separate documents, "
             "--layout lines if each line is one."
         )
+        number = counts["documents"]
+        none = f"None of the {number:,} documents was held out."
         advice.append(
-            f"None of the {counts['documents']:,} documents was held out. Reading words needs "
-            "none; to train and evaluate a model, raise --held-out."
+            ("No document was held out: there is only one." if number == 1 else none)
+            + " Reading words needs none; to train and evaluate a model, raise --held-out."
             + (smaller if is_plain and layout not in ("articles", "lines") else "")
         )
     if is_plain and layout == "articles" and counts["records"] < 1.2 * counts["documents"]:

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -227,6 +227,8 @@ class ExploredWord:
     indexed: IndexedUses | None = None
     """What an index knows of it: the model need not describe these uses."""
     lay_out: Callable[[Floats, int], Floats] = lay_out  # what finds places on a map
+    beside: Hashable = ()
+    """The state of what lies beside the corpus and was asked for, when the uses were found."""
     job: Job | None = None  # the last that looked for groups
     _found: Senses | None = None
     """The first groups, by all features: others follow from the same features."""

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -261,10 +262,14 @@ def collocates(asked: PageRequest) -> Response:
         places = word_page.word.uses.places[block.uses] if block else word_page.word.found.places
         of = NamedUses(view.q, FindsPlaces(places))
         with told_as("no_uses_there", word=view.q):
-            found = workspace.word_list((view.query, view.where, view.grouping, view.group,
-                len(places)), partial(collocates_of, workspace.corpus, of, WindowConfig(),
-                CollocateListConfig(top=_LISTED), Unit(is_case_sensitive=view.case), view.where,
-            ))  # fmt: skip
+            where = parse_where(view.where, workspace.values)
+            make = partial(
+                collocates_of, workspace.corpus, of, WindowConfig(),
+                CollocateListConfig(top=_LISTED), Unit(is_case_sensitive=view.case), where,
+            )  # fmt: skip
+            # By the uses themselves: edits may leave a group as large as it was.
+            key = view.q, view.case, sha256(places.tobytes()).hexdigest(), where
+            found = workspace.word_list(key, make)
     return asked.render(
         "collocates.html",
         status=400 if problems else 200,
@@ -285,8 +290,9 @@ def keyword_list(asked: PageRequest) -> Response:
     if view.before and not problems:
         config = WordListConfig(top=_LISTED // 2)
         make = partial(keywords, workspace.corpus, view.before, view.after, config)
+        parts = (parse_where(side, workspace.values) for side in (view.before, view.after))
         with told_as("bad_parts"):
-            found = workspace.word_list((view.before, view.after), make)
+            found = workspace.word_list(tuple(parts), make)
     return asked.render(
         "keywords.html",
         status=400 if problems else 200,

@@ -24,10 +24,18 @@ from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json
 from polyseme.meanings.change.sides import Controls, FrequencyBand, Sides, band_of, controls_of
-from polyseme.meanings.concordance.conditions import EVERYTHING, Condition, ConditionError
+from polyseme.meanings.concordance.conditions import (
+    EVERYTHING,
+    SUBCORPUS,
+    Condition,
+    ConditionError,
+)
+from polyseme.meanings.concordance.cql import asks_for_senses
+from polyseme.meanings.concordance.kept_senses import folder_of as senses_folder
 from polyseme.meanings.concordance.lines import Sizes, count_words_by
 from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
+from polyseme.meanings.concordance.subcorpora import path_of
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.meanings.edits import NAME as EDITS
 from polyseme.meanings.edits import Edit, EditLog, append_next, read_edits
@@ -149,18 +157,38 @@ class Workspace:
     def word(self, view: View) -> ExploredWord:
         """The uses of what a view looks for."""
         query = view.query
+        beside = self._beside(query)
         with self._lock:
+            if query in self._words and self._words[query].beside != beside:
+                self._words.pop(query).stop()
             if query in self._words:
                 self._words.move_to_end(query)
                 return self._words[query]
         uses = self._find(view)
-        found = ExploredWord(uses, self.encoder, self._queue, self._indexed(query), self.lay_out)
+        found = ExploredWord(
+            uses, self.encoder, self._queue, self._indexed(query), self.lay_out, beside
+        )
         with self._lock:
             kept = self._words.setdefault(query, found)
             self._words.move_to_end(query)
             while len(self._words) > 1 and (len(self._words) > _WORDS or self.num_bytes > _BYTES):
                 self._words.popitem(last=False)[1].stop()
             return kept
+
+    def _beside(self, query: Query) -> Hashable:
+        """The state of what a query asks for that lies beside the corpus: whoever keeps senses
+        again, or gives a subcorpus another condition, is to find what is true now."""
+        paths: list[Path] = []
+        if query.is_cql and asks_for_senses(query.forms[0]):
+            paths += sorted(senses_folder(self.corpus).glob("*.json"))
+        if SUBCORPUS in query.where:
+            paths.append(path_of(self.corpus))
+        found = []
+        for path in paths:
+            with contextlib.suppress(OSError):
+                state = path.stat()
+                found.append((path.name, state.st_mtime_ns, state.st_size, state.st_ino))
+        return tuple(found)
 
     def _find(self, view: View) -> Uses:
         try:

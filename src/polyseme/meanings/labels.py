@@ -302,7 +302,7 @@ def keep_labels(
     word = " / ".join(uses.query.forms) if uses.query else uses[0].form
     by_hand = sum(total for total, _ in left_out.values()) / len(uses)
     reliability = Reliability.of_labels(left_out, by_hand)
-    return keep_senses(corpus, word, uses.places, labels, reliability, source)
+    return keep_senses(corpus, word, uses.places, labels, reliability, source, forms=uses.forms())
 
 
 def _left_out(learned: LearnedLabels, vectors: Floats) -> dict[str, tuple[int, int]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from polyseme.devices import one_thread
@@ -35,6 +35,8 @@ class TaskTagger:
     task: str
     """Its name, from wherever it is read."""
     task_hash: str
+    name: str
+    """What it is called, without the folders it lies in."""
 
     @classmethod
     def open(cls, name: str | PathLike[str]) -> Self:
@@ -42,7 +44,9 @@ class TaskTagger:
         folder = best_in(task_folder(name))
         is_folder = Path(name).exists() and not is_url(name)
         opened = cls(
-            str(folder.resolve()) if is_folder else fspath(name), sha256_of(folder / MANIFEST)
+            str(folder.resolve()) if is_folder else fspath(name),
+            sha256_of(folder / MANIFEST),
+            Path(name).resolve().name if is_folder else PurePosixPath(fspath(name)).name,
         )
         family = opened._held().family
         if not isinstance(family, Tagging) or family.marks_spans or family.config.has_target:
@@ -56,6 +60,11 @@ class TaskTagger:
     def description(self) -> str:
         """The hash of its manifest, wherever it lies."""
         return f"a task with manifest {self.task_hash}"
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Its name, and the hash of its manifest."""
+        return {"name": self.name, "sha256": self.task_hash}
 
     def load(self) -> Annotate:
         """Loads task and model, or takes those from the shard before."""

@@ -33,6 +33,11 @@ class Annotator(Protocol):
         """What it is, with its version: all that decides its values."""
         ...
 
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Its name and its version, or its hash: what the manifest of a corpus says of it."""
+        ...
+
     def load(self) -> Annotate:
         """Ready to work, here."""
         ...
@@ -47,8 +52,13 @@ class Lemmatizer:
     @property
     def description(self) -> str:
         """The tool and its version."""
+        return " ".join(self.recorded.values())
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """The same in parts."""
         _simplemma()
-        return f"simplemma {version('simplemma')}"
+        return {"name": "simplemma", "version": version("simplemma")}
 
     def load(self) -> Annotate:
         """An error if there is nothing for the language."""
@@ -75,8 +85,15 @@ class JiebaTagger:
     @property
     def description(self) -> str:
         """The tool, its version, and that of the table below."""
+        found = self.recorded
+        return f"{found['name']} {found['version']}, table {found['table']}"
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """The same in parts."""
         _jieba_posseg()
-        return f"jieba.posseg {version('jieba')}, table {_TABLE_VERSION}"
+        table = str(_TABLE_VERSION)
+        return {"name": "jieba.posseg", "version": version("jieba"), "table": table}
 
     def load(self) -> Annotate:
         """Reads the dictionary, in half a second."""

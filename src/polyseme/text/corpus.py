@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import pyarrow as pa
 from pydantic import NonNegativeInt
@@ -50,14 +50,18 @@ class _CorpusManifest(TypedDict):
     preparation: dict[str, Any]
     inputs: dict[str, int]
     read_stats: _ReadStatsShape
+    annotators: NotRequired[dict[str, dict[str, str]]]
 
 
 ARTIFACT = ArtifactType(
     name="corpus",
-    version=8,
+    version=9,
     files=frozenset({CONFIG, VOCABULARY}),
-    metadata_keys=("preparation", "inputs", "passed_over", "read_stats"),
-    older={7: ("preparation", "inputs", "shard_inputs", "passed_over", "read_stats")},
+    metadata_keys=("preparation", "annotators", "inputs", "passed_over", "read_stats"),
+    older={
+        7: ("preparation", "inputs", "shard_inputs", "passed_over", "read_stats"),
+        8: ("preparation", "inputs", "passed_over", "read_stats"),
+    },
     made_by="polyseme prepare TEXTS --language CODE",
     shape=_CorpusManifest,
     folders=frozenset({SHARDS, WORDS, QUARANTINE}),
@@ -141,6 +145,15 @@ class Corpus:
         """What was read, kept, split and quarantined."""
         read_stats: dict[str, Any] = self.manifest["read_stats"]
         return read_stats
+
+    @property
+    def annotators(self) -> dict[str, dict[str, str]]:
+        """What added word attributes, by attribute: its name, and its version or hash.
+
+        Corpora of format 8 and before do not say.
+        """
+        found: dict[str, dict[str, str]] = self.manifest.get("annotators", {})
+        return found
 
     @property
     def shards(self) -> list[Path]:

@@ -33,12 +33,14 @@ from polyseme.meanings.change.measure import (
     effective_number,
     wilson_share,
 )
-from polyseme.meanings.concordance.conditions import number_of
+from polyseme.meanings.concordance.conditions import Condition, number_of
 from polyseme.meanings.concordance.export import Cell, Tabular
 from polyseme.meanings.concordance.kept_senses import KeptSenses, Reliability
+from polyseme.meanings.concordance.lines import count_words_by
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.groups.senses import Senses
+from polyseme.text.corpus import Corpus
 
 Values = npt.NDArray[np.float64]
 _RESAMPLES = 1_000
@@ -55,13 +57,21 @@ class Period:
     last: int
     uses: int
     documents: int
+    """Those with a use."""
     shares: tuple[Share, ...]
     """Of each sense; none, if there are no uses."""
+    words: int | None = None
+    """How many words the texts of these years have; None if that was not counted."""
 
     @property
     def label(self) -> str:
         """Its first and last year."""
         return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+    @property
+    def told_empty(self) -> str:
+        """What stands in the place of shares."""
+        return "no texts" if self.words == 0 else "no uses"
 
 
 @dataclass(frozen=True)
@@ -83,7 +93,7 @@ class SensesOverTime(Tabular):
     def columns(self) -> list[str]:
         """Of the table."""
         first = ["period", "first", "last", "sense", "uses", "share", "low", "high"]
-        return [*first, "uses_in_period", "documents_in_period"]
+        return [*first, "uses_in_period", "documents_in_period", "words_in_period"]
 
     def table(self) -> "SensesOverTime":
         """A row for each period and sense: itself."""
@@ -95,7 +105,8 @@ class SensesOverTime(Tabular):
             for sense, share in zip(self.senses, each.shares, strict=False):
                 figures = (round(value, 4) for value in (share.share, share.low, share.high))
                 when: list[Cell] = [each.label, each.first, each.last]
-                yield [*when, sense, share.count, *figures, each.uses, each.documents]
+                of_period = [each.uses, each.documents, each.words]
+                yield [*when, sense, share.count, *figures, *of_period]
 
     def __len__(self) -> int:
         return sum(len(each.shares) for each in self.periods)
@@ -200,6 +211,38 @@ def senses_over_time(
     return SensesOverTime(
         given.word, given.column, tuple(names), periods, undated, reliability, notes
     )
+
+
+def with_texts(found: SensesOverTime, corpus: Corpus, where: Condition) -> SensesOverTime:
+    """The same with the size of the texts of each period, of those that meet a condition.
+
+    Periods are of as many years each, wherever the texts are: no use in years that have no text
+    says nothing of the word.
+    """
+    sizes = count_words_by(corpus, [found.column], where)[found.column]
+    by_year: Counter[int] = Counter()
+    for value, size in sizes.items():
+        if (year := _year(value)) is not None:
+            by_year[year] += size
+    words = (
+        sum(size for year, size in by_year.items() if each.first <= year <= each.last)
+        for each in found.periods
+    )
+    pairs = zip(found.periods, words, strict=True)
+    periods = tuple(replace(each, words=size) for each, size in pairs)
+    notes = list(found.notes)
+    if missing := [each.label for each in periods if each.words == 0]:
+        notes.append(
+            f"No texts in {', '.join(missing)}: that says nothing of {found.word}. With fewer "
+            "periods, each has more years."
+        )
+    if unused := [
+        f"{each.label} ({counted(each.words, 'word')} of text)"
+        for each in periods
+        if each.words and not each.uses
+    ]:
+        notes.append(f"No use of {found.word} in {', '.join(unused)}.")
+    return replace(found, periods=periods, notes=tuple(notes))
 
 
 def _year(date: str | None) -> int | None:

@@ -392,6 +392,11 @@ def compile_query(
         raise _refusal(query.text, error) from None
 
 
+def asks_for_senses(text: str) -> bool:
+    """Whether a query asks for senses, which may be kept anew while the corpus stays as it is."""
+    return any(test.attribute == SENSE for test in _tests_of(parse_query(text).node))
+
+
 def _places_meeting(test: Test, kept: Sequence[KeptSenses], text: str) -> Integers:
     """(N, 5): the places of all senses whose names match, of whichever words."""
     if not kept:

@@ -17,13 +17,12 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from polyseme.display import counted
 from polyseme.errors import InputError
 from polyseme.limits import LimitError, read_json
 from polyseme.meanings.concordance.sentence_table import Integers
@@ -74,6 +73,12 @@ class KeptSenses:
     reliability: Reliability | None
     source: str
     """Where a person's judgments are: the file of edits or labels."""
+    forms: frozenset[str] = frozenset()
+    """What a person can call them by besides: the forms of all uses, casefolded."""
+
+    def is_of(self, word: str) -> bool:
+        """Whether they are those of a word: it was looked for, or a query found it."""
+        return word.casefold() in {*self.word.casefold().split(" / "), *self.forms}
 
     def places(self, sense: str) -> Integers:
         """Those of a sense."""
@@ -100,14 +105,16 @@ def keep_senses(
     names: Sequence[str],
     reliability: Reliability | None,
     source: Path,
+    forms: Collection[str] = (),
 ) -> KeptSenses:
-    """Keep the sense of each of these uses; an empty name is none."""
+    """Keep the sense of each of these uses; an empty name is none. `forms`: of the uses."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, name in enumerate(names):
         if name:
             numbers[name].append(number)
     found = {name: places[own] for name, own in sorted(numbers.items())}
-    kept = KeptSenses(word, found, reliability, source.name)
+    folded = frozenset(form.casefold() for form in forms)
+    kept = KeptSenses(word, found, reliability, source.name, folded)
     folder = folder_of(corpus)
     with disk_faults_explained(folder):
         make_output(folder)
@@ -115,6 +122,7 @@ def keep_senses(
             "format": _FORMAT,
             "state": state_of(corpus),
             "word": word,
+            "forms": sorted(folded),
             "source": source.name,
             "reliability": None if reliability is None else [reliability.value, reliability.low],
             "senses": {name: places.tolist() for name, places in found.items()},
@@ -144,9 +152,9 @@ def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
             str(name): np.array(places, np.int64).reshape(-1, 5)
             for name, places in found["senses"].items()
         }
-        kept = KeptSenses(
-            word, senses, None if trust is None else Reliability(*trust), str(found["source"])
-        )
+        reliability = None if trust is None else Reliability(*trust)
+        forms = frozenset(map(str, found.get("forms", ())))
+        kept = KeptSenses(word, senses, reliability, str(found["source"]), forms)
     except (OSError, LimitError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"The senses in {path} cannot be read: {error}. Keep them again."
@@ -161,11 +169,7 @@ def _read(path: Path, state: str, corpus: Corpus) -> KeptSenses:
 
 def has_senses_of(corpus: Corpus, word: str) -> bool:
     """Whether senses of a word are kept."""
-    return any(_is_of(each, word) for each in read_senses(corpus))
-
-
-def _is_of(kept: KeptSenses, word: str) -> bool:
-    return word.casefold() in kept.word.casefold().split(" / ")
+    return any(each.is_of(word) for each in read_senses(corpus))
 
 
 def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -> KeptSenses:
@@ -174,13 +178,16 @@ def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -
     found = [
         each
         for each in every
-        if (sense is None or sense in each.senses) and (word is None or _is_of(each, word))
+        if (sense is None or sense in each.senses) and (word is None or each.is_of(word))
     ]
-    if len(found) == 1:
+    asked = (word or "").casefold()
+    # Of senses of a word and of a query that finds it too, the word's own; both, where both are.
+    own = [each for each in found if asked in each.word.casefold().split(" / ")]
+    if len(found := own or found) == 1:
         return found[0]
     if found:
         names = ", ".join(each.word for each in found)
-        raise InputError(f"{counted(len(found), 'word')} have such senses: {names}. Name the word.")
+        raise InputError(f"Several have such senses: {names}. Name one of them.")
     known = "; ".join(f"{each.word}: {', '.join(each.senses)}" for each in every) or "none"
     of = f" of {word!r}" if word else ""
     none = f"No sense {sense!r}{of} is" if sense else f"No senses{of} are"

@@ -217,6 +217,12 @@ class Uses(Tabular, Sequence[Use]):
         made = {row: self._table.words_of(row) for row in np.unique(self._rows).tolist()}
         return [made[row] for row in self._rows.tolist()]
 
+    def forms(self) -> set[str]:
+        """The forms that they have, each once; a term's words with spaces between."""
+        spans = self.spans.tolist()
+        pairs = zip(self.sentences(), spans, strict=True)
+        return {" ".join(words[begin:end]) for words, (begin, end) in pairs}
+
     def sentence_ids(self) -> list[str]:
         """The id of each use's sentence; reads them from the corpus."""
         return [self._table.details_of(row).sentence_id for row in self._rows.tolist()]

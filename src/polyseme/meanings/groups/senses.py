@@ -383,7 +383,10 @@ def keep_groups(corpus: Corpus, senses: Senses, source: Path) -> KeptSenses:
         )
     trust = senses.calibration
     reliability = Reliability.of_groups(trust.ari, trust.error) if trust else None
-    return keep_senses(corpus, senses.word, senses.uses.places, names, reliability, source)
+    uses = senses.uses
+    return keep_senses(
+        corpus, senses.word, uses.places, names, reliability, source, forms=uses.forms()
+    )
 
 
 def use_ids(uses: Uses) -> list[UseId]:
