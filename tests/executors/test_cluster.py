@@ -250,7 +250,7 @@ def test_vectors_from_actors_are_those_of_one_process(tmp_path: Path, address: s
     (tmp_path / "text.txt").write_text(rule_text(600))
     corpus = prepared(tmp_path / "text.txt", tmp_path / "corpus", layout="lines", shard_bytes=4096)
     tiny_model(corpus).save(tmp_path / "model", card="A model for tests.")
-    script = [sys.executable, "-W", "error", "-c", EMBED, tmp_path, address.split("'")[1]]
+    script = [sys.executable, "-W", "error", "-c", EMBED, str(tmp_path), address.split("'")[1]]
     subprocess.run(script, check=True, timeout=280, cwd=TESTS)
     assert len(list((tmp_path / "local" / "vectors").iterdir())) > 2
     assert hashes(tmp_path / "ray") == hashes(tmp_path / "local")
