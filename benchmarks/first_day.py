@@ -2,11 +2,14 @@
 
     make wheels
     python benchmarks/first_day.py --texts novels/ --word bank
+    python benchmarks/first_day.py --demo
 
 A new virtual environment; the wheels of dist/ and what they need, by pip; then, each in a process
 of its own as a user would start it: the first vectors, a corpus of the texts, groups of one of its
 words. Wall seconds, and seconds of processor time, which tell more on a machine that is busy. What
-pip downloads comes from wherever it is set to look: the time of a download is not ours to tell.
+--demo: what the README says instead, the explorer with a model and texts by one command, and
+`polyseme demo` until it has an address. What pip downloads comes from wherever it is set to look:
+the time of a download is not ours to tell.
 """
 
 import argparse
@@ -91,12 +94,37 @@ def walk(walk: Walk, python: str, texts: Path, words: Sequence[str]) -> None:
     print(f"from a folder of texts to groups of {len(words)}: {spent:.1f} s")
 
 
+def walk_demo(walk: Walk, python: str, wheels: Path) -> None:
+    """What the README says, from the wheels."""
+    print(f"{'':<44}{'seconds':>8}{'of them CPU':>12}")
+    timed("new virtual environment", [python, "-m", "venv", walk.folder / "venv"], walk.folder)
+    model = {"en": "novels", "zh": "classics"}[walk.language]
+    data = f"polyseme-{walk.language}-{model}", f"polyseme-demo-{walk.language}"
+    # By --find-links, so that pip chooses the wheel with the kernel where it fits.
+    walk.install("polyseme[explorer], a model, texts", "--find-links", wheels,
+                 "polyseme[explorer]", *data)  # fmt: skip
+    command = [walk.bin / "polyseme", "demo", "--language", walk.language, "--no-browser"]
+    command += ["--cache", walk.folder / "cache"]
+    for what in ("demo, until its address, the first time", "the same, again"):
+        begin = time.perf_counter()
+        with subprocess.Popen(
+            [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as server:
+            assert server.stdout is not None
+            told = next((line for line in server.stdout if "http://127" in line), None)
+            print(f"{what:<44}{time.perf_counter() - begin:>8.1f}", flush=True)
+            server.terminate()
+        if told is None:
+            raise SystemExit("the demo ended without an address")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--wheels", type=Path, default=Path("dist"), help="what `make wheels` made")
     parser.add_argument("--constraints", type=Path, default=Path("constraints.txt"))
-    parser.add_argument("--texts", type=Path, required=True, help="a folder of one's own")
-    parser.add_argument("--word", action="append", required=True, help="to group; may be repeated")
+    parser.add_argument("--texts", type=Path, help="a folder of one's own")
+    parser.add_argument("--word", action="append", default=[], help="to group; may be repeated")
+    parser.add_argument("--demo", action="store_true", help="the README's first commands instead")
     parser.add_argument("--language", choices=sorted(SENTENCES), default="en")
     parser.add_argument("--python", default="python3")
     parser.add_argument("--keep", type=Path, help="do it in this folder, and leave it there")
@@ -106,7 +134,12 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         constraints = given.constraints.resolve()
         made = Walk(folder, given.wheels.resolve(), constraints, given.language)
-        walk(made, given.python, given.texts.resolve(), given.word)
+        if given.demo:
+            walk_demo(made, given.python, given.wheels.resolve())
+        elif given.texts is None or not given.word:
+            parser.error("--texts and --word are needed, or --demo")
+        else:
+            walk(made, given.python, given.texts.resolve(), given.word)
 
 
 if __name__ == "__main__":

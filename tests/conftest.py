@@ -1,6 +1,7 @@
 """Several processes (`pytest -n 2`) share the tests as `groups.py` says. What a test is marked to
 need is looked for before it runs."""
 
+import os
 import shutil
 from typing import Any
 
@@ -22,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A disk takes milliseconds to flush a file, and only a power cut would show the difference.
+    # That each file is flushed is seen by tests/reliability/test_durability.py, and under strace.
+    os.fsync = lambda _: None  # type: ignore[assignment]
+    # Ray's workers are so nice that on a busy machine they would get nothing for half a minute.
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  # Ray's own spelling
     if config.getoption("cpu"):
         config.pluginmanager.register(CpuSeconds())
     if config.getoption("without_kernel"):

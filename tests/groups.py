@@ -24,17 +24,26 @@ LONG = {
     "tests/docs/test_add_a_task_family.py",
     "tests/docs/test_notebook.py",
     "tests/explorer/test_browser.py",
+    "tests/explorer/test_opening.py",
+    "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
+    "tests/journeys/test_every_command.py",
+    "tests/storage/test_store_faults.py",
+    "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
+    "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
 }
-"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster.
-`make check` leaves them out; `make test-long` runs them, and so does CI. What they walk through has
-smaller tests of its own in `make check`."""
+"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster, or use
+many processes. `make check` leaves them out; `make test-long` runs them, and so does CI. What they
+walk through has smaller tests of its own in `make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
     "cluster",
+    "tests/explorer/test_browser.py",
+    "tests/docs/test_notebook.py",
+    "tests/journeys/test_every_command.py",
+    "tests/storage/test_store_faults.py",
     "tests/docs/test_commands.py",
     "tests/docs/test_how_to_add.py",
-    "tests/journeys/test_every_command.py",
     "tests/docs/test_add_a_task_family.py",
     "tests/journeys/",
     "tests/training/test_processes.py",

@@ -23,6 +23,8 @@ from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.server import make_app
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
+from polyseme.meanings.change.periods import DatedSenses, senses_over_time
+from polyseme.meanings.report.pages import periods_page
 from polyseme.processes import open_port
 
 from .making import make_bank_corpus, make_treebank_corpus
@@ -218,6 +220,56 @@ def look_further(here: Visit, word: Any, language: str) -> None:
     here.open(f"/?lang={language}")
     here.page.click(".history a:text-is('bank')")
     here.page.wait_for_url(re.compile("/word"))
+
+
+PAGES = (
+    "/collocates", "/collocates?q=bank&finer=2", "/collocates?q=bank&finer=2&group=1",
+    "/collocates?q=bank&where=century<3", "/keywords", "/keywords?before=year<1900",
+    "/keywords?before=year<1900&after=year<1901", "/compare", "/compare?q=bank&finer=2",
+    "/compare?q=bank&finer=2&before=year<1900&after=year<1801", "/score",
+    "/score?text=the bank of the river", "/context?q=bank&use=3", "/word?q=oaks", "/nowhere",
+    "/judge",
+)  # fmt: skip
+"""Those that no other test has looked at: lists of words, empty forms, and what is told of faults.
+"""
+
+
+def test_no_page_has_a_barrier(walked: Any) -> None:
+    """Light where it is wide, dark on a phone."""
+    begin, language = walked
+    here = begin()
+    here.page.emulate_media(color_scheme="dark" if language == "zh" else "light")
+    here.open(f"/word?q=bank&finer=2&lang={language}")
+    here.wait(".block")
+    here.wait(".frequency")
+    here.wait("#map.ready")
+    here.look_for_barriers()
+    width = here.page.viewport_size["width"]
+    for path in PAGES:
+        sign = "&" if "?" in path else "?"
+        here.page.goto(f"{here.served.address}{path}{sign}lang={language}")
+        here.look_for_barriers()
+        assert here.page.evaluate("document.documentElement.lang").startswith(language), path
+        assert here.page.evaluate("document.documentElement.scrollWidth") <= width, path
+    # Chromium tells the console of every page that is not 200; nothing else may be there.
+    assert all(" 40" in complaint for complaint in here.complaints)
+    here.complaints.clear()
+    close(here)
+
+
+def test_reports_have_no_barrier(walked: Any) -> None:
+    begin, _ = walked
+    here = begin()
+    senses = ["river" if n % 3 else "money" for n in range(90)]
+    years = [str(1800 + n + 30 * (n >= 60)) for n in range(90)]
+    dated = DatedSenses("bank", "year", senses, years, years)
+    found = senses_over_time(dated, 4, None)
+    html = periods_page(found, [("word", "bank")], language="en")
+    for scheme in ("light", "dark"):
+        here.page.emulate_media(color_scheme=scheme)
+        here.page.set_content(html)
+        here.look_for_barriers()
+    close(here)
 
 
 def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:

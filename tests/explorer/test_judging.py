@@ -190,6 +190,10 @@ def test_what_cannot_be_done_is_explained_and_not_written(
     explored: Explored, form: dict[str, str], told: str
 ) -> None:
     assert told in refused(explored, **form)
+    chinese = refused(explored, **form, view=f"{SENT}&lang=zh")
+    [text] = re.findall(r'(?s)<div class="problem" role="alert">(.*?)</div>', chinese)
+    assert re.search("[\u4e00-\u9fff]{4}", text)
+    assert told not in text
     assert not explored.workspace.edits(VIEW).edits
 
 

@@ -92,6 +92,13 @@ def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) ->
         assert f"{group.size:,}" in page
 
 
+def test_a_page_says_what_the_words_at_the_head_of_a_group_are(explored: Explored) -> None:
+    told = "At the head of each group: words that could stand in its place"
+    assert told in explored.get("/word?q=bank&finer=2")
+    assert "可以替换的词" in explored.get("/word?q=bank&finer=2&lang=zh")
+    assert told not in explored.get("/word?q=bank&finer=2&group=1")
+
+
 def test_what_is_asked_for_again_and_again_ends_in_the_page_with_groups(explored: Explored) -> None:
     answer = explored.client.get("/progress?q=bank&finer=2", headers={"hx-request": "true"})
     assert answer.headers["hx-retarget"] == "#word"

@@ -15,7 +15,7 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 # By default a proxy that did not start in five seconds is ended, and has little of a busy machine.
-os.environ |= {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "50", "RAY_worker_niceness": "0"}
+os.environ["RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S"] = "50"
 import httpx, numpy as np
 from polyseme.commands.serve import ServeConfig, on_ray
 from polyseme.embedding.embedder import Embedder

@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from sys import getsizeof
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +90,10 @@ class NameSource:
     @property
     def num_bytes(self) -> int:
         """Memory of its lists of words, which share their words."""
-        return sum(getsizeof(words) for words in {id(s): s for s in self.sentences}.values())
+        lists = {id(words): words for words in self.sentences}
+        items = [self._near[0], self._frames_of_uses] if "_near" in self.__dict__ else []
+        kept = sum(each.num_bytes for each in items)
+        return kept + sum(getsizeof(words) for words in lists.values())
 
     def of_rows(self, rows: Labels) -> "NameSource":
         """The same of some uses, copies among them not looked for."""
@@ -106,7 +109,7 @@ class NameSource:
     def names(self, labels: Labels, *, with_substitutes: bool = True) -> list[GroupName]:
         """The name of each group. `with_substitutes`: false where a model's guesses are poor."""
         number = int(labels.max()) + 1
-        rows = np.arange(len(labels)) if self.copy_of is None else np.unique(self.copy_of)
+        rows = self._rows
         collocates, usual = self._collocates(labels, rows, number)
         frames = self._frames(labels, rows, number)
         substitutes = self._substitutes(labels, number) if with_substitutes else [[]] * number
@@ -128,27 +131,61 @@ class NameSource:
         folded = word.lower()
         return _is_word(word) and folded not in self._taken and stem(folded) not in self._taken
 
-    def _collocates(
-        self, labels: Labels, rows: Labels, number: int
-    ) -> tuple[list[list[str]], Callable[[str], str]]:
-        """Words near the uses of each group, the strongest first; and its usual spelling."""
-        near: dict[int, list[str]] = {}
+    @cached_property
+    def _rows(self) -> Labels:
+        """The uses that are no copies of others: they alone are counted."""
+        whole: Labels = np.arange(len(self.spans))
+        return whole if self.copy_of is None else np.unique(self.copy_of)
+
+    @cached_property
+    def _near(self) -> tuple["_Items", Labels, Mapping[str, str]]:
+        """The words near each use; how many there are; the usual spelling of each.
+
+        The same however uses are grouped: they are grouped anew after each edit.
+        """
+        near: list[list[str]] = []
         spellings: dict[str, Counter[str]] = defaultdict(Counter)
-        for row in rows.tolist():
+        for row in self._rows.tolist():
             words, (begin, end) = self.sentences[row], self.spans[row].tolist()
             indices = [
                 *range(max(0, begin - _WINDOW), begin),
                 *range(end, min(len(words), end + _WINDOW)),
             ]
-            near[row] = [words[index].lower() for index in indices]
+            near.append([words[index].lower() for index in indices])
             for index in indices:
                 if index:  # a capital at the beginning of a sentence says nothing
                     spellings[words[index].lower()][words[index]] += 1
-        counts = self._count(near, labels, number, self._is_name)
+        lengths: Labels = np.array([len(words) for words in near], np.int64)
+        usual = {
+            word: min(forms, key=lambda form: (-forms[form], form))
+            for word, forms in spellings.items()
+        }
+        return _Items.of(self._rows, near, self._is_name), lengths, usual
+
+    @cached_property
+    def _frames_of_uses(self) -> "_Items":
+        """The frames of each use."""
+        stops = self._taken
+
+        def says_something(frame: Frame) -> bool:
+            content = [word for word in frame if word != SLOT and word not in stops]
+            is_bare = len(frame) == 2 and frame[0] in stops
+            return bool(content) and frame[-1] not in stops and not is_bare
+
+        spans = self.spans.tolist()
+        each = [_frames_of(self.sentences[row], spans[row]) for row in self._rows.tolist()]
+        return _Items.of(self._rows, each, says_something)
+
+    def _collocates(
+        self, labels: Labels, rows: Labels, number: int
+    ) -> tuple[list[list[str]], Callable[[str], str]]:
+        """Words near the uses of each group, the strongest first; and its usual spelling."""
+        near, lengths_of, usual = self._near
+        counts, total = self._count(near, labels, number)
         sizes = np.bincount(labels[rows], minlength=number)
-        lengths = np.bincount(labels[rows], [len(near[row]) for row in rows.tolist()], number)
-        in_corpus = self.background.counts({word for count in counts for word in count})
-        total: Counter[str] = sum(counts, Counter())
+        lengths = np.bincount(labels[rows], lengths_of, number)
+        frequent = {word for count in counts for word, uses in count.items() if uses >= _MIN_USES}
+        in_corpus = self.background.counts(frequent)
         found = []
         for group, count in enumerate(counts):
             others, scores = len(rows) - sizes[group], {}
@@ -163,12 +200,7 @@ class NameSource:
                 if strength > _MIN_STRENGTH:
                     scores[word] = strength
             found.append(_ranked(scores))
-
-        def usual(word: str) -> str:
-            forms = spellings[word]
-            return min(forms, key=lambda form: (-forms[form], form)) if forms else word
-
-        return found, usual
+        return found, lambda word: usual.get(word, word)
 
     def _substitutes(self, labels: Labels, number: int) -> list[list[str]]:
         """Words expected here more than in any other group: share times the log of its ratio."""
@@ -197,18 +229,8 @@ class NameSource:
         return found
 
     def _frames(self, labels: Labels, rows: Labels, number: int) -> list[list[Frame]]:
-        each = {
-            row: _frames_of(self.sentences[row], self.spans[row].tolist()) for row in rows.tolist()
-        }
-        stops = self._taken
-
-        def says_something(frame: Frame) -> bool:
-            content = [word for word in frame if word != SLOT and word not in stops]
-            is_bare = len(frame) == 2 and frame[0] in stops
-            return bool(content) and frame[-1] not in stops and not is_bare
-
-        counts = self._count(each, labels, number, says_something)
-        sizes, total = np.bincount(labels[rows], minlength=number), sum(counts, Counter())
+        counts, total = self._count(self._frames_of_uses, labels, number)
+        sizes = np.bincount(labels[rows], minlength=number)
         found = []
         for group, count in enumerate(counts):
             others, scores = len(rows) - sizes[group], {}
@@ -228,27 +250,60 @@ class NameSource:
         return found
 
     def _count(
-        self,
-        each: Mapping[int, Sequence[Any]],
-        labels: Labels,
-        number: int,
-        is_kept: Callable[[Any], bool],
-    ) -> list[Counter[Any]]:
-        """In how many uses of each group something is, a document counted at most a few times."""
-        documents = self.documents
-        if documents is None or len(set(documents)) < _FEW_DOCUMENTS:
-            documents = range(len(labels))
-        most = max(_PER_DOCUMENT, len(labels) // (_EVEN_SHARE * len(set(documents))))
-        seen: Counter[tuple[int, Any, Hashable]] = Counter()
-        for row, items in each.items():
+        self, items: "_Items", labels: Labels, number: int
+    ) -> tuple[list[dict[Any, int]], dict[Any, int]]:
+        """In how many uses of each group something is, a document counted at most a few times; and
+        in how many of all groups."""
+        documents = self._documents
+        num, num_documents = len(items.names), int(documents.max(initial=0)) + 1
+        most = max(_PER_DOCUMENT, len(labels) // (_EVEN_SHARE * num_documents))
+        pairs = labels[items.rows].astype(np.int64) * num + items.numbers
+        keys, uses = np.unique(pairs * num_documents + documents[items.rows], return_counts=True)
+        pairs, places = np.unique(keys // num_documents, return_inverse=True)
+        sums = np.bincount(places, np.minimum(uses, most), len(pairs)).astype(np.int64)
+        totals = np.bincount(pairs % max(1, num), sums, num).astype(np.int64)
+        counts: list[dict[Any, int]] = [{} for _ in range(number)]
+        for pair, count in zip(pairs.tolist(), sums.tolist(), strict=True):
+            counts[pair // num][items.names[pair % num]] = count
+        return counts, dict(zip(items.names, totals.tolist(), strict=True))
+
+    @cached_property
+    def _documents(self) -> Labels:
+        """(N,) the number of each use's document; where these are few, that of the use."""
+        numbers: dict[Hashable, int] = {}
+        documents = self.documents or ()
+        found = [numbers.setdefault(document, len(numbers)) for document in documents]
+        return np.array(found if len(numbers) >= _FEW_DOCUMENTS else range(len(self.spans)))
+
+
+class _Items(NamedTuple):
+    """What stands around uses, each thing once for a use."""
+
+    rows: Labels  # (P,) the use
+    numbers: Labels  # (P,) which of the names
+    names: Sequence[Any]
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the pairs, and about that of the names."""
+        return self.rows.nbytes + self.numbers.nbytes + 150 * len(self.names)
+
+    @classmethod
+    def of(
+        cls, rows: Labels, each: Sequence[Sequence[Any]], is_kept: Callable[[Any], bool]
+    ) -> "_Items":
+        """Of what each of these uses has, that which can be part of a name."""
+        kept: dict[Any, bool] = {}
+        numbers: dict[Any, int] = {}
+        pairs: list[tuple[int, int]] = []
+        for row, items in zip(rows.tolist(), each, strict=True):
             for item in set(items):
-                seen[int(labels[row]), item, documents[row]] += 1
-        counts: list[Counter[Any]] = [Counter() for _ in range(number)]
-        kept = {item: is_kept(item) for item in {item for _, item, _ in seen}}
-        for (group, item, _), uses in seen.items():
-            if kept[item]:
-                counts[group][item] += min(uses, most)
-        return counts
+                if item not in kept:
+                    kept[item] = is_kept(item)
+                if kept[item]:
+                    pairs.append((row, numbers.setdefault(item, len(numbers))))
+        found = np.array(pairs, np.int64).reshape(-1, 2)
+        return cls(found[:, 0], found[:, 1], list(numbers))
 
 
 def first_copies(sentences: Sequence[Sequence[str]], spans: npt.NDArray[np.int64]) -> Labels:

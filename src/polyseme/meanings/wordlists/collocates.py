@@ -128,7 +128,8 @@ def around_uses(
     """The words around uses, against all others in the sentences that meet a condition."""
     condition = parse_where(where, CorpusColumns(corpus))
     around = _AroundUses(of.find, window, condition)
-    return Selection(corpus, around, columns_read(condition), unit)
+    columns, is_everywhere = columns_read(condition), condition == EVERYTHING
+    return Selection(corpus, around, columns, unit, has_rest=is_everywhere)
 
 
 def between_uses(
@@ -140,7 +141,7 @@ def between_uses(
 ) -> Selection:
     """The words around some uses, against those around others."""
     first, second = (around_uses(corpus, each, window, unit, where) for each in both)
-    return replace(first, choose=_BetweenUses(first.choose, second.choose))
+    return replace(first, choose=_BetweenUses(first.choose, second.choose), has_rest=False)
 
 
 @dataclass(frozen=True, eq=False)

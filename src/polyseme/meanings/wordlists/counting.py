@@ -11,7 +11,7 @@ words of the corpus, not with its length.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +25,14 @@ from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_thr
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
 from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Floats
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.parquet import ParquetReader
+from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.settings import ADDED_ATTRIBUTES
 from polyseme.text.shard_words import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
 UPOS = "upos"
+_DENSE = 1 << 16  # words times documents that are counted in a table
 _READABLE = r"[\p{L}\p{N}]"
 """What a word that is listed has at least one of: punctuation is counted, and not listed."""
 
@@ -52,6 +53,8 @@ class Chosen(NamedTuple):
     reference: Mask  # (T,)
     uses: int = 0
     """How many uses of a word the target is around."""
+    sentences: tuple[Mask, Mask] | None = None
+    """(S,) each: the sentences of the target and of the reference, where they are whole ones."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,13 @@ class Selection:
     """The metadata that `choose` reads."""
     unit: Unit = Unit()
     """What is counted."""
+    has_rest: bool = False
+    """Whether the reference is all that is not in the target, but for the uses themselves."""
+
+    @property
+    def is_in_vocabulary(self) -> bool:
+        """Whether the corpus's vocabulary tells target and reference together."""
+        return self.has_rest and self.unit.attribute is None and not self.unit.upos
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,9 @@ def count_words(
         sizes += counted
         progress.update(done)
     found = _summed(pa.concat_tables(tables)) if tables else _summed(_SCHEMA.empty_table())
+    if selection.is_in_vocabulary:
+        with damage_explained(selection.corpus.vocabulary):
+            found = _with_rest(found, selection)
     found = found.filter(pa.array(is_readable(found["word"]))).combine_chunks()
     counts = (found[name].to_numpy() for name in ("target", "reference"))
     return WordCounts(found["word"].combine_chunks(), *counts, *sizes.tolist())
@@ -152,14 +165,42 @@ def _summed(table: Any) -> Any:
     return pa.Table.from_arrays(columns, schema=_SCHEMA)
 
 
+def _with_rest(found: Any, selection: Selection) -> Any:
+    """Of words in the target and in neither, those in the target and in the reference.
+
+    Most words are in the reference. The vocabulary has counted them already.
+    """
+    batches = list(read_batches(selection.corpus.vocabulary, ["word", "count"], 1 << 16))
+    words, totals = (pa.concat_arrays([each[n] for each in batches]) for n in ("word", "count"))
+    if not selection.unit.is_case_sensitive:
+        words = pc.utf8_lower(words)
+    counts = totals.cast(pa.int64())
+    every = _summed(pa.Table.from_arrays([words, counts, counts], schema=_SCHEMA))
+    places = pc.index_in(found["word"], value_set=every["word"].combine_chunks())
+    if places.null_count:
+        raise ValueError("it does not have all words of the corpus")
+    sides = np.zeros((2, len(every)), np.int64)
+    for side, name in zip(sides, ("target", "reference"), strict=True):
+        side[places.to_numpy()] = found[name].to_numpy()
+    rest = every["target"].to_numpy() - sides.sum(axis=0)
+    columns = [every["word"], pa.array(sides[0]), pa.array(rest)]
+    return pa.Table.from_arrays(columns, schema=_SCHEMA)
+
+
 def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]:
-    tables, sizes = [], np.zeros(3, np.int64)
+    """The words of the target and of the reference; or, if the reference is the rest, of neither:
+    these are few."""
+    tables, sizes = [_SCHEMA.empty_table()], np.zeros(3, np.int64)
     for group in read_row_groups(selection, part, selection.columns):
-        sides = group.target, group.reference
-        counts = [np.bincount(group.codes[side], minlength=len(group.spellings)) for side in sides]
-        columns = [group.spellings, *map(pa.array, counts)]
+        sides = [group.target, group.reference]
+        sizes += [*(int(np.count_nonzero(side)) for side in sides), group.uses]
+        if selection.is_in_vocabulary:
+            sides[1] = ~(group.target | group.reference)
+        num = len(group.distinct)
+        counts = [np.bincount(group.codes[side], minlength=num) for side in sides]
+        used = np.flatnonzero(counts[0] + counts[1])
+        columns = [group.spell(used), *(pa.array(each[used]) for each in counts)]
         tables.append(pa.Table.from_arrays(columns, schema=_SCHEMA))
-        sizes += [*(side.sum() for side in sides), group.uses]
     return _summed(pa.concat_tables(tables)), sizes
 
 
@@ -167,29 +208,64 @@ def _count_part(selection: Selection, part: ShardGroups) -> tuple[Any, Integers]
 class CountedGroup:
     """What is counted of a row group."""
 
-    spellings: Any  # pa.Array, of each code; several codes may have one spelling
+    distinct: Any  # pa.Array, of each code
     codes: npt.NDArray[Any]  # (T,)
+    is_case_sensitive: bool
     target: Mask
     reference: Mask
     uses: int
+    sentences: tuple[Mask, Mask] | None
     place: tuple[int, int]
     words: GroupWords
     columns: Mapping[str, TextColumn]
+
+    def spell(self, codes: Integers) -> Any:
+        """What words of these codes are counted as; several codes may be one."""
+        found = self.distinct.take(pa.array(codes))
+        return found if self.is_case_sensitive else pc.utf8_lower(found)
+
+    @cached_property
+    def spellings(self) -> Any:
+        """Those of all codes."""
+        return self.distinct if self.is_case_sensitive else pc.utf8_lower(self.distinct)
 
     def documents_of(self, numbers: Integers, places: Integers) -> "GroupCounts":
         """How often each of some things is in each document. `numbers`: which it is at each of
         these places."""
         column = self.columns[DOCUMENT]
-        num, offsets = len(column.values), self.words.offsets
+        num, lengths = len(column.values), np.diff(self.words.offsets)
         sides = self.target, self.reference
-        rows = np.searchsorted(offsets, places, side="right") - 1
-        keys = numbers.astype(np.int64) * num + column.codes[rows]
-        pairs, inverse = np.unique(keys, return_inverse=True)
-        counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
-        sums = [np.concatenate([[0], np.cumsum(side, dtype=np.int32)])[offsets] for side in sides]
-        sizes = [_sums(column.codes, np.diff(each), num) for each in sums]
+        documents = np.repeat(column.codes, lengths)[places]
+        keys = numbers.astype(np.int64) * num + documents
+        num_keys = num * int(numbers.max(initial=-1) + 1)
+        if num_keys < _DENSE + 4 * len(keys):  # counting is much quicker than sorting
+            tables = [np.bincount(keys[side[places]], minlength=num_keys) for side in sides]
+            pairs = np.flatnonzero(tables[0] + tables[1])
+            counts = [each[pairs].astype(np.float64) for each in tables]
+        else:
+            pairs, inverse = np.unique(keys, return_inverse=True)
+            counts = [_sums(inverse, side[places], len(pairs)) for side in sides]
+        sizes = [_sums(column.codes, each, num) for each in self._sizes(lengths)]
         own, at = pairs // max(1, num), pairs % max(1, num)
         return column.values, (sizes[0], sizes[1]), (own, at, counts[0], counts[1])
+
+    def _sizes(self, lengths: Integers) -> list[Integers]:
+        """(S,) each: how many words of each sentence are in the target, and in the reference."""
+        if self.sentences is not None:
+            return [lengths * chosen for chosen in self.sentences]
+        return [self._words_of(side, lengths) for side in (self.target, self.reference)]
+
+    def _words_of(self, side: Mask, lengths: Integers) -> Integers:
+        offsets = self.words.offsets
+        is_most = 2 * np.count_nonzero(side) > len(side)
+        others = np.flatnonzero(~side if is_most else side)
+        if 8 * len(others) > len(side):
+            sums = np.concatenate([[0], np.cumsum(side, dtype=np.int32)])
+            return np.diff(sums[offsets])
+        # Few words are looked up sooner than all are added up.
+        rows = np.searchsorted(offsets, others, side="right") - 1
+        found = np.bincount(rows, minlength=len(lengths))
+        return lengths - found if is_most else found
 
 
 def read_row_groups(
@@ -215,18 +291,17 @@ def read_row_groups(
 
 def _counted(unit: Unit, group: RowGroup, chosen: Chosen) -> CountedGroup:
     words = group.words if unit.attribute is None else group.words.attribute(unit.attribute)
-    spellings, codes = words.to_arrow(), words.codes
-    target, reference, uses = chosen
+    codes = words.codes
+    target, reference, uses, sentences = chosen
     if unit.attribute is not None:
         has_value = np.isin(codes, words.find([""]), invert=True)
-        target, reference = target & has_value, reference & has_value
+        target, reference, sentences = target & has_value, reference & has_value, None
     if unit.upos:
         tags = group.words.attribute(UPOS)
         is_wanted = np.isin(tags.codes, tags.find(unit.upos))
-        target, reference = target & is_wanted, reference & is_wanted
-    if not unit.is_case_sensitive:
-        spellings = pc.utf8_lower(spellings)
-    return CountedGroup(spellings, codes, target, reference, uses, *group)
+        target, reference, sentences = target & is_wanted, reference & is_wanted, None
+    how = unit.is_case_sensitive
+    return CountedGroup(words.to_arrow(), codes, how, target, reference, uses, sentences, *group)
 
 
 def count_documents(

@@ -50,7 +50,8 @@ def keywords(
     reference = parse_where(against, columns) if against else Not(target)
     read = frozenset({DOCUMENT, *columns_of(target), *columns_of(reference)})
     unit = Unit(config.attribute, config.upos, case_sensitive)
-    selection = Selection(corpus, _TwoParts(target, reference), read, unit)
+    parts = _TwoParts(target, reference)
+    selection = Selection(corpus, parts, read, unit, has_rest=not against)
     asked = "the sentences of --where", "the sentences of --against" if against else "the rest"
     title = f"Keywords of {target}" + (f" against {reference}" if against else "")
     return _list(selection, config, title, asked, progress)
@@ -118,4 +119,5 @@ class _TwoParts:
                 f"Some sentences meet both {self.target} and {self.reference}. Choose two parts "
                 "that have none in common."
             )
-        return Chosen(sentences_chosen(here, group.words), sentences_chosen(there, group.words))
+        target, reference = (sentences_chosen(each, group.words) for each in (here, there))
+        return Chosen(target, reference, sentences=(here, there))
