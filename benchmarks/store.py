@@ -2,12 +2,13 @@
 
     python -m benchmarks.store                       10,000 shards of one text, prepared here
     python -m benchmarks.store --shards 100000 --ways copy,Ray
-    python -m benchmarks.store --kill 3              Ray, with three of its nodes killed on the way
+    python -m benchmarks.store --ways Ray --kill 3   Ray, with three of its nodes killed on the way
 
-Ways: `prepare` is the command itself with two local workers. `copy` and `Ray` run the executors
-alone, over shards that are cheap to make (some bytes each), with two local workers or on a
-cluster of four nodes on this machine. Told are processor seconds and memory of the starting
-process alone, fresh and when nothing is left to do, for each shard; and the manifest.
+Ways: `prepare` is the command itself with two local workers, `prepare-Ray` the same on a cluster of
+four nodes on this machine; the corpus is then inspected with --verify. `copy` and `Ray` run the
+executors alone, over shards that are cheap to make (some bytes each). Told are processor seconds
+and memory of the starting process alone, fresh and when nothing is left to do, for each shard; and
+the manifest.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from polyseme.executors import Done, ExecutorConfig, Report, ShardJob, run_job
 from polyseme.storage.folders import FILES, MANIFEST, FileList
 from polyseme.text.corpus import Corpus
 
+_ON_RAY = ("Ray", "prepare-Ray")
 _TESTS = Path(__file__).parents[1] / "tests"
 
 
@@ -82,7 +84,7 @@ def run_tiny(shards: int, out: Path, executor: dict[str, Any]) -> dict[str, Any]
     return {"found": result.num_found, "manifest": (out / FILES).stat().st_size}
 
 
-def run_prepare(shards: int, out: Path) -> dict[str, Any]:
+def run_prepare(shards: int, out: Path, executor: dict[str, Any]) -> dict[str, Any]:
     """The command, on documents of which each fills a shard."""
     from polyseme.commands.prepare import PrepareConfig, run
     from polyseme.config import build
@@ -92,7 +94,7 @@ def run_prepare(shards: int, out: Path) -> dict[str, Any]:
         words = " ".join(f"word{n % 97}" for n in range(650))
         text.write_text("".join(f"Document {n} says: {words}.\n\n" for n in range(shards)))
     corpus = {"language": "en", "layout": "articles", "segmenter": "whitespace"}
-    values = {"inputs": [str(text)], "out": out, "executor": {"workers": 2},
+    values = {"inputs": [str(text)], "out": out, "executor": executor,
               "corpus": {**corpus, "shard_bytes": 4096}}  # fmt: skip
     result = run(build(PrepareConfig, values))
     there = [out / name for name in (MANIFEST, FILES) if (out / name).exists()]
@@ -108,11 +110,12 @@ def run_prepare(shards: int, out: Path) -> dict[str, Any]:
 def child(way: str, shards: int, out: Path, address: str) -> None:
     """One run in a process of its own: what it cost, as JSON."""
     executor: dict[str, Any] = {"workers": 2}
-    if way == "Ray":
+    if way in _ON_RAY:
         executor = {"backend": "ray", "ray_address": address}
 
     def once(shards: int, out: Path) -> dict[str, Any]:
-        return run_prepare(shards, out) if way == "prepare" else run_tiny(shards, out, executor)
+        run = run_prepare if way.startswith("prepare") else run_tiny
+        return run(shards, out, executor)
 
     with tempfile.TemporaryDirectory() as folder:  # imports and first uses are not of the shards
         once(20, Path(folder) / "first")
@@ -142,9 +145,17 @@ def _told(process: "subprocess.Popen[str]") -> dict[str, Any]:
 
 
 def measure(way: str, shards: int, folder: Path, kills: int) -> list[list[str]]:
-    """Fresh and again, as rows of the table."""
+    """Fresh and again, as rows of the table; a corpus is then held against its hashes."""
     out = folder / way
-    if way != "Ray":
+    rows = _measure(way, shards, out, kills)
+    if way.startswith("prepare"):
+        command = [sys.executable, "-m", "polyseme", "inspect", str(out), "--verify"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return rows
+
+
+def _measure(way: str, shards: int, out: Path, kills: int) -> list[list[str]]:
+    if way not in _ON_RAY:
         return [_row(way, state, shards, _told(_start(way, shards, out, "")))
                 for state in ("fresh", "restart")]  # fmt: skip
     import pytest

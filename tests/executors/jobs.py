@@ -88,6 +88,12 @@ def die(shard: FileShard, folder: Path, report: Report) -> Done:
     return capitals(shard, folder, report)
 
 
+def note_process(traces: Path, shard: FileShard, folder: Path, report: Report) -> Done:
+    """`capitals`, noting in which process."""
+    (traces / str(os.getpid())).touch()
+    return capitals(shard, folder, report)
+
+
 def die_once(traces: Path, shard: FileShard, folder: Path, report: Report) -> Done:
     with contextlib.suppress(FileExistsError):
         (traces / shard.name).touch(exist_ok=False)

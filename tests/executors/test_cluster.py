@@ -10,8 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from corpora import prepared
 from executors.addresses import addresses_of_this_machine
 from executors.jobs import capitals_job, hashes, make_inputs
+from pretraining.making import rule_text, tiny_model
 from required import needs
 
 from polyseme.executors import ExecutorConfig, cluster, run_job
@@ -36,9 +38,28 @@ try:
 except Exception as error:
     print(type(error).__name__, error)
 """
+EMBED = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from polyseme.commands.embed import EmbedConfig, run
+from polyseme.config import build
+from polyseme.embedding.model_work import ModelWork
+folder = Path(sys.argv[1])
+values = {"inputs": [str(folder / "corpus")], "model": str(folder / "model")}
+local = {"workers": 1, "device": "cpu"}
+run(build(EmbedConfig, {**values, "out": folder / "local", "executor": local}))
+own = ModelWork.job
+ModelWork.job = lambda *given: replace(own(*given), num_gpus=1)
+on_ray = {"backend": "ray", "ray_address": sys.argv[2], "device": "cpu"}
+run(build(EmbedConfig, {**values, "out": folder / "ray", "executor": on_ray}))
+"""
 CLUSTER = """
 import sys
+from functools import partial
+import ray
 from polyseme.executors import ExecutorConfig, cluster
+ray.init = partial(ray.init, num_gpus=1)  # as far as Ray knows
 with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
@@ -65,7 +86,7 @@ def run_on_ray(
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=240,
         cwd=TESTS,
         env={**os.environ, **(environment or {})},
     )
@@ -142,8 +163,9 @@ def test_a_ray_that_does_not_keep_to_loopback_is_ended(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Where a cluster is, as a setting of `ExecutorConfig`."""
+    """Where a cluster with a GPU is, as a setting of `ExecutorConfig`."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef" * 4)
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         with subprocess.Popen(
@@ -185,6 +207,53 @@ def test_a_full_disk_on_a_cluster_is_told_in_words(tmp_path: Path, address: str)
 def test_a_shard_that_always_ends_its_worker_is_named(tmp_path: Path, address: str) -> None:
     said = run_on_ray(tmp_path, "ShardJob(jobs.die, '')", address)
     assert said.startswith("ExecutorError part-00001 has ended its worker 2 times")
+
+
+# --- work that needs a GPU: Ray believes in one that is not there -------------------------
+
+
+def test_shards_that_need_a_gpu_share_one_process(tmp_path: Path, address: str) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    work = f"partial(jobs.note_process, Path({str(traces)!r}))"
+    job = f"ShardJob({work}, 'settings', ('upper', 'odd'), num_gpus=1)"
+    said = run_on_ray(tmp_path, job, address)
+    inputs = make_inputs(tmp_path / "in", 4)
+    result = run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))
+    assert said == f"{list(result.files)}\n"
+    assert hashes(tmp_path / "ray") == hashes(tmp_path / "one")
+    assert len(list(traces.iterdir())) == 1
+
+
+def test_an_actor_whose_process_dies_goes_on_in_another(tmp_path: Path, address: str) -> None:
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    for number in (0, 2, 3):
+        (traces / f"part-0000{number}").touch()
+    work = f"partial(jobs.die_once, Path({str(traces)!r}))"
+    said = run_on_ray(tmp_path, f"ShardJob({work}, 'settings', num_gpus=1)", address)
+    assert "upper/part-00003.txt" in said
+    assert (traces / "part-00001").exists()
+
+
+def test_a_shard_that_always_ends_its_actor_is_named(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(jobs.die, '', num_gpus=1)", address)
+    assert said.startswith("ExecutorError part-00001 has ended its worker 2 times")
+
+
+def test_an_error_in_an_actor_arrives_as_itself(tmp_path: Path, address: str) -> None:
+    said = run_on_ray(tmp_path, "ShardJob(jobs.fail, '', num_gpus=1)", address)
+    assert said == "ValueError part-00001 is not to my taste\n"
+
+
+def test_vectors_from_actors_are_those_of_one_process(tmp_path: Path, address: str) -> None:
+    (tmp_path / "text.txt").write_text(rule_text(600))
+    corpus = prepared(tmp_path / "text.txt", tmp_path / "corpus", layout="lines", shard_bytes=4096)
+    tiny_model(corpus).save(tmp_path / "model", card="A model for tests.")
+    script = [sys.executable, "-W", "error", "-c", EMBED, str(tmp_path), address.split("'")[1]]
+    subprocess.run(script, check=True, timeout=280, cwd=TESTS)
+    assert len(list((tmp_path / "local" / "vectors").iterdir())) > 2
+    assert hashes(tmp_path / "ray") == hashes(tmp_path / "local")
 
 
 def test_an_address_where_nobody_answers_is_told_in_words_and_soon(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from executors.jobs import (
     report_half_and_wait,
 )
 
-from polyseme.errors import ExecutorError, StorageError
-from polyseme.executors import ExecutorConfig, ShardJob, commit, local, run_job
+from polyseme.errors import ConfigError, ExecutorError, StorageError
+from polyseme.executors import ExecutorConfig, ModelExecutorConfig, ShardJob, commit, local, run_job
 from polyseme.storage.files import clear_work
 from polyseme.storage.locks import hold_folder
 
@@ -307,3 +307,13 @@ def test_each_worker_does_the_work_of_its_own_card(tmp_path: Path) -> None:
     cards = [path.read_text() for path in sorted((tmp_path / "out/cards").iterdir())]
     assert len(cards) == 6
     assert set(cards) == {"0", "1"}
+
+
+def test_on_ray_gpus_are_those_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    config = ModelExecutorConfig(backend="ray", device="cuda")
+    assert config.chosen_device() == "cuda"
+    assert config.on("cuda").workers == 1
+    with pytest.raises(ConfigError, match="not available here"):
+        ModelExecutorConfig(device="cuda").chosen_device()

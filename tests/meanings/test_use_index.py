@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from polyseme.meanings.index.use_index import UseIndex, find_source, load_encode
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
+from polyseme.storage.records import map_array
 from polyseme.text.corpus import Corpus
 
 WORDS = [f"word{number}" for number in range(30)]
@@ -203,6 +205,27 @@ def test_a_small_buffer_gives_the_same_index(
     monkeypatch.setattr(index_merge, "BUFFER", 50_000)  # some words at a time, some by themselves
     make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
     assert hashes(tmp_path / "i") == hashes(folder)
+
+
+def test_parts_do_not_stay_open_while_they_are_merged(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be more of them than files that may be open."""
+    corpus, model, _ = made
+    mapped: list[weakref.ref[Any]] = []
+    most = 0
+
+    def noted(*given: Any) -> Any:
+        nonlocal most
+        array = map_array(*given)
+        mapped.append(weakref.ref(array))
+        most = max(most, sum(each() is not None for each in mapped))
+        return array
+
+    monkeypatch.setattr(index_merge, "map_array", noted)
+    make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
+    assert len(mapped) >= 3 * len(corpus.shards)
+    assert most <= 4
 
 
 def test_uses_beyond_the_most_are_drawn_evenly_and_the_same_every_time(made: Made) -> None:

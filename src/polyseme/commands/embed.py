@@ -110,14 +110,14 @@ class EmbedResult:
 
 def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
-    from polyseme.devices import choose_device, num_threads
+    from polyseme.devices import num_threads
     from polyseme.embedding.bulk import embed_part
     from polyseme.embedding.model_work import ModelWork
 
     progress = progress or NullProgress()
     began = time.monotonic()
     model = _model(config)
-    device = choose_device(config.executor.device)
+    device = config.executor.chosen_device()
     chosen = _with_words_file(config, device)
     with (
         disk_faults_explained(config.out),

@@ -99,7 +99,6 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
 
 
 def _run(config: IndexConfig, output: "Output", progress: Progress, began: float) -> IndexResult:
-    from polyseme.devices import choose_device
     from polyseme.embedding.corpus_parts import parts_of
     from polyseme.embedding.model_work import ModelWork
     from polyseme.executors import run_job
@@ -119,7 +118,7 @@ def _run(config: IndexConfig, output: "Output", progress: Progress, began: float
         output.fetch([table], found.manifest["files"])
         return IndexResult(found, found.num_words, time.monotonic() - began, 0, 0, was_there=True)
     _check_folder(config)
-    device = choose_device(config.executor.device)
+    device = config.executor.chosen_device()
     work = ModelWork.start(model, config.index.vectors, device, same_bits=config.executor.same_bits)
     encoder = held_encoder(replace(work, device="cpu"))  # GPUs are for the workers
     corpus.check_same_words(encoder.embedder.preparation)

@@ -1,6 +1,10 @@
 """Tasks on a Ray cluster. Ray retries what dies with a worker or a node; the commit makes a
 second attempt harmless.
 
+Work that needs GPUs is done by actors: Ray ends a task's process with the task if it had a GPU, and
+the next one would import torch and load the model again. An actor keeps its process, its GPU and
+the model that the work holds there, from shard to shard.
+
 Ray is not a security boundary: whoever reaches a cluster with its token can run code on it.
 What is started here listens on loopback only, demands a token, and has no dashboard.
 """
@@ -12,6 +16,7 @@ import secrets
 import socket
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +36,8 @@ from polyseme.executors.settings import ExecutorConfig
 # As many as a cluster that starts from nothing must see to grow, and few enough that 10^5 shards
 # never sit in the scheduler at once.
 _TASKS_IN_HAND = 1_000
+# As many GPUs are used at once, and asked for from a cluster that can grow.
+_ACTORS_IN_HAND = 256
 # A task costs the cluster a millisecond or more: where there are very many shards, several are one.
 _MOST_TASKS = 10_000
 _MOST_IN_TASK = 64
@@ -53,25 +60,84 @@ def run_on_ray(
 ) -> Iterator[tuple[ShardInput, Receipt]]:
     """Yield each shard with its receipt as it is committed somewhere on the cluster."""
     with _connected(executor) as ray:
-        # Retries are for deaths of workers and nodes; an exception from the work itself is the
-        # user's to see at once.
-        options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
-        options |= {"num_gpus": job.num_gpus} if job.num_gpus else {}
-        remote = ray.remote(**options)(_commit)
-        seen = target.resolve() if isinstance(target, Path) else target
-        shared_job = ray.put(job)
         size = min(_MOST_IN_TASK, 1 + len(inputs) // _MOST_TASKS)
-        waiting = (inputs[begin : begin + size] for begin in range(0, len(inputs), size))
-        in_hand: dict[Any, Sequence[ShardInput]] = {}
-        while True:
-            while len(in_hand) < _TASKS_IN_HAND and (shards := next(waiting, None)) is not None:
-                in_hand[remote.remote(shared_job, shards, seen, run)] = shards
-            if not in_hand:
-                return
-            done = _next_done(ray, in_hand, job, on_message)
-            for reference in done:
-                shards = in_hand.pop(reference)
-                yield from zip(shards, _result(ray, reference, shards), strict=True)
+        waiting = deque(inputs[begin : begin + size] for begin in range(0, len(inputs), size))
+        seen = target.resolve() if isinstance(target, Path) else target
+        arguments = ray.put(job), seen, run
+        if job.num_gpus:
+            done = _by_actors(ray, job, waiting, arguments, on_message)
+        else:
+            done = _by_tasks(ray, job, waiting, arguments, on_message)
+        for shards, receipts in done:
+            yield from zip(shards, receipts, strict=True)
+
+
+def _by_tasks(
+    ray: Any,
+    job: ShardJob,
+    waiting: deque[Sequence[ShardInput]],
+    arguments: tuple[Any, Target, str],
+    on_message: Callable[[str], None],
+) -> Iterator[tuple[Sequence[ShardInput], list[Receipt]]]:
+    """Some shards a task, in whatever process has a CPU free."""
+    # Retries are for deaths of workers and nodes; an exception from the work itself is the
+    # user's to see at once.
+    options = {"max_retries": MAX_RETRIES - 1, "retry_exceptions": False, "num_cpus": 1}
+    remote = ray.remote(**options)(_commit)
+    in_hand: dict[Any, Sequence[ShardInput]] = {}
+    while waiting or in_hand:
+        while waiting and len(in_hand) < _TASKS_IN_HAND:
+            shards = waiting.popleft()
+            in_hand[remote.remote(shards, *arguments)] = shards
+        for reference in _next_done(ray, in_hand, job, on_message):
+            shards = in_hand.pop(reference)
+            yield shards, _result(ray, reference, shards)
+
+
+class _Actor:
+    """A process with GPUs of its own until it is ended."""
+
+    def start(self) -> list[Receipt]:
+        """Answered as soon as there is a GPU."""
+        return []
+
+    def commit(self, *arguments: Any) -> list[Receipt]:
+        """Some shards."""
+        return _commit(*arguments)
+
+
+def _by_actors(
+    ray: Any,
+    job: ShardJob,
+    waiting: deque[Sequence[ShardInput]],
+    arguments: tuple[Any, Target, str],
+    on_message: Callable[[str], None],
+) -> Iterator[tuple[Sequence[ShardInput], list[Receipt]]]:
+    """Some shards at a time for each actor that has its GPUs.
+
+    An actor that dies with its worker or node is started again by Ray, and does what it had in
+    hand. When nothing waits any more, actors that have nothing to do make place for such ones.
+    """
+    options = {"max_restarts": -1, "max_task_retries": MAX_RETRIES - 1}
+    remote = ray.remote(**options, num_cpus=1, num_gpus=job.num_gpus)(_Actor)
+    in_hand: dict[Any, tuple[Any, Sequence[ShardInput]]] = {}
+    for _ in range(min(len(waiting), _ACTORS_IN_HAND)):
+        actor = remote.remote()
+        in_hand[actor.start.remote()] = actor, ()
+    while in_hand:
+        for reference in _next_done(ray, in_hand, job, on_message):
+            actor, shards = in_hand.pop(reference)
+            receipts = _result(ray, reference, shards)
+            if waiting:
+                more = waiting.popleft()
+                in_hand[actor.commit.remote(more, *arguments)] = actor, more
+            else:
+                ray.kill(actor)
+            yield shards, receipts
+        if not waiting:
+            idle = [reference for reference, (_, shards) in in_hand.items() if not shards]
+            for reference in idle:
+                ray.kill(in_hand.pop(reference)[0])
 
 
 def _next_done(
@@ -85,16 +151,18 @@ def _next_done(
         if done:
             return list(done)
         there, free = ray.cluster_resources(), ray.available_resources()
-        if there.get("CPU", 0) <= free.get("CPU", 0):
+        needed = "GPU" if job.num_gpus else "CPU"
+        if there.get(needed, 0) <= free.get(needed, 0):
             gpus = f" and {there.get('GPU', 0):,.0f} GPUs" if job.num_gpus else ""
+            what = "actors" if job.num_gpus else "tasks"
             on_message(
                 f"Nothing runs yet: the Ray cluster has {there.get('CPU', 0):,.0f} CPUs{gpus}, and "
-                f"{len(in_hand):,} tasks wait for one each. Waiting for nodes; Ctrl-C loses "
+                f"{len(in_hand):,} {what} wait for one each. Waiting for nodes; Ctrl-C loses "
                 "nothing that is finished."
             )
 
 
-def _commit(job: ShardJob, shards: Sequence[ShardInput], target: Target, run: str) -> list[Receipt]:
+def _commit(shards: Sequence[ShardInput], job: ShardJob, target: Target, run: str) -> list[Receipt]:
     """`commit`, as a task on the cluster."""
     receipts = []
     for shard in shards:
@@ -120,6 +188,8 @@ def _result(ray: Any, reference: Any, shards: Sequence[ShardInput]) -> list[Rece
 
 
 def _named(shards: Sequence[ShardInput]) -> str:
+    if not shards:
+        return "An actor, before it had any work,"
     first, last = shards[0].name, shards[-1].name
     return first if first == last else f"A shard of {first} to {last}"
 

@@ -5,6 +5,7 @@ directly in a folder of the job.
 """
 
 import contextlib
+import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -177,7 +178,14 @@ def _remove_strays(
             kept = {f"{RECEIPTS}/{shard.name}.json" for shard in inputs}
         else:
             kept = set(files.under(top))
-        for path in sorted((folder / top).glob("part-*")):
-            # A link goes, but not what it leads to; a folder is not ours.
-            if f"{top}/{path.name}" not in kept and (path.is_symlink() or not path.is_dir()):
-                path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError), os.scandir(folder / top) as entries:
+            strays = [
+                entry.name
+                for entry in entries
+                # A link goes, but not what it leads to; a folder is not ours.
+                if entry.name.startswith("part-")
+                and f"{top}/{entry.name}" not in kept
+                and not entry.is_dir(follow_symlinks=False)
+            ]
+            for name in strays:
+                (folder / top / name).unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from polyseme.config import Settings
-from polyseme.devices import devices_of, usable_cpus
+from polyseme.devices import choose_device, devices_of, usable_cpus
 
 
 class ExecutorConfig(Settings):
@@ -31,15 +31,21 @@ class ModelExecutorConfig(ExecutorConfig):
     decides for itself."""
     device: str = Field("auto", pattern=r"auto|cpu|mps|cuda(:\d{1,3})?")
     """Where the model computes: auto, cpu, cuda, cuda:N or mps; auto takes the GPUs, if there are
-    any, one worker each."""
+    any, one worker each. With `--backend ray`, cuda is one GPU of the cluster for each worker."""
 
     same_bits: bool = False
     """Refuse workers whose versions, processor or kernel differ from this process's, and recompute
     files that were made by other ones: the same command gives the same bytes."""
 
+    def chosen_device(self) -> str:
+        """Where the model computes. Named GPUs of a cluster are its nodes': none is needed here."""
+        if self.backend == "ray" and self.device == "cuda":
+            return self.device
+        return choose_device(self.device)
+
     def on(self, device: str) -> ExecutorConfig:
         """The same with the number of workers that is right for a device, unless one was given."""
         told = {name: getattr(self, name) for name in ExecutorConfig.model_fields}
         if device != "cpu" and "workers" not in self.model_fields_set:
-            told["workers"] = len(devices_of(device))
+            told["workers"] = max(1, len(devices_of(device)))
         return ExecutorConfig(**told)

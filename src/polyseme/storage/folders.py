@@ -118,7 +118,8 @@ class FileList(Mapping[str, Mapping[str, Any]]):
 
         found = FileList({n: each for n, each in self.own.items() if n.split("/")[0] in tops})
         top = pc.replace_substring_regex(self.table["name"], "/.*", "")
-        found._chunks = [self.table.filter(pc.is_in(top, _strings(tops)))]
+        found._sorted = self.table.filter(pc.is_in(top, _strings(tops))).combine_chunks()
+        found._chunks = [found._sorted]
         return found
 
     def write(self, folder: Path) -> None:
@@ -178,8 +179,9 @@ class FileList(Mapping[str, Mapping[str, Any]]):
         return _described(*(column[0].as_py() for column in self.table.slice(at, 1).columns[1:]))
 
     def __iter__(self) -> Iterator[str]:
-        for name, _ in self.items():
-            yield name
+        yield from self.own
+        for batch in self.table.select(["name"]).to_batches(max_chunksize=_PACKED):
+            yield from batch.column(0).to_pylist()
 
     def __len__(self) -> int:
         return len(self.own) + len(self.table)

@@ -10,11 +10,11 @@ the old one's files are removed, and what the new one was made from.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,8 +101,8 @@ def write_words(words: dict[str, int], final: Path) -> None:
         output.write([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)])
 
 
-BUFFER = 64 << 20
-"""Bytes of rows that are put in their places at once."""
+BUFFER = 128 << 20
+"""Bytes of rows that are put in order at once: a range of words, or a piece of one word."""
 _WORDS = pa.schema(
     [
         pa.field("word", pa.string(), nullable=False),
@@ -190,32 +190,83 @@ class Merge:
     ) -> tuple[npt.NDArray[np.int64], list[str]]:
         """How many uses each word has, and the hash of their rows.
 
-        Each part's rows are put in their final places, as each part is sorted by word.
+        Ranges of words one after another: of each part a range is one piece, as it is sorted by
+        word. Memory holds a range and a piece; a word that is more than a range goes piece by
+        piece. No part stays open, as there may be more of them than files that may be.
         """
+        kind, uses = row_type(self.shape), np.zeros(num_words, np.int64)
+        for part in self.parts:
+            counts = map_array(self._part(part, "counts"), COUNT)
+            uses[counts["word"]] += counts["uses"]
+        hashes: list[str] = []
+        with (scratch / f"uses-{self.key}.bin").open("wb") as stream:
+            for first, last in _ranges(uses, max(1, BUFFER // kind.itemsize)):
+                pieces = self._pieces(sentences, first, last)
+                if last - first == 1:
+                    hashes.append(_write_word(stream, pieces))
+                else:
+                    rows = np.empty(int(uses[first:last].sum()), kind)
+                    hashes += _write_range(stream, pieces, first, uses[first:last], rows)
+        return uses, hashes
+
+    def _pieces(
+        self, sentences: Sequence[int], first: int, last: int
+    ) -> Iterator[npt.NDArray[Any]]:
+        """The rows of words from `first` up to `last`, in the order of the corpus."""
         kind = row_type(self.shape)
-        counts = [map_array(self._part(part, "counts"), COUNT) for part in self.parts]
-        uses = np.zeros(num_words, np.int64)
-        for each in counts:
-            uses[each["word"]] += each["uses"]
-        ends = np.cumsum(uses)
-        nexts, path = ends - uses, scratch / f"uses-{self.key}.bin"
-        if not uses.any():
-            path.touch()
-            return uses, [hashlib.sha256().hexdigest()] * num_words
-        rows = np.memmap(path, kind, "w+", shape=(int(ends[-1]),))
         most = max(1, BUFFER // kind.itemsize)
-        for part, first, each in zip(self.parts, sentences, counts, strict=True):
-            found = map_array(self._part(part, "uses"), kind, int(each["uses"].sum()))
-            for begin in range(0, len(found), most):
-                taken = np.array(found[begin : begin + most])
-                taken["sentence"] += first
-                words, sizes = np.unique(taken["word"], return_counts=True)
-                begins = nexts[words] - (np.cumsum(sizes) - sizes)
-                rows[np.repeat(begins, sizes) + np.arange(len(taken))] = taken
-                nexts[words] += sizes
-        rows.flush()
-        spans = zip((ends - uses).tolist(), ends.tolist(), strict=True)
-        return uses, [hashlib.sha256(rows[begin:end].tobytes()).hexdigest() for begin, end in spans]
+        for part, first_sentence in zip(self.parts, sentences, strict=True):
+            counts = map_array(self._part(part, "counts"), COUNT)
+            begin, end = np.searchsorted(counts["word"], (first, last)).tolist()
+            if begin == end:
+                continue
+            num_before, num_rows = (int(counts["uses"][:at].sum()) for at in (begin, end))
+            rows = map_array(self._part(part, "uses"), kind, int(counts["uses"].sum()))
+            for at in range(num_before, num_rows, most):
+                taken = np.array(rows[at : min(at + most, num_rows)])
+                taken["sentence"] += first_sentence
+                yield taken
+
+
+def _ranges(uses: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Words with at most so many uses together, or a single one that has more."""
+    ends = np.cumsum(uses)
+    first = done = 0
+    while first < len(uses):
+        last = max(first + 1, int(np.searchsorted(ends, done + most, side="right")))
+        yield first, last
+        first, done = last, int(ends[last - 1])
+
+
+def _write_word(stream: IO[bytes], pieces: Iterable[npt.NDArray[Any]]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        content = piece.view(np.uint8).data
+        stream.write(content)
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _write_range(
+    stream: IO[bytes],
+    pieces: Iterable[npt.NDArray[Any]],
+    first: int,
+    uses: npt.NDArray[np.int64],
+    rows: npt.NDArray[Any],
+) -> list[str]:
+    """The rows of words from `first` on, put in order in `rows`, and the hash of each word's."""
+    ends = np.cumsum(uses)
+    begins = ends - uses
+    nexts = begins.copy()
+    for piece in pieces:
+        words, sizes = np.unique(piece["word"] - first, return_counts=True)
+        offsets = nexts[words] - (np.cumsum(sizes) - sizes)
+        rows[np.repeat(offsets, sizes) + np.arange(len(piece))] = piece
+        nexts[words] += sizes
+    content = rows.view(np.uint8).data
+    stream.write(content)
+    spans = zip((begins * rows.itemsize).tolist(), (ends * rows.itemsize).tolist(), strict=True)
+    return [hashlib.sha256(content[begin:end]).hexdigest() for begin, end in spans]
 
 
 def _words_of(corpus: Corpus) -> Iterator[bytes]:
