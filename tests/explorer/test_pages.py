@@ -102,6 +102,7 @@ def test_who_has_no_word_in_mind_is_offered_some(tmp_path: Path) -> None:
         [number] = re.findall(r"(\d+) uses", found.get(address))[:1]
         assert int(number) >= 30
     assert "Frequent words" not in found.get("/")  # whoever has searched knows how
+    found.workspace.close()
 
 
 def test_a_page_says_what_the_words_at_the_head_of_a_group_are(explored: Explored) -> None:
@@ -558,6 +559,7 @@ def test_senses_that_are_kept_again_are_found_as_they_are_now(tmp_path: Path) ->
         for page in ("word", "collocates"):
             assert f"{number} uses" in found.get(f"/{page}?q={asked}")
     assert len(found.workspace._words) == 1
+    found.workspace.close()
 
 
 def test_a_subcorpus_that_is_another_now_is_counted_anew(tmp_path: Path) -> None:
@@ -574,6 +576,7 @@ def test_a_subcorpus_that_is_another_now_is_counted_anew(tmp_path: Path) -> None
             ]
         )
     assert all(before != after for before, after in zip(*pages, strict=True))
+    found.workspace.close()
 
 
 def test_keywords_are_bars_to_either_side(explored: Explored) -> None:
