@@ -92,6 +92,18 @@ def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) ->
         assert f"{group.size:,}" in page
 
 
+def test_who_has_no_word_in_mind_is_offered_some(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    home = found.get("/")
+    offered = re.findall(r'href="(/word\?q=[^"]+)"', home)
+    assert "Frequent words of these texts" in home
+    assert 0 < len(offered) <= 8
+    for address in offered:
+        [number] = re.findall(r"(\d+) uses", found.get(address))[:1]
+        assert int(number) >= 30
+    assert "Frequent words" not in found.get("/")  # whoever has searched knows how
+
+
 def test_a_page_says_what_the_words_at_the_head_of_a_group_are(explored: Explored) -> None:
     told = "At the head of each group: words that could stand in its place"
     assert told in explored.get("/word?q=bank&finer=2")
