@@ -1,5 +1,7 @@
 """Groups of uses: found where they were put, the same every time, stable where they are real."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -168,6 +170,18 @@ def test_uses_that_fall_into_two_parts_are_wholly_separate_and_those_all_alike_a
     assert apart.merge == pytest.approx(1)
     assert together.split < 0.65
     assert together.merge < 0.6
+
+
+def test_clusters_that_views_share_are_more_separate_than_those_of_each_view_alone() -> None:
+    def in_order(seed: int) -> UseFeatures:
+        features, gold = planted([60, 60], noise=1.5, seed=seed)
+        return features.select(np.argsort(gold, kind="stable"))
+
+    one, topic, expected = (in_order(seed) for seed in (1, 2, 3))
+    shared = replace(one, topic=topic.context, expected=expected.context)
+    random = np.random.default_rng(4)
+    alone = replace(shared, expected=expected.context[random.permutation(120)])
+    assert how_separate(shared).split > how_separate(alone).split + 0.1
 
 
 def test_words_shuffled_over_all_lines_have_one_meaning() -> None:

@@ -10,12 +10,15 @@ uses hold together the more, the more views find them near. Groups are its commu
 Blondel et al., 2008), of which those are merged that are hardly apart: of the links between them
 that chance would have put there, too few are missing.
 
-Whether there is more than one group at all is asked of such a graph as a whole, before any groups,
-with other weights: contexts and sentences tell uses of one meaning apart, too. The second
-eigenvalue of its normalized adjacency matrix is 1 if it falls into two parts, and the lower,
-the more it hangs together (spectral graph theory; Chung, 1997). That is its *separation*. The uses
-of a word with one meaning have some, too; how much depends on the texts and the model. `Limits` has
-it, by default as measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
+Whether there is more than one group at all is asked before any groups, by the mean of two numbers,
+the *separation*. One is of such a graph as a whole, with other weights, as contexts and sentences
+tell uses of one meaning apart, too: the second eigenvalue of its normalized adjacency matrix is 1
+if it falls into two parts, and the lower, the more it hangs together (spectral graph theory; Chung,
+1997). The other is how far views agree on where the uses come apart: any view has its clusters, by
+topic or by grammar, but those of meanings show in several. It is the first canonical correlation of
+the leading eigenvectors of two views' graphs. The uses of a word with one meaning have some
+separation, too; how much depends on the texts and the model. `Limits` has it, by default as
+measured in an encyclopedia, or of a corpus's own words (`calibration.py`).
 """
 
 import ctypes
@@ -55,6 +58,7 @@ _STARTS = 3  # groupings of a graph, of which the best is taken
 _REPEATS, _PART = 4, 0.8
 """How often part of the uses are grouped again, to see which groups return."""
 _MOST_STEPS = 12  # in the search for a number of groups
+_LEADING = 3  # eigenvectors of a view, by which it is compared with another
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +68,7 @@ class View:
     Two weights, since what tells best whether there are groups does not tell best which.
     """
 
+    name: str
     vectors: Floats  # (N, D), rows of length one; or of zeros, where it tells nothing of a use
     in_groups: int = 1
     in_separation: int = 1
@@ -83,7 +88,7 @@ class Limits:
 
     merge: float = 0.55
     """The least share of missing links between two groups: of fewer, one is made."""
-    split: float = 0.74  # the least separation of a word with more than one group
+    split: float = 0.82  # the least separation of a word with more than one group
 
     def finer(self, steps: int) -> "Limits":
         """For so many steps to more groups: then a word is always split; or, below 0, to fewer."""
@@ -103,7 +108,7 @@ class Grouping:
     the uses are grouped again: 1 is all of it. Not a number, if it was not measured."""
     vectors: Floats  # (N, D) the joined views, of length one: near is alike
     separation: float = math.nan
-    """How nearly the uses fall into two parts, grouped so or not: 1 is wholly."""
+    """How nearly the uses fall into two parts, the same in all views: 1 is wholly."""
     is_one_meaning: bool = False
     """Whether the uses are one group because they do not fall apart enough."""
 
@@ -185,8 +190,8 @@ def _group(
     random = np.random.default_rng(seed)
     chosen = rows[_sample(len(rows), random)]
     sample = [view.select(chosen) for view in views]
-    graph, whole = _graphs(sample, pool)
-    separation = _second_eigenvalue(whole)
+    graphs = _graphs(sample, pool)
+    graph, separation = _in_groups(sample, graphs), _separation(sample, graphs)
     found = np.zeros(len(chosen), np.int64)
     if find.num_groups is not None or separation >= find.limits.split:
         found = find.communities(sample, graph, seed, _STARTS)
@@ -207,9 +212,10 @@ def _group(
 def how_separate(features: UseFeatures, *, seed: int = 1) -> Limits:
     """What the limits would have to be for the uses to be two groups, and no less."""
     views = _views(features, seed)
-    graph, whole = _graphs(views)
+    graphs = _graphs(views)
+    graph = _in_groups(views, graphs)
     labels = _communities(graph, RESOLUTION, seed, starts=_STARTS)
-    return Limits(merge_groups(labels, graph, math.inf)[1], _second_eigenvalue(whole))
+    return Limits(merge_groups(labels, graph, math.inf)[1], _separation(views, graphs))
 
 
 def merge_groups(labels: Labels, graph: Any, limit: float) -> tuple[Labels, float]:
@@ -233,18 +239,40 @@ def merge_groups(labels: Labels, graph: Any, limit: float) -> tuple[Labels, floa
     return by_size(labels)[0], least
 
 
-def _second_eigenvalue(graph: Any) -> float:
-    """Of the normalized adjacency matrix; 1 if the graph is in two parts, or nearly so."""
+def _separation(views: Views, graphs: Sequence[Any]) -> float:
+    """How nearly the uses fall into two parts: 1 is wholly, and the same in all views."""
+    weights = [view.in_separation for view in views]
+    whole = float(_leading(_weighted(graphs, weights), 1)[0][0])
+    by_name = {view.name: graph for view, graph in zip(views, graphs, strict=True)}
+    expected = by_name.get("expected")
+    others = [by_name[name] for name in ("context", "substitutes") if name in by_name]
+    if expected is None or not all(graph.nnz for graph in (expected, *others)):
+        return round(whole, 6)
+    vectors = _leading(expected, _LEADING)[1]
+    agreements = [_agreement(vectors, _leading(graph, _LEADING)[1]) for graph in others]
+    return round((whole + float(np.mean(agreements))) / 2, 6)  # the last bits mean nothing
+
+
+def _agreement(one: npt.NDArray[np.float64], two: npt.NDArray[np.float64]) -> float:
+    """The first canonical correlation of two sets of vectors, each orthogonal and of length one."""
+    return float(np.linalg.svd(one.T @ two, compute_uv=False)[0])
+
+
+def _leading(graph: Any, number: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Eigenvalues of the normalized adjacency matrix, and (N, K) eigenvectors, the first left out:
+    it tells the degrees of nodes. A second eigenvalue of 1 means a graph in two parts."""
     from scipy.sparse import diags
     from scipy.sparse.linalg import eigsh
 
     if not graph.nnz:  # all uses are the same
-        return 0.0
+        return np.zeros(number), np.zeros((graph.shape[0], number))
     scale = diags(1 / np.sqrt(np.maximum(np.asarray(graph.sum(axis=1), np.float64).ravel(), 1e-9)))
     matrix = scale @ graph.astype(np.float64) @ scale
-    # A start of our own, or one would be drawn at random; rounded, as the last bits mean nothing.
+    # A start of our own, or one would be drawn at random.
     start = np.random.default_rng(1).normal(size=graph.shape[0])
-    return round(float(min(eigsh(matrix, 2, which="LA", v0=start, return_eigenvectors=False))), 6)
+    values, vectors = eigsh(matrix, number + 1, which="LA", v0=start)
+    order = np.argsort(-values)[1:]
+    return values[order], vectors[:, order]
 
 
 def _links_between(labels: Labels, graph: Any) -> npt.NDArray[np.float64]:
@@ -281,15 +309,21 @@ def _views(features: UseFeatures, seed: int) -> Views:
     # Neighbours of contexts and bags tell which uses belong together, but split single meanings.
     is_poor = topic is None or substitutes is None
     views = [
-        View(centred(features.context), in_separation=int(is_poor)),
-        View(centred(features.bag), in_separation=int(topic is None), is_joined=topic is None),
+        View("context", centred(features.context), in_separation=int(is_poor)),
+        View(
+            "bag",
+            centred(features.bag),
+            in_separation=int(topic is None),
+            is_joined=topic is None,
+        ),
     ]
     if topic is not None:
-        views.append(View(centred(topic)))
+        views.append(View("topic", centred(topic)))
     if substitutes is not None:
-        views.append(View(_substitute_view(substitutes, seed), in_groups=2, in_separation=3))
+        vectors = _substitute_view(substitutes, seed)
+        views.append(View("substitutes", vectors, in_groups=2, in_separation=3))
     if features.expected is not None:
-        views.append(View(centred(features.expected)))
+        views.append(View("expected", centred(features.expected)))
     return views
 
 
@@ -297,16 +331,19 @@ def _joined(views: Views) -> Floats:
     return unit_length(np.concatenate([view.vectors for view in views if view.is_joined], axis=1))
 
 
-def _graphs(views: Views, pool: Executor | None = None) -> tuple[Any, Any]:
-    """The neighbours of all views added up: to make groups of, and to see whether there are any."""
-    each = list((pool.map if pool else map)(_neighbours, [view.vectors for view in views]))
-    in_groups = sum(graph * view.in_groups for graph, view in zip(each, views, strict=True))
-    whole = sum(
-        graph * view.in_separation
-        for graph, view in zip(each, views, strict=True)
-        if view.in_separation
-    )
-    return in_groups, whole
+def _graphs(views: Views, pool: Executor | None = None) -> list[Any]:
+    """The nearest neighbours in each view."""
+    return list((pool.map if pool else map)(_neighbours, [view.vectors for view in views]))
+
+
+def _in_groups(views: Views, graphs: Sequence[Any]) -> Any:
+    """The graph that groups are made of."""
+    return _weighted(graphs, [view.in_groups for view in views])
+
+
+def _weighted(graphs: Sequence[Any], weights: Sequence[int]) -> Any:
+    """The graphs added up."""
+    return sum(graph * weight for graph, weight in zip(graphs, weights, strict=True) if weight)
 
 
 def centred(vectors: Floats) -> Floats:
@@ -422,7 +459,7 @@ def _stability(views: Views, labels: Labels, find: _Search, part: Labels, seed: 
     """For each group its best Jaccard index with a group of part of the uses, grouped again."""
     number = int(labels.max()) + 1
     chosen = [view.select(part) for view in views]
-    again = find.communities(chosen, _graphs(chosen)[0], seed, 1)
+    again = find.communities(chosen, _in_groups(chosen, _graphs(chosen)), seed, 1)
     others = int(again.max()) + 1
     pairs = labels[part] * others + again
     overlap = np.bincount(pairs, minlength=number * others).reshape(number, others)
