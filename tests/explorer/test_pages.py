@@ -92,6 +92,19 @@ def test_groups_are_bands_of_lines_with_names_and_figures(explored: Explored) ->
         assert f"{group.size:,}" in page
 
 
+def test_who_has_no_word_in_mind_is_offered_some(tmp_path: Path) -> None:
+    found = explore(make_bank_corpus(tmp_path), tmp_path / "notes")
+    home = found.get("/")
+    offered = re.findall(r'href="(/word\?q=[^"]+)"', home)
+    assert "Frequent words of these texts" in home
+    assert 0 < len(offered) <= 8
+    for address in offered:
+        [number] = re.findall(r"(\d+) uses", found.get(address))[:1]
+        assert int(number) >= 30
+    assert "Frequent words" not in found.get("/")  # whoever has searched knows how
+    found.workspace.close()
+
+
 def test_a_page_says_what_the_words_at_the_head_of_a_group_are(explored: Explored) -> None:
     told = "At the head of each group: words that could stand in its place"
     assert told in explored.get("/word?q=bank&finer=2")
@@ -546,6 +559,7 @@ def test_senses_that_are_kept_again_are_found_as_they_are_now(tmp_path: Path) ->
         for page in ("word", "collocates"):
             assert f"{number} uses" in found.get(f"/{page}?q={asked}")
     assert len(found.workspace._words) == 1
+    found.workspace.close()
 
 
 def test_a_subcorpus_that_is_another_now_is_counted_anew(tmp_path: Path) -> None:
@@ -562,6 +576,7 @@ def test_a_subcorpus_that_is_another_now_is_counted_anew(tmp_path: Path) -> None
             ]
         )
     assert all(before != after for before, after in zip(*pages, strict=True))
+    found.workspace.close()
 
 
 def test_keywords_are_bars_to_either_side(explored: Explored) -> None:

@@ -24,6 +24,7 @@ from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import View
 from polyseme.limits import read_json
 from polyseme.meanings.change.sides import Controls, FrequencyBand, Sides, band_of, controls_of
+from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.conditions import (
     EVERYTHING,
     SUBCORPUS,
@@ -50,6 +51,8 @@ from polyseme.text.corpus import Corpus
 _WORDS = 3
 _BYTES = 32 << 20  # of words that are kept; the one looked at is kept whatever it takes
 _HISTORY = 30
+_SUGGESTED = 8  # words
+_SUGGESTED_USES = 300, 100, 30  # of small corpora, fewer
 _SIDES = 8  # pairs of sides whose control words are kept
 _SIZES = 4  # conditions whose sizes are kept
 _LISTS = 16  # lists of words that are kept
@@ -110,6 +113,15 @@ class Workspace:
     def values(self) -> CorpusColumns:
         """The values of each column."""
         return CorpusColumns(self.corpus)
+
+    @cached_property
+    def suggestions(self) -> tuple[View, ...]:
+        """Words to begin with, for who has none in mind: frequent enough to be grouped well."""
+        background = Background.of(self.corpus)
+        for least in _SUGGESTED_USES:
+            if words := background.content_words(least, _SUGGESTED):
+                return tuple(View(q=word) for word in words)
+        return ()
 
     @cached_property
     def name(self) -> str:
