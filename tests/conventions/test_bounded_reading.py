@@ -41,7 +41,6 @@ MAY = {
     # Weights after their size was looked at, and their hash; what was dumped in the same line.
     "training/checkpoint.py": {"load_file", "json.loads"},
     "training/processes.py": {"json.loads"},  # from another process of the same run
-    "meanings/index/build.py": {"np.memmap"},  # to write
     "meanings/report/pages.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
     "meanings/use_map/places.py": {"files(__package__).joinpath(name).read_text"},  # our own
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line

@@ -62,7 +62,8 @@ METHODS = {
 }
 CLASSES: dict[type, set[str]] = {
     polyseme.Corpus: {
-        *("address", "check_files", "check_same_words", "config", "folder", "manifest", "open"),
+        *("address", "annotators", "check_files", "check_same_words", "config", "folder"),
+        *("manifest", "open"),
         *("described_shards", "hashes", "preparation", "read_stats", "shards", "vocabulary"),
     },
     PrepareResult: {"advice", "corpus", "seconds", "shards_found", "to_json"},

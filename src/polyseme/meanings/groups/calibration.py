@@ -38,12 +38,11 @@ VERSION = 7
 LOW, HIGH = 0.25, 0.45
 """Below the first, groups are a first sorting and substitutes no names; from the second, fair."""
 _WORDS, _USES = 64, 50  # words, and uses of each
-_COMMONEST = 4_000  # content words, of which they are taken evenly
 _LINES = 4  # of each word, by which the texts are compared with the model's own
 _UNLIKE = 0.75  # of the bits that it gains in texts like its own: then it has not read such texts
 _FEWEST_WORDS = 12  # with fewer, nothing is measured
 _MOST_READ = 4_000_000  # words of the corpus that are searched, row groups taken evenly
-_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.6
+_MERGE_QUANTILE, _SPLIT_QUANTILE = 0.4, 0.5
 _HOW_WELL = {
     "low": ("poorly", " Read the groups as a first sorting, and lines before names."),
     "fair": ("moderately", " Check the groups by their lines."),
@@ -156,7 +155,7 @@ def calibrate(
 def _frequent_uses(corpus: Corpus) -> list[Uses]:
     """Uses of words that are frequent enough, of each as many."""
     share = min(1.0, _MOST_READ / max(1, int(corpus.read_stats["words"])))
-    words = Background.of(corpus).content_words(int(1.5 * _USES / share), _COMMONEST)
+    words = Background.of(corpus).content_words(int(1.5 * _USES / share), 10 * _WORDS)
     if not words:
         return []
     drawn = np.linspace(0, len(words) - 1, min(_WORDS, len(words))).astype(int)
