@@ -118,7 +118,17 @@ CLASSES: dict[type, set[str]] = {
         "words",
     },
     Uses: {
-        *("columns", "count", "index", "matching", "metadata", "of", "select", "sentences"),
+        *(
+            "columns",
+            "count",
+            "forms",
+            "index",
+            "matching",
+            "metadata",
+            "of",
+            "select",
+            "sentences",
+        ),
         *(
             "around",
             "hashes",
