@@ -133,6 +133,13 @@ def visit(browser: Any, served: Served, width: int) -> Visit:
     return Visit(browser.new_context(viewport=size, accept_downloads=True).new_page(), served)
 
 
+def close_after_refusals(visited: Visit, status: str) -> None:
+    """Chromium tells the console of every page that is not 200; nothing else may be there."""
+    assert all(status in complaint for complaint in visited.complaints)
+    visited.complaints.clear()
+    close(visited)
+
+
 def close(visited: Visit) -> None:
     assert visited.complaints == []
     assert visited.elsewhere == []
@@ -251,10 +258,7 @@ def test_no_page_has_a_barrier(walked: Any) -> None:
         here.look_for_barriers()
         assert here.page.evaluate("document.documentElement.lang").startswith(language), path
         assert here.page.evaluate("document.documentElement.scrollWidth") <= width, path
-    # Chromium tells the console of every page that is not 200; nothing else may be there.
-    assert all(" 40" in complaint for complaint in here.complaints)
-    here.complaints.clear()
-    close(here)
+    close_after_refusals(here, " 40")
 
 
 def test_reports_have_no_barrier(walked: Any) -> None:
@@ -401,10 +405,7 @@ def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -
     here.wait("#before-problem")
     assert here.page.query_selector("#after-problem") is None
     here.look_for_barriers()
-    # Chromium tells the console of every page that is not 200; nothing else may be there.
-    assert all("400" in complaint for complaint in here.complaints)
-    here.complaints.clear()
-    close(here)
+    close_after_refusals(here, "400")
 
 
 def test_groups_are_judged_compared_and_exported(walked: Any) -> None:

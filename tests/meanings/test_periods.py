@@ -139,7 +139,7 @@ def test_a_period_without_texts_is_told_from_one_without_the_word(tmp_path: Path
     assert [each.words for each in found.periods] == [40, 0, 0, 30, 0, 40]
     assert found.notes[-2].startswith("No texts in 1810–1819, 1820–1829, 1840–1849")
     assert found.notes[-1] == "No use of bank in 1830–1839 (30 words of text)."
-    told = [each.told_empty for each in found.periods if not each.shares]
+    told = [each.empty_label for each in found.periods if not each.shares]
     assert told == ["no texts", "no texts", "no uses", "no texts"]
     html = report.read_text("utf-8")
     assert (html.count("no texts<"), html.count("no uses<")) == (3, 1)

@@ -360,7 +360,7 @@ def _periods(found: "SensesOverTime", config: ChangeConfig) -> list[RenderableTy
             for each in period.shares
         ]
         if not shares:  # not 0 % of each
-            shares = [period.told_empty, *[""] * (len(found.senses) - 1)]
+            shares = [period.empty_label, *[""] * (len(found.senses) - 1)]
         table.add_row(period.label, f"{period.uses:,}", f"{period.documents:,}", *shares)
     parts: list[RenderableType] = [
         titled(f"{found.word}: share of each sense, with its 95 % interval", table)

@@ -48,6 +48,10 @@ _LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 # Ray's sockets lie there, and the name of a socket must not be longer than some 100 bytes.
 _SHORT = None if os.name == "nt" else "/tmp"  # noqa: S108
 
+_Arguments = tuple[Any, Target, str]  # of `_commit`, after the shards
+_Committed = tuple[Sequence[ShardInput], list[Receipt]]
+_Wait = Callable[[Mapping[Any, object]], list[Any]]  # for what is in hand
+
 
 def run_on_ray(
     job: ShardJob,
@@ -64,21 +68,21 @@ def run_on_ray(
         waiting = deque(inputs[begin : begin + size] for begin in range(0, len(inputs), size))
         seen = target.resolve() if isinstance(target, Path) else target
         arguments = ray.put(job), seen, run
+
+        def wait(in_hand: Mapping[Any, object]) -> list[Any]:
+            return _next_done(ray, in_hand, job, on_message)
+
         if job.num_gpus:
-            done = _by_actors(ray, job, waiting, arguments, on_message)
+            done = _by_actors(ray, job.num_gpus, waiting, arguments, wait)
         else:
-            done = _by_tasks(ray, job, waiting, arguments, on_message)
+            done = _by_tasks(ray, waiting, arguments, wait)
         for shards, receipts in done:
             yield from zip(shards, receipts, strict=True)
 
 
 def _by_tasks(
-    ray: Any,
-    job: ShardJob,
-    waiting: deque[Sequence[ShardInput]],
-    arguments: tuple[Any, Target, str],
-    on_message: Callable[[str], None],
-) -> Iterator[tuple[Sequence[ShardInput], list[Receipt]]]:
+    ray: Any, waiting: deque[Sequence[ShardInput]], arguments: _Arguments, wait: _Wait
+) -> Iterator[_Committed]:
     """Some shards a task, in whatever process has a CPU free."""
     # Retries are for deaths of workers and nodes; an exception from the work itself is the
     # user's to see at once.
@@ -89,7 +93,7 @@ def _by_tasks(
         while waiting and len(in_hand) < _TASKS_IN_HAND:
             shards = waiting.popleft()
             in_hand[remote.remote(shards, *arguments)] = shards
-        for reference in _next_done(ray, in_hand, job, on_message):
+        for reference in wait(in_hand):
             shards = in_hand.pop(reference)
             yield shards, _result(ray, reference, shards)
 
@@ -108,24 +112,24 @@ class _Actor:
 
 def _by_actors(
     ray: Any,
-    job: ShardJob,
+    num_gpus: int,
     waiting: deque[Sequence[ShardInput]],
-    arguments: tuple[Any, Target, str],
-    on_message: Callable[[str], None],
-) -> Iterator[tuple[Sequence[ShardInput], list[Receipt]]]:
+    arguments: _Arguments,
+    wait: _Wait,
+) -> Iterator[_Committed]:
     """Some shards at a time for each actor that has its GPUs.
 
     An actor that dies with its worker or node is started again by Ray, and does what it had in
     hand. When nothing waits any more, actors that have nothing to do make place for such ones.
     """
     options = {"max_restarts": -1, "max_task_retries": MAX_RETRIES - 1}
-    remote = ray.remote(**options, num_cpus=1, num_gpus=job.num_gpus)(_Actor)
+    remote = ray.remote(**options, num_cpus=1, num_gpus=num_gpus)(_Actor)
     in_hand: dict[Any, tuple[Any, Sequence[ShardInput]]] = {}
     for _ in range(min(len(waiting), _ACTORS_IN_HAND)):
         actor = remote.remote()
         in_hand[actor.start.remote()] = actor, ()
     while in_hand:
-        for reference in _next_done(ray, in_hand, job, on_message):
+        for reference in wait(in_hand):
             actor, shards = in_hand.pop(reference)
             receipts = _result(ray, reference, shards)
             if waiting:

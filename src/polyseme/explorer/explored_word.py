@@ -227,8 +227,8 @@ class ExploredWord:
     indexed: IndexedUses | None = None
     """What an index knows of it: the model need not describe these uses."""
     lay_out: Callable[[Floats, int], Floats] = lay_out  # what finds places on a map
-    beside: Hashable = ()
-    """The state of what lies beside the corpus and was asked for, when the uses were found."""
+    sidecar_state: Hashable = ()
+    """That of the files beside the corpus that the query reads, when the uses were found."""
     job: Job | None = None  # the last that looked for groups
     _found: Senses | None = None
     """The first groups, by all features: others follow from the same features."""

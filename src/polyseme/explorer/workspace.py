@@ -169,16 +169,16 @@ class Workspace:
     def word(self, view: View) -> ExploredWord:
         """The uses of what a view looks for."""
         query = view.query
-        beside = self._beside(query)
+        sidecar_state = self._sidecar_state(query)
         with self._lock:
-            if query in self._words and self._words[query].beside != beside:
+            if query in self._words and self._words[query].sidecar_state != sidecar_state:
                 self._words.pop(query).stop()
             if query in self._words:
                 self._words.move_to_end(query)
                 return self._words[query]
         uses = self._find(view)
         found = ExploredWord(
-            uses, self.encoder, self._queue, self._indexed(query), self.lay_out, beside
+            uses, self.encoder, self._queue, self._indexed(query), self.lay_out, sidecar_state
         )
         with self._lock:
             kept = self._words.setdefault(query, found)
@@ -187,9 +187,9 @@ class Workspace:
                 self._words.popitem(last=False)[1].stop()
             return kept
 
-    def _beside(self, query: Query) -> Hashable:
-        """The state of what a query asks for that lies beside the corpus: whoever keeps senses
-        again, or gives a subcorpus another condition, is to find what is true now."""
+    def _sidecar_state(self, query: Query) -> Hashable:
+        """The state of the files beside the corpus that a query reads, kept senses and subcorpora:
+        they may change while the corpus stays as it is."""
         paths: list[Path] = []
         if query.is_cql and asks_for_senses(query.forms[0]):
             paths += sorted(senses_folder(self.corpus).glob("*.json"))

@@ -69,8 +69,8 @@ class Period:
         return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
 
     @property
-    def told_empty(self) -> str:
-        """What stands in the place of shares."""
+    def empty_label(self) -> str:
+        """What stands in the place of shares, where there are none."""
         return "no texts" if self.words == 0 else "no uses"
 
 

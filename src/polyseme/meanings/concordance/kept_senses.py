@@ -74,11 +74,15 @@ class KeptSenses:
     source: str
     """Where a person's judgments are: the file of edits or labels."""
     forms: frozenset[str] = frozenset()
-    """What a person can call them by besides: the forms of all uses, casefolded."""
+    """The forms of all uses, casefolded: they also find these senses."""
+
+    def was_searched_by(self, word: str) -> bool:
+        """Whether the uses were searched for by this word."""
+        return word.casefold() in self.word.casefold().split(" / ")
 
     def is_of(self, word: str) -> bool:
-        """Whether they are those of a word: it was looked for, or a query found it."""
-        return word.casefold() in {*self.word.casefold().split(" / "), *self.forms}
+        """Whether they are those of a word: it was searched for, or a query found it."""
+        return self.was_searched_by(word) or word.casefold() in self.forms
 
     def places(self, sense: str) -> Integers:
         """Those of a sense."""
@@ -180,9 +184,8 @@ def find_senses_of(corpus: Corpus, word: str | None, sense: str | None = None) -
         for each in every
         if (sense is None or sense in each.senses) and (word is None or each.is_of(word))
     ]
-    asked = (word or "").casefold()
-    # Of senses of a word and of a query that finds it too, the word's own; both, where both are.
-    own = [each for each in found if asked in each.word.casefold().split(" / ")]
+    # Those of the word itself come before those of a query that finds it too.
+    own = [each for each in found if word is not None and each.was_searched_by(word)]
     if len(found := own or found) == 1:
         return found[0]
     if found:

@@ -244,13 +244,12 @@ def _separation(views: Views, graphs: Sequence[Any]) -> float:
     weights = [view.in_separation for view in views]
     whole = float(_leading(_weighted(graphs, weights), 1)[0][0])
     by_name = {view.name: graph for view, graph in zip(views, graphs, strict=True)}
-    expected = by_name.get("expected")
-    others = [by_name[name] for name in ("context", "substitutes") if name in by_name]
-    if expected is None or not all(graph.nnz for graph in (expected, *others)):
+    compared = [by_name.get(name) for name in ("expected", "context", "substitutes")]
+    if any(graph is None or not graph.nnz for graph in compared):
         return round(whole, 6)
-    vectors = _leading(expected, _LEADING)[1]
-    agreements = [_agreement(vectors, _leading(graph, _LEADING)[1]) for graph in others]
-    return round((whole + float(np.mean(agreements))) / 2, 6)  # the last bits mean nothing
+    expected, *others = (_leading(graph, _LEADING)[1] for graph in compared)
+    agreement = float(np.mean([_agreement(expected, vectors) for vectors in others]))
+    return round((whole + agreement) / 2, 6)  # the last bits mean nothing
 
 
 def _agreement(one: npt.NDArray[np.float64], two: npt.NDArray[np.float64]) -> float:
