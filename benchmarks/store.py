@@ -171,7 +171,7 @@ def _measure(way: str, shards: int, out: Path, kills: int) -> list[list[str]]:
             moment = shards * (blow + 1) // (kills + 2)
             while process.poll() is None and _done(out) < moment:
                 time.sleep(0.5)
-            cluster.node_dies(0)
+            cluster.node_dies()
         rows = [_row(f"{way}, {kills} nodes killed", "fresh", shards, _told(process))]
         return [
             *rows,

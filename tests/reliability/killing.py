@@ -1,7 +1,6 @@
 """A real `polyseme prepare` to be killed, and the check that nothing torn is ever seen."""
 
 import contextlib
-import os
 import random
 import shutil
 import signal
@@ -65,15 +64,15 @@ def started(command: Sequence[str], *, said: IO[bytes], folder: Path) -> Iterato
         process.wait()
 
 
-Blow = Callable[[int], None]
+Blow = Callable[[Driver], bool]  # False if the work was done before there was anything to kill
 
 
 class KilledRun:
     """Runs a command again and again while blows fall on it, each at a later moment of the work.
 
-    A blow is a function that is given the driver's process id and kills something; the blow
-    named `driver` kills the driver itself, and the command is started again. Moments are
-    measured in receipts, so that they are spread over the work on slow and fast machines.
+    A blow is a function that is given the driver and kills something; `driver_dies` kills the
+    driver itself, and the command is started again. Moments are measured in receipts, so that
+    they are spread over the work on slow and fast machines.
     """
 
     def __init__(self, command: list[str], out: Path, reference: dict[str, str]) -> None:
@@ -91,7 +90,7 @@ class KilledRun:
         moments = sorted(choose.uniform(0.02, 0.75) * total for _ in blows)
         plan = deque(zip(moments, choose.sample(blows, len(blows)), strict=True))
         self._run_to_the_end(plan, choose)
-        # A blow can take longer than all the work that is left: then the rest fall on another run.
+        # The work can be over before a blow falls: then the rest fall on another run.
         for _ in range(_MOST_RUNS):
             if not plan:
                 return
@@ -117,8 +116,10 @@ class KilledRun:
         """Strike until the plan or the driver is at its end."""
         while plan and self._reached(plan[0][0], driver):
             time.sleep(choose.uniform(0, 0.15))
-            blow = plan.popleft()[1]
-            blow(driver.pid)
+            blow = plan[0][1]
+            if not blow(driver):
+                return
+            plan.popleft()
             self.struck += 1
             self.wrong += wrong_files(self.out, self.reference)
             if blow is driver_dies:
@@ -133,32 +134,34 @@ class KilledRun:
         return False
 
 
-def driver_dies(driver: int) -> None:
-    os.kill(driver, signal.SIGKILL)
+def driver_dies(driver: Driver) -> bool:
+    if driver.poll() is not None:
+        return False
+    driver.kill()
+    return True
 
 
-def local_worker_dies(driver: int) -> None:
+def local_worker_dies(driver: Driver) -> bool:
     """Kill one worker process of a driver, as soon as it has one."""
-    while True:
-        children = psutil.Process(driver).children()
-        workers = [child for child in children if "spawn_main" in " ".join(_words(child))]
-        if workers:
-            random.choice(workers).kill()
-            return
-        time.sleep(0.01)
+    return _one_dies([driver.pid], "spawn_main", driver)
 
 
-def ray_worker_dies(raylets: list[int]) -> None:
+def ray_worker_dies(raylets: list[int], driver: Driver) -> bool:
     """Kill one worker of these raylets, one that has a shard in hand."""
-    for _ in range(3000):
-        children = [child for raylet in raylets for child in _children(raylet)]
-        busy = [child for child in children if " ".join(_words(child)).startswith("ray::_commit")]
-        if busy:
+    return _one_dies(raylets, "ray::_commit", driver)
+
+
+def _one_dies(parents: list[int], name: str, driver: Driver) -> bool:
+    """Kill a child of these processes that is called so, as soon as there is one."""
+    while driver.poll() is None:
+        children = [child for parent in parents for child in _children(parent)]
+        named = [child for child in children if name in " ".join(_words(child))]
+        if named:
             with contextlib.suppress(psutil.NoSuchProcess):
-                random.choice(busy).kill()
-                return
+                random.choice(named).kill()
+                return True
         time.sleep(0.01)
-    raise AssertionError("no worker of the cluster was busy for 30 seconds")
+    return False
 
 
 def _children(parent: int) -> list[psutil.Process]:

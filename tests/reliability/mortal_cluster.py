@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reliability.killing import ray_worker_dies
+from reliability.killing import Driver, ray_worker_dies
 
 TESTS = Path(__file__).parents[1]
 RAY = {
@@ -32,13 +32,14 @@ class RayCluster:
     def address(self) -> str:
         return str(self._state["address"])
 
-    def worker_dies(self, _driver: int) -> None:
-        ray_worker_dies(self._state["raylets"])
+    def worker_dies(self, driver: Driver) -> bool:
+        return ray_worker_dies(self._state["raylets"], driver)
 
-    def node_dies(self, _driver: int) -> None:
+    def node_dies(self, _driver: Driver | None = None) -> bool:
         """One node goes, another comes."""
         self._tell("remove")
         self._tell("add")
+        return True
 
     def add_node(self) -> None:
         """One node more."""

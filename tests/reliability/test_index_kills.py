@@ -84,8 +84,9 @@ def strike(command: list[str], out: Path, blows: list[tuple[int, Blow]]) -> int:
     """Run it; each blow falls when so many parts are done. Says how the driver ended."""
     with tempfile.TemporaryFile() as said, started(command, said=said, folder=out.parent) as driver:
         while blows and driver.poll() is None:
-            if len(list((out / "receipts").glob("*.json"))) >= blows[0][0]:
-                blows.pop(0)[1](driver.pid)
+            reached = len(list((out / "receipts").glob("*.json"))) >= blows[0][0]
+            if reached and blows[0][1](driver):
+                blows.pop(0)
             time.sleep(0.002)
         return driver.wait()
 
@@ -119,7 +120,7 @@ def test_killed_at_two_hundred_moments_it_is_never_half_an_index(tmp_path: Path)
             try:
                 finished += driver.wait(timeout=choose.uniform(0.2, 1.0) * whole) == 0
             except subprocess.TimeoutExpired:
-                driver_dies(driver.pid)
+                driver_dies(driver)
                 killed += 1
         if (out / "manifest.json").exists():
             is_whole(out, quiet.reference)
@@ -142,7 +143,11 @@ def test_an_index_made_on_ray_is_the_same_whoever_is_killed(
     quiet = Quiet(tmp_path, 60)
     out = tmp_path / "on-ray"
     command = command_of(quiet, out, "--backend", "ray", "--ray-address", cluster.address)
-    blows = [(1, cluster.worker_dies), (3, cluster.node_dies), (5, driver_dies)]
+    blows: list[tuple[int, Blow]] = [
+        (1, cluster.worker_dies),
+        (3, cluster.node_dies),
+        (5, driver_dies),
+    ]
     assert strike(command, out, blows) == -signal.SIGKILL
     assert blows == []
     assert strike(command, out, []) == 0
