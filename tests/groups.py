@@ -28,6 +28,8 @@ LONG = {
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
     "tests/journeys/test_every_command.py::test_a_command_works_in_a_process_of_its_own",
     "tests/storage/test_store_faults.py",
+    "tests/journeys/test_stores.py",
+    "tests/encoders/kernels/test_build.py",
     "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
 }
