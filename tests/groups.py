@@ -14,6 +14,7 @@ CLUSTER = {
     "tests/reliability/test_ray_is_closed.py",
     "tests/reliability/test_kills.py::test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed",
     "tests/reliability/test_index_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_index_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
     "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
 }
 """Files, and tests, that are marked so."""
