@@ -41,8 +41,9 @@ MAY = {
     # Weights after their size was looked at, and their hash; what was dumped in the same line.
     "training/checkpoint.py": {"load_file", "json.loads"},
     "training/processes.py": {"json.loads"},  # from another process of the same run
-    "meanings/report/pages.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
-    "meanings/use_map/places.py": {"files(__package__).joinpath(name).read_text"},  # our own
+    # Our own style sheets and scripts.
+    "meanings/report/__init__.py": {"files(__package__).joinpath('style.css').read_text"},
+    "meanings/use_map/__init__.py": {"files(__package__).joinpath(name).read_text"},
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/remote_sources.py": {"path.open"},  # to write

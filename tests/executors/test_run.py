@@ -28,8 +28,7 @@ from executors.jobs import (
 
 from polyseme.errors import ConfigError, ExecutorError, StorageError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig, ShardJob, commit, local, run_job
-from polyseme.storage.files import clear_work
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.files import clear_work, hold_folder
 
 HERE = ExecutorConfig(workers=1)
 
@@ -124,7 +123,7 @@ def test_files_of_others_in_the_output_folder_are_left_alone(tmp_path: Path) -> 
 HOLD = """
 import sys, time
 from pathlib import Path
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.files import hold_folder
 with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

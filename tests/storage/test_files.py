@@ -15,7 +15,9 @@ from polyseme.storage.files import (
     ReadingHash,
     clear_work,
     disk_faults_explained,
+    is_abandoned,
     is_linked,
+    new_name,
     own_folder,
     publish,
     scratch_folder,
@@ -23,7 +25,6 @@ from polyseme.storage.files import (
     sha256_of,
     write_text,
 )
-from polyseme.storage.scratchnames import is_abandoned, new_name
 
 
 def test_a_file_appears_whole_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from polyseme.storage.files import canonical_json, disk_faults_explained, write_
 from polyseme.storage.folders import SEED_PREFIX, check_holds_no_other
 
 if TYPE_CHECKING:
-    from polyseme.tasks.seeds import MeanStd
+    from polyseme.tasks.measures import MeanStd
     from polyseme.tasks.settings import TaskConfig
 
 _READS_NO_TEXT = (
@@ -104,10 +104,10 @@ class TrainResult:
 
 def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     """Train for each seed."""
-    from polyseme.tasks.seeds import MeanStd, seed_folder
-    from polyseme.tasks.task import ARTIFACT, include_model
+    from polyseme.processes import keep_freed_memory
+    from polyseme.tasks.measures import MeanStd
+    from polyseme.tasks.task import ARTIFACT, include_model, seed_folder
     from polyseme.tasks.training import Splits, train_task, write_report
-    from polyseme.training.memory import keep_freed_memory
     from polyseme.training.processes import num_processes
 
     progress = progress or NullProgress()

@@ -1,7 +1,7 @@
 """Run a job over all its inputs on the chosen backend, and tidy up what earlier runs left.
 
-Files are removed in the output folder only where they were made: those called as shards are,
-directly in a folder of the job.
+Where the work is done is an `ExecutorConfig`. Files are removed in the output folder only where
+they were made: those called as shards are, directly in a folder of the job.
 """
 
 import contextlib
@@ -11,8 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
+
+from polyseme.config import Settings
+from polyseme.devices import choose_device, devices_of, usable_cpus
 from polyseme.executors.commit import (
     RECEIPTS,
     Receipt,
@@ -22,10 +26,52 @@ from polyseme.executors.commit import (
     commit,
     finished,
 )
-from polyseme.executors.settings import ExecutorConfig
-from polyseme.storage.files import WORK, clear_work, disk_faults_explained, refuse_link
+from polyseme.storage.files import WORK, clear_work, disk_faults_explained, hold_folder, refuse_link
 from polyseme.storage.folders import FileList
-from polyseme.storage.locks import hold_folder
+
+
+class ExecutorConfig(Settings):
+    """Where the work over many shards is done."""
+
+    backend: Literal["local", "ray"] = "local"
+    """Processes on this machine, or tasks on a Ray cluster (extra [cluster])."""
+    workers: int = Field(default_factory=usable_cpus, ge=1, le=4_096)
+    """How many shards are processed in parallel; default: the number of CPU cores that may be used.
+    With 1, or one shard, everything runs in this process. A cluster with an address decides for
+    itself."""
+    ray_address: str | None = None
+    """Address of a running Ray cluster, for example `10.0.0.1:6379`; by default a private one is
+    started on loopback for the run."""
+
+
+class ModelExecutorConfig(ExecutorConfig):
+    """Where the work is done, if a model does it."""
+
+    workers: int = Field(default_factory=usable_cpus, ge=1, le=4_096)
+    """How many files are processed in parallel; default: the number of CPU cores that may be used,
+    or of GPUs. With 1, or one file, everything runs in this process. A cluster with an address
+    decides for itself."""
+    device: str = Field("auto", pattern=r"auto|cpu|mps|cuda(:\d{1,3})?")
+    """Where the model computes: auto, cpu, cuda, cuda:N or mps; auto takes the GPUs, if there are
+    any, one worker each. With `--backend ray`, cuda is one GPU of the cluster for each worker."""
+
+    same_bits: bool = False
+    """Refuse workers whose versions, processor or kernel differ from this process's, and recompute
+    files that were made by other ones: the same command gives the same bytes."""
+
+    def chosen_device(self) -> str:
+        """Where the model computes. Named GPUs of a cluster are its nodes': none is needed here."""
+        if self.backend == "ray" and self.device == "cuda":
+            return self.device
+        return choose_device(self.device)
+
+    def on(self, device: str) -> ExecutorConfig:
+        """The same with the number of workers that is right for a device, unless one was given."""
+        told = {name: getattr(self, name) for name in ExecutorConfig.model_fields}
+        if device != "cpu" and "workers" not in self.model_fields_set:
+            told["workers"] = max(1, len(devices_of(device)))
+        return ExecutorConfig(**told)
+
 
 OnProgress = Callable[[int], None]
 OnMessage = Callable[[str], None]
@@ -146,7 +192,10 @@ def _receipts(
     if executor.backend == "ray":
         from polyseme.executors.cluster import run_on_ray
 
-        yield from run_on_ray(job, inputs, target, run, executor=executor, on_message=on_message)
+        address, workers = executor.ray_address, executor.workers
+        yield from run_on_ray(
+            job, inputs, target, run, address=address, workers=workers, on_message=on_message
+        )
     elif executor.workers == 1 or len(inputs) == 1:
         for shard in inputs:
             yield shard, commit(job, shard, target, run, partial(progress.add, shard))

@@ -47,7 +47,7 @@ from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import UseTable
 from polyseme.meanings.edits import undo_last
 from polyseme.meanings.labels import LabelledUses
-from polyseme.meanings.report.pages import senses_page, write_page
+from polyseme.meanings.report import senses_page, write_page
 from polyseme.meanings.settings import (
     TABLES,
     CollocateListConfig,
@@ -55,7 +55,7 @@ from polyseme.meanings.settings import (
     WordListConfig,
 )
 from polyseme.meanings.substitutes import find_substitutes
-from polyseme.meanings.use_map.places import hover_line, palette, scaled
+from polyseme.meanings.use_map import hover_line, palette, scaled
 from polyseme.meanings.wordlists.collocates import FindsPlaces, NamedUses, collocates_of
 from polyseme.meanings.wordlists.counting import Unit
 from polyseme.meanings.wordlists.keywords import keywords

@@ -17,7 +17,7 @@ from polyseme.data.stream import (
 )
 from polyseme.encoders.environment import Environment, describe
 from polyseme.model import LanguageModel, Model
-from polyseme.objectives.objective import count_targets
+from polyseme.objectives import count_targets
 from polyseme.objectives.prediction import OwnTargets, TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets, fixed_targets
 from polyseme.text.corpus import Corpus

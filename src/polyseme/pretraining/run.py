@@ -31,14 +31,13 @@ from polyseme.pretraining.throughput import (
     time_evaluation,
     without_denormals,
 )
+from polyseme.processes import keep_freed_memory
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import disk_faults_explained, make_output, write_text
+from polyseme.storage.files import disk_faults_explained, hold_folder, make_output, write_text
 from polyseme.storage.folders import CONFIG, MANIFEST
-from polyseme.storage.locks import hold_folder
 from polyseme.text.corpus import Corpus
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints, Outcome
 from polyseme.training.loop import train
-from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes, own_shards
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve

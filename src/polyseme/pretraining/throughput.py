@@ -14,7 +14,7 @@ import torch
 from polyseme.objectives.prediction import TrainingTargets
 from polyseme.pretraining.evaluation import evaluate_targets
 from polyseme.pretraining.language_modeling import Pretraining
-from polyseme.training.memory import keep_freed_memory
+from polyseme.processes import keep_freed_memory
 from polyseme.training.processes import process_group
 from polyseme.training.settings import TrainingConfig
 from polyseme.training.step import Stepper

@@ -88,6 +88,11 @@ def is_task(folder: Path) -> bool:
     return (folder / WORDS).is_file() or any(folder.glob(f"{SEED_PREFIX}*/{WORDS}"))
 
 
+def seed_folder(folder: Path, seed: int) -> Path:
+    """Where the task trained with this seed lies."""
+    return folder / f"{SEED_PREFIX}{seed}"
+
+
 def trained_in(folder: Path) -> list[Path]:
     """The trained tasks in a folder, one for each seed; or the folder itself."""
     check_holds(folder, ARTIFACT.name, ARTIFACT.made_by, ModelError)

@@ -21,9 +21,8 @@ from polyseme.display import load_matplotlib
 from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ModelError
 from polyseme.progress import Progress
-from polyseme.storage.files import canonical_json, own_folder, scratch_for, write_text
+from polyseme.storage.files import canonical_json, hold_folder, own_folder, scratch_for, write_text
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.locks import hold_folder
 from polyseme.tasks.data import DataSet, Split, read_split, subsample, without_dev
 from polyseme.tasks.families.family import Example, TaskBatch
 from polyseme.tasks.settings import TaskConfig, training_config

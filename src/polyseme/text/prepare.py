@@ -20,9 +20,14 @@ from polyseme.storage.files import canonical_json
 from polyseme.text.annotation import Annotator
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
-from polyseme.text.normalization import UnfitTextError
 from polyseme.text.plan import Piece, ShardPieces
-from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
+from polyseme.text.preprocessing import (
+    Preparation,
+    PreprocessedText,
+    TextPreprocessor,
+    UnfitTextError,
+    WordRange,
+)
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import CorpusConfig

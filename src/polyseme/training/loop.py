@@ -22,8 +22,7 @@ import torch
 from polyseme.devices import num_threads, set_threads
 from polyseme.errors import TrainingError, TrainingStoppedError
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import disk_faults_explained
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.files import disk_faults_explained, hold_folder
 from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,

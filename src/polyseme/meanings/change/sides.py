@@ -49,8 +49,8 @@ from polyseme.meanings.concordance.search import (
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
+from polyseme.meanings.groups.calibration import Kept
 from polyseme.meanings.groups.grouping import MIN_USES, centred, join_views, tf_idf
-from polyseme.meanings.groups.kept import Kept
 from polyseme.meanings.groups.senses import Senses, find_senses
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress

@@ -31,6 +31,8 @@ from polyseme.meanings.concordance.conditions import (
     Condition,
     Subcorpora,
     parse_where,
+    path_of,
+    read_subcorpora,
     rows_meeting,
 )
 from polyseme.meanings.concordance.cql import TokenPattern, compile_query, parse_query
@@ -41,11 +43,9 @@ from polyseme.meanings.concordance.sentence_table import (
     SentenceTable,
     TextColumn,
 )
-from polyseme.meanings.concordance.subcorpora import path_of, read_subcorpora
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.normalization import UnfitTextError, in_other_scripts
-from polyseme.text.preprocessing import TextPreprocessor
+from polyseme.text.preprocessing import TextPreprocessor, UnfitTextError, in_other_scripts
 from polyseme.text.segmenters.patterns import SPACELESS
 from polyseme.text.shard_words import GroupWords, ShardWords
 
