@@ -32,7 +32,7 @@ from polyseme.tasks.comparison import (
     measured_on,
 )
 from polyseme.tasks.embeddings import Variant
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import TaskConfig
 from polyseme.tasks.training import Splits
 
 VARIANTS: tuple[Variant, ...] = ("static", "frozen")

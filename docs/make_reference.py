@@ -26,7 +26,7 @@ from polyseme.cli.verbs import Verb, all_verbs
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
 from polyseme.model import ModelConfig
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import TaskConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 

@@ -128,7 +128,7 @@ def pretrain(
     `model={"encoder": {...}}`. Of several processes (torchrun), only the first returns a result.
     """
     from polyseme.commands.pretrain import run
-    from polyseme.pretraining.settings import PretrainConfig
+    from polyseme.pretraining import PretrainConfig
 
     given = {"corpus": corpus, "out": out, "preset": preset, **settings}
     return _call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
@@ -180,7 +180,7 @@ def generate(
 
     from polyseme.config import build
     from polyseme.errors import extra_needed_for
-    from polyseme.pretraining.settings import GenerationConfig
+    from polyseme.pretraining import GenerationConfig
 
     given = {"samples": samples, "max_words": max_words, "temperature": temperature, "seed": seed}
     config = build(GenerationConfig, {**given, **settings})
@@ -337,7 +337,7 @@ def substitutes(
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Asking a model"):
-        from polyseme.meanings.concordance.marked_use import read_marked
+        from polyseme.meanings.concordance.uses import read_marked
         from polyseme.meanings.substitutes import find_substitutes
 
     if model is None or isinstance(model, str | PathLike):

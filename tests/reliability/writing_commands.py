@@ -25,7 +25,7 @@ from polyseme.commands import (
 from polyseme.commands.convert import export
 from polyseme.commands.vectors import info
 from polyseme.config import build
-from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining import PretrainConfig
 from polyseme.text.corpus import Corpus
 
 _SMALL_MODEL = {

@@ -17,8 +17,7 @@ from polyseme.tasks.comparison import VariantResult, as_variant
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
 from polyseme.tasks.measures import SeedComparison
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import best_in, is_task, seed_folder, trained_in
+from polyseme.tasks.task import TaskConfig, best_in, is_task, seed_folder, trained_in
 from tasks.making import config_of, examples_for, task_of
 
 BOTH: dict[str, Any] = {

@@ -31,7 +31,7 @@ from polyseme.storage.folders import SEED_PREFIX, check_holds_no_other
 
 if TYPE_CHECKING:
     from polyseme.tasks.measures import MeanStd
-    from polyseme.tasks.settings import TaskConfig
+    from polyseme.tasks.task import TaskConfig
 
 _READS_NO_TEXT = (
     "No tokenizer is set for running text, so polyseme predict cannot read any with this task. If "
@@ -61,7 +61,7 @@ class TaskFileConfig(Settings):
 
     def read_task(self) -> "TaskConfig":
         """The settings in the file, with some changed."""
-        from polyseme.tasks.settings import read_task
+        from polyseme.tasks.task import read_task
 
         parts = self.model_dump(include={"data", "embeddings", "network", "training"})
         return read_task(self.task, {name: part for name, part in parts.items() if part})

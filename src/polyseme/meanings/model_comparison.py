@@ -36,8 +36,8 @@ from polyseme.meanings.report import page
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.model import Model, count_parameters
 from polyseme.presets import PRESETS
+from polyseme.pretraining import PretrainConfig
 from polyseme.pretraining.run import pretrain
-from polyseme.pretraining.settings import PretrainConfig
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.formats.marked import parse_line

@@ -22,11 +22,11 @@ from polyseme.errors import ConfigError, MissingExtraError, ModelError
 from polyseme.model import LanguageModel, Model, ModelConfig, build_network
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.presets import PRESETS, Preset
+from polyseme.pretraining import PretrainConfig, RunConfig
 from polyseme.pretraining.card import began_with, run_metadata, write_card
 from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
-from polyseme.pretraining.language_modeling import Pretraining
-from polyseme.pretraining.settings import PretrainConfig, RunConfig
-from polyseme.pretraining.throughput import (
+from polyseme.pretraining.language_modeling import (
+    Pretraining,
     measure_throughput,
     time_evaluation,
     without_denormals,
@@ -36,12 +36,12 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained, hold_folder, make_output, write_text
 from polyseme.storage.folders import CONFIG, MANIFEST
 from polyseme.text.corpus import Corpus
+from polyseme.training import TrainingConfig, fingerprint_of
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints, Outcome
 from polyseme.training.loop import train
 from polyseme.training.processes import is_main_process, num_processes, own_shards
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
-from polyseme.training.settings import TrainingConfig, fingerprint_of
 
 _CURVE = "curve.png"
 _MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all

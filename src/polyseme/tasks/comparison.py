@@ -20,8 +20,7 @@ from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.measures import Comparison, ExampleScores, MeanStd, SeedComparison, compare
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import seed_folder
+from polyseme.tasks.task import TaskConfig, seed_folder
 from polyseme.tasks.training import Splits, train_task
 
 

@@ -31,8 +31,7 @@ from polyseme.text.preprocessing import (
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.shard_words import ShardWordsWriter, attribute_path
-from polyseme.text.shards import ShardWriter
+from polyseme.text.shards import ShardWordsWriter, ShardWriter, attribute_path
 
 Done = tuple[dict[str, Any], str]
 """Counts of a shard, and the hash of what it was made from."""

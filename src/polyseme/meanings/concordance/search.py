@@ -5,7 +5,7 @@
          `search`: a table of sentences; for each use its sentence and its words there
 
 Patterns are regular expressions without backtracking (RE2), so none takes for ever. Words are
-looked up as numbers (`text.shard_words`): a row group's distinct words once, and only where a use
+looked up as numbers (`text.shards`): a row group's distinct words once, and only where a use
 is found is its Parquet file read, for the metadata. Several threads read.
 """
 
@@ -47,7 +47,7 @@ from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.preprocessing import TextPreprocessor, UnfitTextError, in_other_scripts
 from polyseme.text.segmenters.patterns import SPACELESS
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 Term = tuple[frozenset[str], ...]
 """Spellings that will do for each word of a term, one after the other."""

@@ -28,7 +28,7 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.settings import ADDED_ATTRIBUTES
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
 UPOS = "upos"
