@@ -120,7 +120,7 @@ def _commands(
         for part in verb.parts:
             yield from _commands(part, name)
         return
-    run = inspect.signature(importlib.import_module(verb.module).run)
+    run = inspect.signature(getattr(importlib.import_module(verb.module), verb.function))
     text, _, examples = verb.text.partition("Examples:")
     yield name, text, examples, run.parameters["config"].annotation
 

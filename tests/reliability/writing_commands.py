@@ -22,8 +22,8 @@ from polyseme.commands import (
     pretrain,
     train,
 )
-from polyseme.commands.convert import export
-from polyseme.commands.vectors import info
+from polyseme.commands.convert import ExportConfig, export
+from polyseme.commands.vectors import VectorsInfoConfig, info
 from polyseme.config import build
 from polyseme.pretraining import PretrainConfig
 from polyseme.text.corpus import Corpus
@@ -146,7 +146,7 @@ def run_inspect(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_vectors(inputs: Inputs, out: Path, turn: int) -> None:
-    info.run(build(info.VectorsInfoConfig, {"folder": out, "verify": True}))
+    info(build(VectorsInfoConfig, {"folder": out, "verify": True}))
 
 
 def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
@@ -156,7 +156,7 @@ def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
 
 def run_convert(inputs: Inputs, out: Path, turn: int) -> None:
     values = {"model": inputs.bytes_model, "out": out}
-    export.run(build(export.ExportConfig, values))
+    export(build(ExportConfig, values))
 
 
 Command = Callable[[Inputs, Path, int], None]

@@ -155,7 +155,8 @@ def _command(verb: Verb) -> Callable[..., None]:
 
     # Imports no torch: what shows help or lists something must not wait for it.
     module = importlib.import_module(verb.module)
-    signature = inspect.signature(module.run)
+    run = getattr(module, verb.function)
+    signature = inspect.signature(run)
     kind = signature.parameters["config"].annotation
     found = signature.return_annotation  # text, if it takes long to import
     kinds = typing.get_args(found) or (found,)
@@ -163,7 +164,7 @@ def _command(verb: Verb) -> Callable[..., None]:
 
     def do(config: Any, as_json: bool) -> None:
         with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
-            result = module.run(config, bars)
+            result = run(config, bars)
         bars.console.print_whole((as_json and _as_json(result)) or module.show(result))
         if hasattr(module, "exit_code"):  # what was found may be bad news for a script
             raise typer.Exit(module.exit_code(result))

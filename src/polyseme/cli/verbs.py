@@ -1,10 +1,11 @@
 """Which commands there are, in the order in which a user meets them.
 
-A command is a file in `commands/`; a folder there is a command with sub-commands, a file each. What
-they are for is read from their docstrings, without importing them.
+A command is a file in `commands/`, its sub-commands, if it has any, are functions in it. What they
+are for is read from their docstrings, without importing them.
 """
 
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 
 PANELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -54,6 +55,8 @@ class Verb:
     name: str
     module: str
     text: str
+    function: str = "run"
+    """What does its work."""
     parts: "tuple[Verb, ...]" = ()
     """Its sub-commands."""
 
@@ -66,7 +69,7 @@ class Verb:
 def all_verbs() -> dict[str, list[Verb]]:
     """The commands under each heading."""
     return {
-        panel: [_verb(_COMMANDS / name, parts) for name, parts in verbs.items()]
+        panel: [_verb(name, parts) for name, parts in verbs.items()]
         for panel, verbs in PANELS.items()
     }
 
@@ -85,12 +88,19 @@ def find_verb(words: list[str]) -> list[Verb]:
     return found
 
 
-def _verb(path: Path, parts: tuple[str, ...] = ()) -> Verb:
-    """Of a file, named without its ending, or of a folder."""
-    module = ".".join(("polyseme", *path.relative_to(_COMMANDS.parent).parts))
-    file = path / "__init__.py" if parts else path.with_suffix(".py")
-    # The docstring. Parsing all of the file takes ten times as long, at every press of Tab.
-    text = file.read_text(encoding="utf-8").split('"""')[1].strip()
-    # `import_` is a module, `import` a command: a word that Python keeps.
-    name = path.name.rstrip("_").replace("_", "-")
-    return Verb(name, module, text, tuple(_verb(path / part) for part in parts))
+def _verb(command: str, parts: tuple[str, ...]) -> Verb:
+    file = _COMMANDS / f"{command}.py"
+    module = f"polyseme.commands.{command}"
+    # The docstrings. Parsing all of the file takes ten times as long, at every press of Tab.
+    code = file.read_text(encoding="utf-8")
+    text = code.split('"""')[1].strip()
+    found = [
+        Verb(_typed(part), module, cleandoc(code.split(f"\ndef {part}(")[1].split('"""')[1]), part)
+        for part in parts
+    ]
+    return Verb(_typed(command), module, text, parts=tuple(found))
+
+
+def _typed(name: str) -> str:
+    """What is typed: `import_` is a function, `import` a command: a word that Python keeps."""
+    return name.rstrip("_").replace("_", "-")

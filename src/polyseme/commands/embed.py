@@ -28,7 +28,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
-from polyseme.commands.vectors.info import facts, summary
+from polyseme.commands.vectors import facts, summary
 from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.devices import resolve_precision
 from polyseme.embedding import ModelName, VectorsConfig
