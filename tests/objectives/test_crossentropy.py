@@ -15,12 +15,18 @@ from polyseme.objectives.softmaxes import (
     log_probabilities,
     log_sum_exp,
     summed_cross_entropies,
-    summed_cross_entropy,
     to_probabilities,
 )
 
 ROWS, WORDS, WIDTH = 11, 23, 6
 Three = tuple[Tensor, Tensor, Tensor]
+
+
+def summed_cross_entropy(
+    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, negatives: Tensor | None = None
+) -> Tensor:
+    (loss,) = summed_cross_entropies([(vectors, targets)], weight, bias, negatives)
+    return loss
 
 
 def numbers(rows: int = ROWS) -> tuple[Three, Tensor]:

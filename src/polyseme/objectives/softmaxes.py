@@ -206,21 +206,14 @@ _CHUNK = 4 << 20  # numbers in one chunk of rows x words: 16 MB
 _MIN_ROWS = 32  # however many words: with fewer, the weights are read far more often than used
 
 
-def summed_cross_entropy(
-    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, negatives: Tensor | None = None
-) -> Tensor:
-    """Loss summed over rows. With `negatives` (K,), only these words and the target compete."""
-    (loss,) = summed_cross_entropies([(vectors, targets)], weight, bias, negatives)
-    return loss
-
-
 def summed_cross_entropies(
     parts: Sequence[tuple[Tensor, Tensor]],
     weight: Tensor,
     bias: Tensor,
     negatives: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
-    """The same for several vectors and targets at once: the weights' gradient is made once."""
+    """For each of several vectors and targets the loss summed over rows; the weights' gradient is
+    made once. With `negatives` (K,), only these words and the target compete."""
     flat = [tensor for part in parts for tensor in part]
     found: Tensor = _CrossEntropies.apply(weight, bias, negatives, *flat)  # type: ignore[no-untyped-call]
     return found.unbind()

@@ -42,16 +42,10 @@ _DISK_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _WRONG_KINDS = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENOTEMPTY}
 
 
-def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
-    """SHA-256 of a file, or of its bytes from `start` up to `stop`."""
-    digest = hashlib.sha256()
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as stream:
-        stream.seek(start)
-        left = float("inf") if stop is None else stop - start
-        while left > 0 and (chunk := stream.read(int(min(_CHUNK, left)))):
-            digest.update(chunk)
-            left -= len(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class ReadingHash:
@@ -76,7 +70,7 @@ class ReadingHash:
                 self._awaited[offset] = found
 
     def hexdigest(self) -> str:
-        """Of a single range, what `sha256_of` gives; of several, a hash of theirs."""
+        """Of a single range its SHA-256; of several, a hash of theirs."""
         unread = [each for each in self._ranges if each.place < each.stop]
         if unread:
             with open_regular(self._path) as stream:

@@ -319,13 +319,11 @@ def count_sides(
     corpus: Corpus,
     sides: tuple[Condition, Condition],
     where: Condition = EVERYTHING,
-    *,
-    threads: int = 2,
 ) -> SideWords:
     """Count the words of both sides. `where`: what sentences of either must meet."""
     columns = list({DOCUMENT, *columns_of(All((*sides, where)))})
     total = SideWords()
-    for part in in_threads(partial(_count, sides, where, columns), all_groups(corpus), threads):
+    for part in in_threads(partial(_count, sides, where, columns), all_groups(corpus)):
         for number, counts in enumerate(part.counts):
             for spelling, count in counts.items():
                 word = spelling.casefold()

@@ -306,7 +306,6 @@ def find_uses(
     *,
     where: str | Condition | Sequence[str] = (),
     terms: Sequence[Sought] | None = None,
-    threads: int = 2,
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
 
@@ -316,9 +315,9 @@ def find_uses(
     `find_terms` found for the query, if that was asked before.
     """
     query = query if isinstance(query, Query) else Query.of(query)
-    condition = query.condition(where, corpus, threads)
+    condition = query.condition(where, corpus)
     terms = find_terms(query, corpus) if terms is None else terms
-    table, rows, spans = search(corpus, terms, condition, threads=threads)
+    table, rows, spans = search(corpus, terms, condition)
     if not len(rows) and condition == EVERYTHING:
         raise _no_use_of(query, corpus)
     return Uses(table, rows, spans, query, corpus)
@@ -330,7 +329,7 @@ def find_words(
     """Uses of any of these words, in every n-th row group of the corpus."""
     query = Query(tuple(words))
     parts = every_group(corpus, step)
-    table, rows, spans = search(corpus, query.resolve(corpus), where, threads=2, parts=parts)
+    table, rows, spans = search(corpus, query.resolve(corpus), where, parts=parts)
     return Uses(table, rows, spans, query, corpus)
 
 
