@@ -21,8 +21,8 @@ from typing import Any
 import annotated_types
 from pydantic.fields import FieldInfo
 
+from polyseme.cli import Verb, all_verbs
 from polyseme.cli.options import command_for
-from polyseme.cli.verbs import Verb, all_verbs
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
 from polyseme.model import ModelConfig

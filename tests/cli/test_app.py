@@ -11,7 +11,7 @@ import pytest
 from command_line import polyseme, polyseme_process
 from slack import allowed
 
-from polyseme.cli.verbs import all_verbs
+from polyseme.cli import all_verbs
 from polyseme.config import flat_names
 
 

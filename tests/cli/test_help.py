@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from polyseme.cli import PANELS, all_verbs
 from polyseme.cli import help as pages
 from polyseme.cli.app import main
-from polyseme.cli.verbs import PANELS, all_verbs
 
 ROOT = Path(__file__).parents[2]
 VERBS = [verb for verbs in all_verbs().values() for verb in verbs]

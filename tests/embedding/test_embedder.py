@@ -28,7 +28,7 @@ import polyseme
 from embedding.making import POINTS, layers_of, reading, tiny
 from polyseme.data.batch import FIRST_ROW
 from polyseme.devices import num_threads
-from polyseme.embedding import Layers, sentence_encoder
+from polyseme.embedding import sentence_encoder
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.sentence_encoder import (
     ChunkBatch,
@@ -36,6 +36,7 @@ from polyseme.embedding.sentence_encoder import (
     WordEmbeddingCache,
     group_sentences,
 )
+from polyseme.embedding.settings import Layers
 from polyseme.embedding.word_embedder import Truncation, WordEmbedder
 from polyseme.errors import ConfigError, InputError, ModelError
 from polyseme.tasks.embeddings.vector_files import read_vectors

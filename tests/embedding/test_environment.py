@@ -17,11 +17,11 @@ from rich.console import Console
 from embedding.bulk_cases import Case, make_case
 from polyseme.commands import vectors
 from polyseme.config import build
-from polyseme.embedding import VectorsConfig
 from polyseme.embedding.bulk import EmbedPart
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import VECTORS
 from polyseme.embedding.model_work import ModelWork
+from polyseme.embedding.settings import VectorsConfig
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.encoders.kernels.loader import Kernel

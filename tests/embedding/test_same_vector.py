@@ -32,8 +32,8 @@ from embedding.making import (
 )
 from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
-from polyseme.embedding import Precision
 from polyseme.embedding.embedder import Embedder
+from polyseme.embedding.settings import Precision
 from polyseme.encoders.encoded import Encoded
 from polyseme.model import Model
 from polyseme.presets import PRESETS

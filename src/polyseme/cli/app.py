@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme import __version__
-from polyseme.cli.verbs import Verb, all_verbs, find_verb
+from polyseme.cli import Verb, all_verbs, find_verb
 from polyseme.devices import wait_asleep
 from polyseme.errors import ConfigError, extra_needed_for
 

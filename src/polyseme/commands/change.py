@@ -42,7 +42,7 @@ from rich.table import Table
 from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Option, OptionalFolder, Settings
 from polyseme.display import PrintableText, on_one_line, titled
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import Conditions, FindConfig, out_help

@@ -31,9 +31,9 @@ from polyseme.commands import prepare
 from polyseme.commands.vectors import facts, summary
 from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.devices import resolve_precision
-from polyseme.embedding import ModelName, VectorsConfig
 from polyseme.embedding.corpus_parts import parts_of
 from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
+from polyseme.embedding.settings import ModelName, VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.executors import JobResult, ModelExecutorConfig, run_job
 from polyseme.limits import TOML_BYTES, read_text

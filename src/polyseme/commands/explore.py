@@ -23,7 +23,7 @@ from pydantic import Field
 from rich.console import RenderableType
 
 from polyseme.config import Folder, OptionalFolder, Settings
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.explorer import PagesConfig
 from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from polyseme.config import Folder, Settings, to_toml
 from polyseme.display import PrintableText, on_one_line
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig

@@ -27,7 +27,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import OptionalFolder, Settings
 from polyseme.display import PrintableText, counted, on_one_line
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
 from polyseme.progress import Progress

@@ -24,7 +24,7 @@ from rich.table import Table
 from polyseme.commands.uses import UseLines
 from polyseme.config import OptionalFolder, Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
 from polyseme.progress import Progress
 

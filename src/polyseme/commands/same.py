@@ -23,7 +23,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import Settings
 from polyseme.display import PrintableText
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import chosen_model

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from polyseme.config import Settings
 from polyseme.display import PrintableText, titled
-from polyseme.embedding import ModelName
+from polyseme.embedding.settings import ModelName
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of

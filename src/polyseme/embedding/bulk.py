@@ -30,10 +30,10 @@ import pyarrow as pa
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from polyseme.embedding import VectorsConfig
 from polyseme.embedding.corpus_parts import CorpusPart, CorpusSentence, parts_of
 from polyseme.embedding.folder import COUNTS, VECTORS
 from polyseme.embedding.model_work import ModelWork
+from polyseme.embedding.settings import VectorsConfig
 from polyseme.embedding.word_embedder import Vectors, WordEmbedder, is_finite
 from polyseme.errors import ConfigError, VectorsError
 from polyseme.executors import Report

@@ -27,8 +27,8 @@ import numpy as np
 
 from polyseme.devices import choose_device, in_parallel, set_threads
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.embedding import Layers, Precision
 from polyseme.embedding.sentence_encoder import SENTENCES, SentenceEncoder, group_sentences
+from polyseme.embedding.settings import Layers, Precision
 from polyseme.embedding.word_embedder import (
     LayerChoice,
     Truncation,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from typing_extensions import TypedDict
 
 from polyseme.config import build
-from polyseme.embedding import VectorsConfig
+from polyseme.embedding.settings import VectorsConfig
 from polyseme.errors import VectorsError
 from polyseme.storage.folders import (
     CONFIG,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.embedding import Layers, Precision
 from polyseme.embedding.loading import load_embedder
+from polyseme.embedding.settings import Layers, Precision
 from polyseme.embedding.word_embedder import LayerChoice, Vectors, WordEmbedder
 from polyseme.errors import InputError, MissingExtraError
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from polyseme.config import build
 from polyseme.devices import choose_device
-from polyseme.embedding import Pooling, Precision
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.hf.embedder import HfEmbedder, hf_environment
 from polyseme.embedding.hf.folder import HfFolder, hf_name
 from polyseme.embedding.hf.network import find_folder
+from polyseme.embedding.settings import Pooling, Precision
 from polyseme.embedding.word_embedder import Vectors, WordEmbedder
 from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ConfigError, ModelError

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.devices import devices_of
-from polyseme.embedding import Pooling, Precision, VectorsConfig
 from polyseme.embedding.corpus_parts import CorpusPart
 from polyseme.embedding.loading import (
     Name,
@@ -24,6 +23,7 @@ from polyseme.embedding.loading import (
     fingerprint_of,
     load_embedder,
 )
+from polyseme.embedding.settings import Pooling, Precision, VectorsConfig
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.encoders.environment import Environment, differences
 from polyseme.errors import ExecutorError

@@ -26,7 +26,7 @@ from rich.progress import track
 from torch import Tensor, from_numpy
 
 from polyseme.display import html_table, sentence, summary
-from polyseme.embedding import Layers
+from polyseme.embedding.settings import Layers
 from polyseme.encoders.environment import Environment
 from polyseme.errors import ConfigError, InputError
 from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from polyseme.config import Folder, Option, OptionalFolder, Settings
-from polyseme.embedding import ModelName, Pooling, Precision, VectorsConfig
+from polyseme.embedding.settings import ModelName, Pooling, Precision, VectorsConfig
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.search import Query

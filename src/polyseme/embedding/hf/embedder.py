@@ -18,7 +18,6 @@ import torch
 from polyseme.data.batch import Integers
 from polyseme.devices import choose_device, set_threads
 from polyseme.display import describe_layers, html_table, summary
-from polyseme.embedding import Layers, Pooling, Precision
 from polyseme.embedding.hf.folder import HfFolder
 from polyseme.embedding.hf.network import (
     Subwords,
@@ -28,6 +27,7 @@ from polyseme.embedding.hf.network import (
     windows_of,
 )
 from polyseme.embedding.sentence_encoder import ROWS, WORDS, group_sentences
+from polyseme.embedding.settings import Layers, Pooling, Precision
 from polyseme.embedding.word_embedder import (
     LayerChoice,
     Truncation,

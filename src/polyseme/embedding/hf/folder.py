@@ -15,7 +15,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from polyseme.embedding import Pooling
+from polyseme.embedding.settings import Pooling
 from polyseme.errors import ModelError
 from polyseme.limits import FILE_BYTES, WEIGHTS_BYTES, LimitError, check_size, read_json
 from polyseme.storage.files import canonical_json, sha256_of
