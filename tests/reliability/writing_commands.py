@@ -1,6 +1,5 @@
 """Every command that writes, small enough to be run hundreds of times in one process."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -252,11 +251,3 @@ def _trained(inputs: Inputs) -> Path:
     if not (out / "metrics.json").exists():
         run_train(inputs, out, 0)
     return out
-
-
-def spoil_manifest(out: Path, name: str) -> None:
-    """Let the manifest of a finished folder name a file elsewhere."""
-    path = out / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
-    path.write_text(json.dumps(manifest), encoding="utf-8")
