@@ -14,6 +14,7 @@ CLUSTER = {
     "tests/reliability/test_ray_is_closed.py",
     "tests/reliability/test_kills.py::test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed",
     "tests/reliability/test_index_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_index_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
     "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
 }
 """Files, and tests, that are marked so."""
@@ -28,6 +29,8 @@ LONG = {
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
     "tests/journeys/test_every_command.py::test_a_command_works_in_a_process_of_its_own",
     "tests/storage/test_store_faults.py",
+    "tests/journeys/test_stores.py",
+    "tests/encoders/kernels/test_build.py",
     "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
 }

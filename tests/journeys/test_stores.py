@@ -12,7 +12,11 @@ from bucket import ACCESS, SECRET, bucket, s3  # noqa: F401
 from command_line import polyseme
 from embedding.bulk_cases import Case, make_case
 
+from polyseme.commands.index import IndexConfig
+from polyseme.commands.index import run as index
+from polyseme.config import build
 from polyseme.embedding.corpus_parts import parts_of
+from polyseme.meanings.index import word_range
 from polyseme.meanings.index.folder import IndexFolder
 from polyseme.storage.files import sha256_of
 from polyseme.storage.remote_folders import local_folder
@@ -215,12 +219,41 @@ def test_an_index_from_and_to_a_bucket_is_the_local_one(
     polyseme(*local, *_INDEX, "1")
     command = ("index", corpus, "--model", model, "--out", f"{bucket}/i", *_INDEX, str(workers))
     assert f"--index {bucket}/i" in " ".join(polyseme(*command).stdout.split())
-    assert hashes(local_folder(f"{bucket}/i"), "data") == hashes(tmp_path / "i", "data")
-    tops = {entry.name.split("/")[0] for entry in open_store(f"{bucket}/i").list()}
-    assert tops == {"data", "config.toml", "manifest.json"}
+    for top in ("data", "uses"):
+        assert hashes(local_folder(f"{bucket}/i"), top) == hashes(tmp_path / "i", top)
+    names = [entry.name for entry in open_store(f"{bucket}/i").list()]
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"data", "uses", "config.toml", "manifest.json"}
+    assert not any("/" in name.removeprefix("uses/") for name in names if name.startswith("uses"))
     assert "is intact" in polyseme(*command).stdout
     index = IndexFolder.open(Path(f"{bucket}/i"))
     index.check_corpus(Corpus.open(corpus))
+
+
+def test_ranges_of_words_are_sorted_from_and_to_a_bucket(
+    case: Case,
+    tmp_path: Path,
+    bucket: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_range, "BUFFER", 20_000)
+    out = [tmp_path / "i", Path(f"{bucket}/i")]
+    for where in out:
+        values = {"corpus": case.corpus.folder, "model": case.model, "out": where}
+        index(
+            build(
+                IndexConfig,
+                {
+                    **values,
+                    "index": {"words": [f"word{n}" for n in range(30)]},
+                    "executor": {"workers": 1},
+                },
+            )
+        )
+    here, there = (local_folder(where) for where in out)
+    assert len(list((here / "uses").iterdir())) > 5
+    for top in ("data", "uses"):
+        assert hashes(there, top) == hashes(here, top)
 
 
 def test_a_part_is_fetched_where_its_file_is_not(case: Case, bucket: str, tmp_path: Path) -> None:  # noqa: F811

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from executors.jobs import hashes
@@ -21,12 +22,12 @@ from polyseme.meanings.concordance.search import Query
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import group_uses
-from polyseme.meanings.index import build as index_merge
 from polyseme.meanings.index import folder as index_folder
+from polyseme.meanings.index import word_range
 from polyseme.meanings.index.row_group import drawn
 from polyseme.meanings.index.use_index import UseIndex, find_source, load_encoder, open_for
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.storage.files import sha256_of
+from polyseme.storage.files import describe_file, sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
 from polyseme.storage.records import map_array
 from polyseme.text.corpus import Corpus
@@ -171,7 +172,7 @@ def test_a_finished_index_is_left_alone_mended_or_replaced_if_asked(
     before = hashes(out)
     make_index(model, corpus, out, index=chosen)
     assert hashes(out) == before
-    data = next(out.glob("data/uses-*.bin"))
+    data = next(out.glob("uses/*.bin"))
     data.write_bytes(bytes(len(data.read_bytes())))
     make_index(model, corpus, out, index=chosen)
     assert hashes(out) == before
@@ -179,8 +180,9 @@ def test_a_finished_index_is_left_alone_mended_or_replaced_if_asked(
         make_index(model, corpus, out, index={"words": ["word3"]})
     assert hashes(out) == before
     assert len(make_index(model, corpus, out, index={"words": ["word3"]}, replace=True)) > 50
-    assert len(list(out.glob("data/uses-*.bin"))) == 1
-    assert {path.name for path in out.iterdir()} == {"data", "manifest.json", "config.toml"}
+    assert len(list(out.glob("uses/*.bin"))) == 1
+    assert {path.name for path in out.iterdir()} == {"data", "uses", "manifest.json", "config.toml"}
+    assert all(path.is_file() for path in (out / "uses").iterdir())
 
 
 def test_an_index_of_a_corpus_that_was_changed_is_not_taken_for_finished(
@@ -202,9 +204,70 @@ def test_a_small_buffer_gives_the_same_index(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, model, folder = made
-    monkeypatch.setattr(index_merge, "BUFFER", 50_000)  # some words at a time, some by themselves
+    monkeypatch.setattr(word_range, "BUFFER", 50_000)  # some words at a time, some by themselves
     make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
-    assert hashes(tmp_path / "i") == hashes(folder)
+    small = sorted((tmp_path / "i" / "uses").iterdir())
+    [whole] = (folder / "uses").iterdir()
+    assert len(small) > 10
+    assert b"".join(path.read_bytes() for path in small) == whole.read_bytes()
+    one, other = UseIndex.open(folder), UseIndex.open(tmp_path / "i")
+    assert len(one) == len(other)
+    for query in (Query.of("word1"), Query.of(regex="word[0-9]+")):
+        first, second = one.find(corpus, query), other.find(corpus, query)
+        assert same_uses(first.uses, second.uses)
+        expected, found = first.encode(first.uses), second.encode(second.uses)
+        assert np.array_equal(found.context, expected.context)
+        assert substitutes(found) == substitutes(expected)
+
+
+def test_ranges_that_were_sorted_are_not_sorted_again(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, model, folder = made
+    monkeypatch.setattr(word_range, "BUFFER", 50_000)
+    in_order, sorted_now = word_range._in_order, list[int]()
+
+    def dies_at(last: int) -> Any:
+        def in_order_or_death(pieces: Any, words: word_range.WordRange, kind: Any) -> Any:
+            if words.number == last:
+                raise KeyboardInterrupt
+            sorted_now.append(words.number)
+            return in_order(pieces, words, kind)
+
+        return in_order_or_death
+
+    monkeypatch.setattr(word_range, "_in_order", dies_at(5))
+    with pytest.raises(KeyboardInterrupt):
+        make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
+    assert max(sorted_now) == 4
+    sorted_now.clear()
+    monkeypatch.setattr(word_range, "_in_order", dies_at(-1))
+    make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
+    assert min(sorted_now) == 5
+    [whole] = (folder / "uses").iterdir()
+    found = b"".join(path.read_bytes() for path in sorted((tmp_path / "i" / "uses").iterdir()))
+    assert found == whole.read_bytes()
+
+
+def test_an_index_of_format_3_is_read(made: Made, tmp_path: Path) -> None:
+    """Its uses are in one file, and its words have no ranges."""
+    corpus, _, folder = made
+    out = tmp_path / "i"
+    shutil.copytree(folder, out)
+    [uses] = (out / "uses").iterdir()
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    key, files = manifest["key"], manifest["files"]
+    files[f"data/uses-{key}.bin"] = files.pop(f"uses/{uses.name}")
+    uses.rename(out / "data" / f"uses-{key}.bin")
+    words = out / "data" / f"words-{key}.parquet"
+    pq.write_table(pq.read_table(words).drop_columns("range"), words)
+    files[f"data/{words.name}"] = describe_file(words)
+    metadata = {name: manifest[name] for name in manifest if name not in _NOT_METADATA}
+    manifest |= {"format": 3, _DIGEST: _digest(metadata)}
+    (out / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    expected, found = (UseIndex.open(each).find(corpus, "word1") for each in (folder, out))
+    assert same_uses(found.uses, expected.uses)
+    assert np.array_equal(found.encode(found.uses).bag, expected.encode(expected.uses).bag)
 
 
 def test_parts_do_not_stay_open_while_they_are_merged(
@@ -222,9 +285,9 @@ def test_parts_do_not_stay_open_while_they_are_merged(
         most = max(most, sum(each() is not None for each in mapped))
         return array
 
-    monkeypatch.setattr(index_merge, "map_array", noted)
+    monkeypatch.setattr(word_range, "map_array", noted)
     make_index(model, corpus, tmp_path / "i", index={"words": WORDS})
-    assert len(mapped) >= 3 * len(corpus.shards)
+    assert len(mapped) == 2 * len(corpus.shards)
     assert most <= 4
 
 
@@ -278,7 +341,7 @@ def test_no_bit_of_a_feature_can_change_unnoticed(made: Made, tmp_path: Path, mu
     choose = random.Random(1)
     refused = 0
     # Sentences and their words are not held against a hash when they are read.
-    files = [path for path in (tmp_path / "i" / "data").iterdir() if path.suffix != ".npy"]
+    files = [path for path in (tmp_path / "i").glob("*/*") if path.suffix != ".npy"]
     for file in sorted(files):
         whole = file.read_bytes()
         for turn in range(1 + mutants // len(files)):

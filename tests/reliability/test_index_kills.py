@@ -29,6 +29,7 @@ from polyseme.commands.index import IndexConfig, run
 from polyseme.config import build
 from polyseme.errors import PolysemeError
 from polyseme.meanings.index import build as index_build
+from polyseme.meanings.index import word_range
 from polyseme.meanings.index.use_index import UseIndex
 from polyseme.text.corpus import Corpus
 from reliability.killing import Blow, driver_dies, local_worker_dies, started
@@ -143,15 +144,27 @@ def test_an_index_made_on_ray_is_the_same_whoever_is_killed(
     quiet = Quiet(tmp_path, 60)
     out = tmp_path / "on-ray"
     command = command_of(quiet, out, "--backend", "ray", "--ray-address", cluster.address)
-    blows: list[tuple[int, Blow]] = [
-        (1, cluster.worker_dies),
-        (3, cluster.node_dies),
-        (5, driver_dies),
-    ]
+    blows: list[tuple[int, Blow]] = [(1, cluster.worker_dies), (3, driver_dies)]
     assert strike(command, out, blows) == -signal.SIGKILL
+    done = len(list((out / "receipts").glob("*.json")))
+    blows = [(done + 2, cluster.node_dies)]
+    assert strike(command, out, blows) == 0
     assert blows == []
-    assert strike(command, out, []) == 0
     assert hashes(out) == quiet.reference
+
+
+@pytest.mark.cluster
+def test_ranges_sorted_on_ray_are_those_sorted_here(
+    tmp_path: Path, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_range, "BUFFER", 5_000)
+    quiet = Quiet(tmp_path, 6)
+    assert len(list((quiet.out / "uses").iterdir())) > 5
+    values = {"model": quiet.model, "corpus": quiet.corpus, "out": tmp_path / "on-ray",
+              "index": {"words": WORDS},
+              "executor": {"backend": "ray", "ray_address": cluster.address}}  # fmt: skip
+    run(build(IndexConfig, values))
+    assert hashes(tmp_path / "on-ray") == quiet.reference
 
 
 class DeathError(BaseException):

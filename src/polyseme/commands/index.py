@@ -28,12 +28,17 @@ from polyseme.config import Folder, Settings, to_toml
 from polyseme.display import PrintableText, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
-from polyseme.executors import ModelExecutorConfig
+from polyseme.executors import ExecutorConfig, ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polyseme.executors import JobResult, ShardJob
+    from polyseme.executors.commit import Target
     from polyseme.meanings.index.folder import IndexFolder
+    from polyseme.meanings.index.word_range import WordRange
     from polyseme.storage.remote_folders import Output
 
 
@@ -138,8 +143,20 @@ def _run(config: IndexConfig, output: "Output", progress: Progress, began: float
         on_progress=progress.update,
         on_message=progress.log,
     )
-    progress.log("Sorting uses by word.")
-    found = write_index(output, function, encoder, corpus, words, result)
+
+    def sort(job: "ShardJob", ranges: "Sequence[WordRange]", target: "Target") -> "JobResult":
+        progress.start("Sorting uses by word", sum(each.size for each in ranges))
+        few = len(ranges) == 1  # sorted before a cluster would have begun
+        return run_job(
+            job,
+            ranges,
+            target,
+            executor=ExecutorConfig(workers=1) if few else config.executor.on("cpu"),
+            on_progress=progress.update,
+            on_message=progress.log,
+        )
+
+    found = write_index(output, function, encoder, corpus, words, result, sort)
     words_now = result.counts_now.get("words_read", 0)
     return IndexResult(
         found, len(words), time.monotonic() - began, words_now, result.num_found,

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from polyseme.errors import ConfigError, StorageError
-from polyseme.limits import JSON_BYTES, parse_json, read_bytes
+from polyseme.limits import JSON_BYTES, open_regular, parse_json, read_bytes
 from polyseme.storage.files import (
     WORK,
     is_as_written,
@@ -181,10 +181,25 @@ class SharedFile:
     def fetched(self) -> Path:
         """The file in the cache."""
         store = open_store(self.url)
+        entry = self._entry(store)
+        make_room(entry.size)
+        return cached(store, entry, self.sha256)
+
+    def read_into(self, stream: IO[bytes], span: tuple[int, int]) -> None:
+        """Some bytes of the file, from wherever it is."""
+        if not self.url or self.path.exists():
+            with open_regular(self.path) as file:
+                file.seek(span[0])
+                stream.write(file.read(span[1] - span[0]))
+        else:
+            store = open_store(self.url)
+            entry = self._entry(store)
+            store.fetch(entry.name, stream, span, entry.etag)
+
+    def _entry(self, store: Store) -> Entry:
         for known_as in (object_name(self.name, self.sha256), self.name):
             if (entry := store.head(known_as)) is not None:
-                make_room(entry.size)
-                return cached(store, entry, self.sha256)
+                return entry
         raise StorageError(f"{self.url}/{self.name} is gone since the run began.")
 
 

@@ -1,7 +1,10 @@
 """What an index is made of: its words, then one index of all parts, in bounded memory.
 
     in   the vocabulary of a corpus; parts/*, each sorted by word, in the order of the corpus
-    out  data/*-KEY.*, as `folder.py` says
+    out  data/*-KEY.* and uses/KEY-*, as `folder.py` says
+
+Sentences are joined here, part after part. Uses, of which nearly all bytes are, are sorted by word
+wherever there are workers, a range of words at a time (`word_range.py`).
 
 Spellings that differ only in case are one word: whoever looks for `bank` wants `Bank`, too. A new
 index is complete beside the old one before the manifest, in one step, says that it is the one. Then
@@ -10,14 +13,12 @@ the old one's files are removed, and what the new one was made from.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.config import build
@@ -25,8 +26,8 @@ from polyseme.embedding.corpus_parts import CorpusPart, parts_of
 from polyseme.embedding.loading import fingerprint_of
 from polyseme.embedding.model_work import environments_of
 from polyseme.errors import InputError, PolysemeError, UseIndexError
-from polyseme.executors import JobResult
-from polyseme.executors.commit import RECEIPTS
+from polyseme.executors import JobResult, ShardJob
+from polyseme.executors.commit import RECEIPTS, Target
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Syntax
 from polyseme.meanings.index.folder import (
@@ -34,19 +35,22 @@ from polyseme.meanings.index.folder import (
     COUNTS,
     DATA,
     PARTS,
+    RANGES,
+    USES,
     WORDS,
     IndexFolder,
     RowShape,
     file_names,
-    row_type,
+    range_file,
 )
-from polyseme.meanings.index.row_group import COUNT, IndexPart, shape_of
+from polyseme.meanings.index.row_group import IndexPart, shape_of
+from polyseme.meanings.index.word_range import HASHES, SHA256, WordRange, plan_ranges, sorting_job
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import describe_files, publish, scratch_folder, scratch_for, sha256_of
-from polyseme.storage.folders import MANIFEST, check_holds, write_manifest
+from polyseme.storage.folders import MANIFEST, FileList, check_holds, write_manifest
 from polyseme.storage.parquet import ParquetOutput, read_batches
 from polyseme.storage.records import RecordWriter, map_array
-from polyseme.storage.remote_folders import Output
+from polyseme.storage.remote_folders import Output, SharedFile
 from polyseme.text.corpus import Corpus, damage_explained
 
 _FREQUENT = 1e-3  # the share of all words from which on a word is no content word
@@ -101,14 +105,13 @@ def write_words(words: dict[str, int], final: Path) -> None:
         output.write([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)])
 
 
-BUFFER = 128 << 20
-"""Bytes of rows that are put in order at once: a range of words, or a piece of one word."""
 _WORDS = pa.schema(
     [
         pa.field("word", pa.string(), nullable=False),
         pa.field("count", pa.int64(), nullable=False),
         pa.field("uses", pa.int64(), nullable=False),
         pa.field("sha256", pa.string(), nullable=False),
+        pa.field("range", pa.int64(), nullable=False),
     ]
 )
 _PARTS = pa.schema(
@@ -125,10 +128,17 @@ _SYNTAX = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))
 class Merge:
     """The parts of an index and how they become one."""
 
-    folder: Path
+    output: Output
     key: str
     parts: Sequence[CorpusPart]
     shape: RowShape
+    sort: Callable[[ShardJob, Sequence[WordRange], Target], JobResult]
+    """`run_job`, as the user has it: it has ranges of words sorted."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it is, or is made before it goes to a store."""
+        return self.output.folder
 
     def run(
         self,
@@ -136,8 +146,9 @@ class Merge:
         words: dict[str, int],
         substitutes: Sequence[str],
         syntax: Syntax | None,
-    ) -> None:
-        """Write all files, each whole or not at all."""
+        files: Mapping[str, Mapping[str, Any]],
+    ) -> FileList:
+        """Write all files, each whole or not at all, from the files of the parts."""
         with self._scratch() as scratch:
             sentences, values = (self._join(scratch, name) for name in ("sentences", "values"))
             self._write_parts(scratch, corpus, sentences, values)
@@ -148,9 +159,38 @@ class Merge:
             directions = [(side, each.tolist()) for side, some in sides for each in some]
             columns = [list(column) for column in zip(*directions, strict=True)] or [[], []]
             self._write_table(scratch, "syntax", _SYNTAX, columns)
-            uses, hashes = self._write_uses(scratch, sentences, len(words))
-            columns = [list(words), list(words.values()), uses.tolist(), hashes]
+            made, columns = self._sort_uses(sentences, len(words), files)
+            columns = [list(words), list(words.values()), *columns]
             self._write_table(scratch, "words", _WORDS, columns)
+        return FileList({**describe_files(self.folder, file_names(self.key)), **made})
+
+    def _sort_uses(
+        self, sentences: list[int], num_words: int, files: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, Any], list[list[Any]]]:
+        """The files of uses by word; of each word how many, their hash, and in which range."""
+        table = self.folder / RANGES
+        url = "" if self.output.store is None else self.output.store.url
+        parts = list(zip(self.parts, sentences, strict=True))
+        uses, spans = plan_ranges(parts, files, self.shape, num_words, table)
+        self.output.keep(RANGES)
+        shared = SharedFile(table.resolve(), url, RANGES, sha256_of(table))
+        ranges = [
+            WordRange(number, uses[first:last], first, shared, self.folder.resolve(), url)
+            for number, (first, last) in enumerate(spans)
+        ]
+        into = self.output.below(USES)
+        result = self.sort(sorting_job(self.shape, self.key), ranges, into.target)
+        names = [range_file(self.key, each.number) for each in ranges]
+        into.fetch([f"{HASHES}/{name}" for name in names], result.files)
+        numbers = [number for number, (first, last) in enumerate(spans) for _ in range(first, last)]
+        hashes = [
+            each.tobytes().hex()
+            for name, (first, last) in zip(names, spans, strict=True)
+            for each in map_array(into.folder / HASHES / name, SHA256, last - first)
+        ]
+        into.remove(RECEIPTS, HASHES)
+        made = {f"{USES}/{name}": result.files[name] for name in names}
+        return made, [uses.tolist(), hashes, numbers]
 
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
@@ -184,89 +224,6 @@ class Merge:
         with ParquetOutput(path, schema, compression="zstd") as output:
             arrays = [pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)]
             output.write(arrays, rows=_ROWS)
-
-    def _write_uses(
-        self, scratch: Path, sentences: list[int], num_words: int
-    ) -> tuple[npt.NDArray[np.int64], list[str]]:
-        """How many uses each word has, and the hash of their rows.
-
-        Ranges of words one after another: of each part a range is one piece, as it is sorted by
-        word. Memory holds a range and a piece; a word that is more than a range goes piece by
-        piece. No part stays open, as there may be more of them than files that may be.
-        """
-        kind, uses = row_type(self.shape), np.zeros(num_words, np.int64)
-        for part in self.parts:
-            counts = map_array(self._part(part, "counts"), COUNT)
-            uses[counts["word"]] += counts["uses"]
-        hashes: list[str] = []
-        with (scratch / f"uses-{self.key}.bin").open("wb") as stream:
-            for first, last in _ranges(uses, max(1, BUFFER // kind.itemsize)):
-                pieces = self._pieces(sentences, first, last)
-                if last - first == 1:
-                    hashes.append(_write_word(stream, pieces))
-                else:
-                    rows = np.empty(int(uses[first:last].sum()), kind)
-                    hashes += _write_range(stream, pieces, first, uses[first:last], rows)
-        return uses, hashes
-
-    def _pieces(
-        self, sentences: Sequence[int], first: int, last: int
-    ) -> Iterator[npt.NDArray[Any]]:
-        """The rows of words from `first` up to `last`, in the order of the corpus."""
-        kind = row_type(self.shape)
-        most = max(1, BUFFER // kind.itemsize)
-        for part, first_sentence in zip(self.parts, sentences, strict=True):
-            counts = map_array(self._part(part, "counts"), COUNT)
-            begin, end = np.searchsorted(counts["word"], (first, last)).tolist()
-            if begin == end:
-                continue
-            num_before, num_rows = (int(counts["uses"][:at].sum()) for at in (begin, end))
-            rows = map_array(self._part(part, "uses"), kind, int(counts["uses"].sum()))
-            for at in range(num_before, num_rows, most):
-                taken = np.array(rows[at : min(at + most, num_rows)])
-                taken["sentence"] += first_sentence
-                yield taken
-
-
-def _ranges(uses: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Words with at most so many uses together, or a single one that has more."""
-    ends = np.cumsum(uses)
-    first = done = 0
-    while first < len(uses):
-        last = max(first + 1, int(np.searchsorted(ends, done + most, side="right")))
-        yield first, last
-        first, done = last, int(ends[last - 1])
-
-
-def _write_word(stream: IO[bytes], pieces: Iterable[npt.NDArray[Any]]) -> str:
-    digest = hashlib.sha256()
-    for piece in pieces:
-        content = piece.view(np.uint8).data
-        stream.write(content)
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _write_range(
-    stream: IO[bytes],
-    pieces: Iterable[npt.NDArray[Any]],
-    first: int,
-    uses: npt.NDArray[np.int64],
-    rows: npt.NDArray[Any],
-) -> list[str]:
-    """The rows of words from `first` on, put in order in `rows`, and the hash of each word's."""
-    ends = np.cumsum(uses)
-    begins = ends - uses
-    nexts = begins.copy()
-    for piece in pieces:
-        words, sizes = np.unique(piece["word"] - first, return_counts=True)
-        offsets = nexts[words] - (np.cumsum(sizes) - sizes)
-        rows[np.repeat(offsets, sizes) + np.arange(len(piece))] = piece
-        nexts[words] += sizes
-    content = rows.view(np.uint8).data
-    stream.write(content)
-    spans = zip((begins * rows.itemsize).tolist(), (ends * rows.itemsize).tolist(), strict=True)
-    return [hashlib.sha256(content[begin:end]).hexdigest() for begin, end in spans]
 
 
 def _words_of(corpus: Corpus) -> Iterator[bytes]:
@@ -325,18 +282,19 @@ def write_index(
     corpus: Corpus,
     words: dict[str, int],
     result: JobResult,
+    sort: Callable[[ShardJob, Sequence[WordRange], Target], JobResult],
 ) -> IndexFolder:
     """Make one index of all parts, and the folder an index."""
     folder = output.folder
-    output.fetch(result.files, result.files)
+    output.fetch((name for name in result.files if not name.endswith(".uses")), result.files)
     corpus_hash = sha256_of(corpus.folder / MANIFEST)
     key = hashlib.sha256(f"{work.key}\n{corpus_hash}".encode()).hexdigest()[:16]
-    merge = Merge(folder, key, parts_of(corpus), shape_of(encoder))
-    merge.run(corpus, words, encoder.words, encoder.syntax)
+    merge = Merge(output, key, parts_of(corpus), shape_of(encoder), sort)
+    files = merge.run(corpus, words, encoder.words, encoder.syntax, result.files)
     write_manifest(
         folder,
         ARTIFACT,
-        describe_files(folder, file_names(key)),
+        files,
         model=encoder.embedder.fingerprint,
         corpus=corpus_hash,
         key=key,
@@ -354,7 +312,8 @@ def write_index(
 
 def _tidy(index: IndexFolder, output: Output) -> None:
     """Take away an older index's files, and what this one was made from."""
-    for path in sorted((index.folder / DATA).glob("*")):
-        if path.is_file() and f"{DATA}/{path.name}" not in index.manifest["files"]:
+    for path in sorted(each for top in (DATA, USES) for each in (index.folder / top).glob("*")):
+        name = path.relative_to(index.folder).as_posix()
+        if path.is_file() and name not in index.manifest["files"]:
             path.unlink()
-    output.remove(RECEIPTS, PARTS, WORDS)
+    output.remove(RECEIPTS, PARTS, WORDS, RANGES, *(f"{USES}/{top}" for top in (RECEIPTS, HASHES)))

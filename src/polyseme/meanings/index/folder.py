@@ -1,8 +1,10 @@
 """An index on disk: the features of the uses of many words, sorted by word.
 
     manifest.json                of which model and corpus, and the hashes of all files
-    data/words-KEY.parquet       each word: its uses in the corpus, those kept here, their SHA-256
-    data/uses-KEY.bin            a row for each use, those of one word together (`row_type`)
+    data/words-KEY.parquet       each word: its uses in the corpus, those kept here, their SHA-256,
+                                 the number of its range
+    uses/KEY-NUMBER.bin          a range of words: a row for each use, those of one word together
+                                 (`row_type`); in format 3 all are in data/uses-KEY.bin
     data/sentences-KEY.npy       the sentences they are in, in the order of the corpus, as records
     data/vocabulary-KEY.npy      what the numbers of words in sentences stand for
     data/values-KEY.npy          what the numbers of documents and metadata stand for
@@ -31,10 +33,10 @@ from polyseme.storage.records import record_files
 from polyseme.storage.remote_folders import address_of, local_folder
 from polyseme.text.corpus import Corpus
 
-DATA, PARTS = "data", "parts"
+DATA, USES, PARTS = "data", "uses", "parts"
 """Folders: of the finished index, and of what it is being made from."""
-WORDS = "words.parquet"
-"""The chosen words, while an index is being made."""
+WORDS, RANGES = "words.parquet", "ranges.parquet"
+"""The chosen words and their ranges, while an index is being made."""
 _TABLES = ("words", "parts", "substitutes", "syntax")
 _RECORDS = ("sentences", "vocabulary", "values")
 _Dim = Annotated[int, Ge(1), Le(65_536)]
@@ -71,17 +73,19 @@ class _IndexManifest(TypedDict):
     counts: _IndexCounts
 
 
+_METADATA = (
+    *("model", "corpus", "key", "settings", "environments", "shape", "columns"),
+    "counts",
+)
 ARTIFACT = ArtifactType(
     name="index",
-    version=3,
+    version=4,
     files=frozenset(),
-    metadata_keys=(
-        *("model", "corpus", "key", "settings", "environments", "shape", "columns"),
-        "counts",
-    ),
+    metadata_keys=_METADATA,
+    older={3: _METADATA},
     made_by="polyseme index CORPUS --model MODEL",
     shape=_IndexManifest,
-    folders=frozenset({DATA}),
+    folders=frozenset({DATA, USES}),
     remedy="Run the same index command again: it repairs it.",
     error=UseIndexError,
 )
@@ -101,11 +105,16 @@ def row_type(shape: RowShape) -> np.dtype[Any]:
     )
 
 
+def range_file(key: str, number: int) -> str:
+    """The uses of a range of words."""
+    return f"{key}-{number:05d}.bin"
+
+
 def file_names(key: str) -> list[str]:
-    """All files of an index but its manifest."""
+    """All files of an index but its manifest and those with its uses."""
     tables = [f"{name}-{key}.parquet" for name in _TABLES]
     records = [file for name in _RECORDS for file in record_files(f"{name}-{key}")]
-    return [f"{DATA}/{name}" for name in (*tables, *records, f"uses-{key}.bin")]
+    return [f"{DATA}/{name}" for name in (*tables, *records)]
 
 
 @dataclass(frozen=True)
@@ -121,9 +130,19 @@ class IndexFolder:
         folder = local_folder(folder)
         manifest = read_manifest(folder, ARTIFACT)
         files = manifest["files"]
-        if set(files) != set(file_names(manifest["key"])):
+        found = cls(folder, manifest)
+        if set(files) != {*file_names(manifest["key"]), *found.uses_files}:
             raise ARTIFACT.damaged(folder, "it does not name the files of an index")
-        return cls(folder, manifest)
+        return found
+
+    @property
+    def uses_files(self) -> list[str]:
+        """The files with the uses of each range of words, in their order."""
+        key, files = self.manifest["key"], self.manifest["files"]
+        if self.manifest["format"] == 3:
+            return [f"{DATA}/uses-{key}.bin"]
+        number = len(files) - len(file_names(key))
+        return [f"{USES}/{range_file(key, each)}" for each in range(number)]
 
     @property
     def address(self) -> str:

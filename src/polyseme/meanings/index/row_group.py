@@ -6,7 +6,7 @@
          parts/NAME.sentences  records of int32: row, codes of document and metadata, words
          parts/NAME.values     records of text: what those codes stand for
 
-Sentences, codes and values are counted from 0 in each part; `index_merge.py` makes one of them all.
+Sentences, codes and values are counted from 0 in each part; `build.py` makes one of them all.
 What is written depends on the part, the model and the settings alone, last bits aside.
 """
 

@@ -42,21 +42,60 @@ if TYPE_CHECKING:
 _TRIES = 5  # to open an index that is being replaced
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """All rows, as many mapped files as there are ranges of words."""
+
+    files: list[npt.NDArray[Any]]
+    firsts: Integers
+    """The number of the first row of each file."""
+
+    @classmethod
+    def open(cls, folder: IndexFolder, ends: Integers, ranges: Integers) -> "_Rows":
+        """Given of each word where its rows end, and in which range it is."""
+        paths = [folder.folder / name for name in folder.uses_files]
+        last_words = np.searchsorted(ranges, np.arange(len(paths)), side="right")
+        bounds = np.concatenate([[0], ends])[np.concatenate([[0], last_words])]
+        kind, sizes = row_type(folder.manifest["shape"]), np.diff(bounds).tolist()
+        mapped = [map_array(path, kind, size) for path, size in zip(paths, sizes, strict=True)]
+        return cls(mapped, bounds[:-1])
+
+    def __len__(self) -> int:
+        return sum(map(len, self.files))
+
+    def between(self, begin: int, end: int) -> npt.NDArray[Any]:
+        """The rows of a word, which are all in one file."""
+        number = int(np.searchsorted(self.firsts, begin, side="right")) - 1
+        first = int(self.firsts[number])
+        return self.files[number][begin - first : end - first]
+
+    def take(self, rows: Integers) -> npt.NDArray[Any]:
+        """Rows by their numbers."""
+        numbers = np.searchsorted(self.firsts, rows, side="right") - 1
+        found = np.empty(len(rows), self.files[0].dtype)
+        for number in np.unique(numbers).tolist():
+            of_file = numbers == number
+            found[of_file] = self.files[number][rows[of_file] - self.firsts[number]]
+        return found
+
+
 class UseIndex:
     """An open index. It stays what it was when it was opened, whoever makes it again meanwhile."""
 
     def __init__(self, files: IndexFolder) -> None:
         self.files = files
         manifest = files.manifest
-        words = read_table(files.check_table("words"), ["word", "count", "uses", "sha256"])
+        columns = ["word", "count", "uses", "sha256"]
+        columns += [] if manifest["format"] == 3 else ["range"]
+        words = read_table(files.check_table("words"), columns)
         self._words = words["word"].combine_chunks()
         self._counts, self._uses = (words[name].to_numpy() for name in ("count", "uses"))
         self._hashes: list[str] = words["sha256"].to_pylist()
         if len(self._uses) and int(self._uses.min()) < 0:
             raise ValueError("a word has fewer than no uses")
         self._ends = np.cumsum(self._uses)
-        total = int(self._ends[-1]) if len(self._ends) else 0
-        self._rows = map_array(files.path("uses", ".bin"), row_type(manifest["shape"]), total)
+        ranges = words["range"].to_numpy() if "range" in columns else np.zeros(len(words), np.int64)
+        self._rows = _Rows.open(files, self._ends, ranges)
         self._sentences, self._vocabulary, self._values = (
             Records(files.path(name)) for name in ("sentences", "vocabulary", "values")
         )
@@ -146,7 +185,7 @@ class UseIndex:
         spans = [self._span(number) for number in numbers]
         rows = np.concatenate([np.arange(begin, end) for begin, end in spans])
         sentences, begins = (
-            np.concatenate([np.array(self._rows[name][begin:end]) for begin, end in spans])
+            np.concatenate([self._rows.between(begin, end)[name] for begin, end in spans])
             for name in ("sentence", "begin")
         )
         order = np.lexsort((begins, sentences))
@@ -167,7 +206,7 @@ class UseIndex:
         """Where the rows of a word lie, which are held against their hash."""
         end = int(self._ends[number])
         begin = end - int(self._uses[number])
-        rows = self._rows[begin:end]
+        rows = self._rows.between(begin, end)
         if hashlib.sha256(rows.data).hexdigest() != self._hashes[number]:
             raise ValueError(f"the uses of {self._words[number].as_py()!r} are not as written")
         return begin, end
@@ -209,7 +248,7 @@ class UseIndex:
 
     def read(self, rows: Integers) -> UseFeatures:
         """The features of uses by their rows."""
-        found = self._rows[rows]
+        found = self._rows.take(rows)
         context, bag = (found[name].astype(np.float32) for name in ("context", "bag"))
         substitutes = found["substitutes"].astype(np.int32)
         if substitutes.size and int(substitutes.max()) >= len(self.words):
