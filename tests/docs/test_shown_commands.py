@@ -87,7 +87,8 @@ def test_a_command_that_is_shown_is_one_that_is_taken(
 def options_of(verb: str) -> set[str]:
     """Of a command, and of its sub-commands."""
     found = {"--help"}
-    for names in [(verb, part.name) for part in VERBS[verb].parts] or [(verb,)]:
+    chosen: list[tuple[str, ...]] = [(verb, part.name) for part in VERBS[verb].parts]
+    for names in chosen or [(verb,)]:
         app = command_line(names)
         for name in names:
             app = app.commands[name]
