@@ -59,6 +59,14 @@ def test_the_page_has_every_command_and_every_part(reference: ModuleType) -> Non
             assert re.search(rf"\| [*]{{0,2}}`[\w.]*{name}[` ]", made), name
 
 
+def test_the_chinese_page_lists_every_command() -> None:
+    page = (ROOT / "docs/zh/settings.md").read_text(encoding="utf-8")
+    tables = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
+    for verb in (verb for verbs in all_verbs().values() for verb in verbs):
+        for name in [f"{verb.name} {part.name}" for part in verb.parts] or [verb.name]:
+            assert f"`{name}`" in tables, name
+
+
 def test_every_setting_explains_itself(reference: ModuleType) -> None:
     assert reference.settings_without_text() == []
 

@@ -545,6 +545,7 @@ def test_a_kept_sense_is_searched_for_and_an_unknown_one_told(tmp_path: Path) ->
     unknown = quote('[sense="sand"]')
     wrong = found.client.get(f"/word?q={unknown}&lang=zh")
     assert "已保存：bank: river" in html.unescape(wrong.text)
+    found.workspace.close()
 
 
 def test_senses_that_are_kept_again_are_found_as_they_are_now(tmp_path: Path) -> None:
