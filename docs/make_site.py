@@ -4,14 +4,17 @@
 
 Pages below `zh/` are marked as Chinese, so that browsers, screen readers and search engines take
 them for what they are, and what the theme says on them is Chinese, too. The copy button of a
-console block copies its commands, without prompts and output. The link to the repository is a link
-and no more: the theme's script would ask GitHub for the number of stars whenever a page is opened.
+console block copies its commands, without prompts and output. A heading in Chinese keeps its
+letters in its address. The link to the repository is a link and no more: the theme's script would
+ask GitHub for the number of stars whenever a page is opened.
 """
 
 import html
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,6 +29,28 @@ _LINE_END = re.compile(r"(?<=[\u3000-\u9fff\uff00-\uffef])\n(?=[\u3000-\u9fff\uf
 # What the theme says by itself, for readers of the Chinese pages.
 _CHINESE = {"On this page": "本页内容", "Previous": "上一页", "Next": "下一页", "Search": "搜索"}
 _THEME = re.compile(rf"(>\s*)({'|'.join(_CHINESE)})(\s*<)")
+
+
+def anchors() -> Callable[[str, str], str]:
+    """What makes the address of a heading; `zensical.toml` names this function.
+
+    By default letters other than ASCII are left out, and a heading in Chinese gets a bare number.
+    The slugs of pymdownx keep them, but would change addresses of English headings.
+    """
+    from markdown.extensions.toc import slugify_unicode
+
+    return slugify_unicode
+
+
+def build(folder: Path) -> None:
+    """From the pages and settings of a folder into its `site`, strictly, and finish."""
+    here = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(here)}
+    done = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603
+    if done.returncode:
+        sys.exit(done.returncode)
+    finish(folder / "site")
 
 
 def finish(site: Path) -> None:
@@ -70,14 +95,5 @@ def commands_in(block: str) -> str:
     return "\n".join(line[2:] for line in lines)
 
 
-def main() -> None:
-    """Build, strictly, and finish."""
-    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    built = subprocess.run(command, cwd=ROOT, check=False)  # noqa: S603
-    if built.returncode:
-        sys.exit(built.returncode)
-    finish(ROOT / "site")
-
-
 if __name__ == "__main__":
-    main()
+    build(ROOT)

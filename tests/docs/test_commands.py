@@ -4,6 +4,9 @@ A fence marked `console` is run; `sh`, `text` and `python` are not. In it, `$ ` 
 and `> ` continues it; the rest is expected output. Expected lines must occur in the output in
 that order; `...` says that others may stand between. Only times and versions may differ.
 
+A fence marked `text` that follows shows what such commands print where numbers differ from machine
+to machine, or were those of a longer training: its lines must occur, too, but for their numbers.
+
 A line of `polyseme` alone is run in this process; all else, and what only a shell knows, by bash.
 """
 
@@ -42,6 +45,7 @@ PAGES = [  # those that take longest first
     "docs/zh/prepare-a-folder-of-files.md",
     "docs/how-to/use-commands-in-a-pipe.md",
     "docs/how-to/prepare-annotated-corpora.md",
+    "docs/zh/prepare-annotated-corpora.md",
     "docs/how-to/find-uses-of-a-word.md",
     "docs/how-to/collocates-keywords-ngrams.md",
     "docs/zh/collocates-keywords-ngrams.md",
@@ -51,6 +55,7 @@ PAGES = [  # those that take longest first
     "docs/how-to/rewrite-texts.md",
     "docs/zh/rewrite-texts.md",
     "docs/how-to/index-a-corpus.md",
+    "docs/zh/index-a-corpus.md",
     "docs/how-to/fix-quarantined-text.md",
     "docs/tutorials/read-a-word-by-its-meanings.md",
     "docs/zh/read-a-word-by-its-meanings.md",
@@ -63,6 +68,7 @@ NEEDED = {
     "docs/zh/a-tagger-in-ten-minutes.md": "zh-mini",
     "docs/tutorials/read-a-word-by-its-meanings.md": "en-mini",
     "docs/how-to/index-a-corpus.md": "en-mini",
+    "docs/zh/index-a-corpus.md": "zh-mini",
     "docs/zh/read-a-word-by-its-meanings.md": "zh-mini",
     "docs/how-to/use-commands-in-a-pipe.md": "en-mini",
     "docs/how-to/answer-questions.md": "en-mini",
@@ -76,6 +82,7 @@ TRANSLATED = {"docs/zh/segment-chinese.md": "docs/how-to/segment-chinese.md"}
 # Their taggers are trained eight times. No line that is compared tells for how long.
 LONG, SHORT = "> epochs = 15\n", "> epochs = 1\n"
 FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*"|\\\n""")
 """What means the same to a shell and to `shlex`: also a line that goes on in the next."""
 FOR_A_SHELL = re.compile(r"""[|&;<>()$`\\*?\[\]{}~#!\n"']""")
@@ -86,6 +93,10 @@ OF_A_WORD = re.compile(
 SCREEN = {"COLUMNS": "80"}  # a table is then laid out alike everywhere
 # What differs between machines and versions: seconds, speeds, versions of other packages.
 VOLATILE = re.compile(r"[\d,.]+ s\b|[\d,]+ words/s|\d+\.\d+\.\d+|\s+")
+# What else differs with training: numbers, labels, and the frame around them.
+TRAINED = re.compile(r"\[[A-Z]+\]|[-+]?\d[\d.,:]*%?|[±…]|[━┏┳┓┡╇┩└┴┘─┼┻╋]+|\s+")
+NOT_PRINTED = re.compile(r"Error: SIGINT.*\n")
+"""What a page says of a reader's own Ctrl-C."""
 
 
 @dataclass
@@ -94,12 +105,20 @@ class Command:
 
     text: str
     expected: list[str] = field(default_factory=list)
+    outline: list[str] = field(default_factory=list)
+    """Lines that it, or a command before it, prints with other numbers."""
 
 
 def commands_of(page: str) -> list[Command]:
     commands: list[Command] = []
-    for block in FENCE.findall(page):
-        for line in block.splitlines():
+    is_run = False
+    for kind, block in BLOCK.findall(page):
+        if kind == "text":
+            if is_run:
+                commands[-1].outline += NOT_PRINTED.sub("", block).splitlines()
+            continue
+        is_run = kind == "console"
+        for line in block.splitlines() if is_run else ():
             if line.startswith("$ "):
                 commands.append(Command(line[2:]))
             elif line == ">" or line.startswith("> "):
@@ -114,6 +133,11 @@ def plain(line: str) -> str:
     return VOLATILE.sub(" ", line).strip()
 
 
+def outline(line: str) -> str:
+    """A line without its numbers."""
+    return " ".join(TRAINED.sub(" ", plain(line)).split())
+
+
 def missing_line(command: Command, output: str) -> str | None:
     """The first expected line that does not occur after the one before it."""
     printed = iter([plain(line) for line in output.splitlines()])
@@ -121,6 +145,12 @@ def missing_line(command: Command, output: str) -> str | None:
         if plain(line) not in printed:  # moves `printed` on
             return line
     return None
+
+
+def missing_outline(command: Command, output: str) -> str | None:
+    """The first line that does not occur, numbers aside, in what was printed so far."""
+    printed = {outline(line) for line in output.splitlines()} | {""}
+    return next((line for line in command.outline if outline(line) not in printed), None)
 
 
 def is_for_a_shell(text: str) -> bool:
@@ -182,11 +212,13 @@ def run_page(name: str, commands: list[Command], folder: Path) -> None:
     bring_models(folder)
     if "afternoon" in name:
         bring_texts(folder)
+    so_far = ""
     for command in commands:
         code, printed = run(command, folder, shell)
+        so_far += printed
         story = f"{name}\n$ {command.text}\n{printed}"
         assert code == 0, story
-        missing = missing_line(command, printed)
+        missing = missing_line(command, printed) or missing_outline(command, so_far)
         assert missing is None, f"not printed: {missing}\n{story}"
 
 
@@ -251,3 +283,25 @@ def test_a_wrong_line_on_a_page_is_noticed() -> None:
     assert missing_line(command, "first 2\nother\n│ words  │  4 │") is None
     assert missing_line(command, "first 2\n│ words │ 5 │") == "│ words │ 4 │"
     assert missing_line(command, "│ words │ 4 │\nfirst 2") == "│ words │ 4 │"
+
+
+SHOWN_TWICE = {
+    "README.md": "docs/tutorials/an-afternoon-with-a-word.md",
+    "docs/how-to/compare-two-periods.md": "docs/tutorials/read-a-word-by-its-meanings.md",
+}
+
+
+@pytest.mark.parametrize(("name", "other"), SHOWN_TWICE.items())
+def test_what_is_shown_on_two_pages_is_the_same(name: str, other: str) -> None:
+    known = {plain(line) for line in (ROOT / other).read_text(encoding="utf-8").splitlines()}
+    [block] = re.findall(r"```text\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+    assert [line for line in block.splitlines() if plain(line) not in known] == []
+
+
+def test_a_wrong_word_in_a_text_block_is_noticed() -> None:
+    shown = "```text\n┏━━━━┳━━━━━━┓\n│ f1 │ 0.91 │\nChelsea[ORG] rose .\n```\n"
+    [command] = commands_of(f"```console\n$ polyseme evaluate\n```\n\n{shown}")
+    assert missing_outline(command, "│ f1 │  1.3 │\nChelsea rose .\n") is None
+    assert missing_outline(command, "│ F1 │  1.3 │\nChelsea rose .\n") == "│ f1 │ 0.91 │"
+    [other] = commands_of(f"```console\n$ true\n```\n```sh\npolyseme evaluate\n```\n{shown}")
+    assert other.outline == []  # it is not run

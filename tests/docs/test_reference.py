@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from polyseme import errors
-from polyseme.cli.verbs import all_verbs
+from polyseme.cli import all_verbs
 from polyseme.encoders.inputs import WordInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.tasks.families.seq2seq import DecoderConfig
@@ -57,6 +57,14 @@ def test_the_page_has_every_command_and_every_part(reference: ModuleType) -> Non
     for kind in (CorpusConfig, LstmConfig, TableConfig, DecoderConfig, WordInputConfig):
         for name in kind.model_fields:
             assert re.search(rf"\| [*]{{0,2}}`[\w.]*{name}[` ]", made), name
+
+
+def test_the_chinese_page_lists_every_command() -> None:
+    page = (ROOT / "docs/zh/settings.md").read_text(encoding="utf-8")
+    tables = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
+    for verb in (verb for verbs in all_verbs().values() for verb in verbs):
+        for name in [f"{verb.name} {part.name}" for part in verb.parts] or [verb.name]:
+            assert f"`{name}`" in tables, name
 
 
 def test_every_setting_explains_itself(reference: ModuleType) -> None:

@@ -5,8 +5,6 @@ import importlib.util
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote, urldefrag
@@ -38,12 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py"))
-    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    result = subprocess.run(
-        command, cwd=folder, capture_output=True, encoding="utf-8", timeout=120, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    script("make_site").finish(folder / "site")
+    script("make_site").build(folder)
     return folder / "site"
 
 
@@ -58,6 +51,28 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     for source in (ROOT / "docs").rglob("*.md"):
         assert f'"{source.relative_to(ROOT / "docs").as_posix()}"' in navigation
+
+
+def test_a_heading_has_an_address_with_its_own_letters(site: Path) -> None:
+    page = (site / "zh/index.html").read_text(encoding="utf-8")
+    assert '<h2 id="什么时候不该用它">' in page
+    assert 'href="#什么时候不该用它"' in unquote(page)
+    walk = (site / "explanation/from-a-sentence-to-its-vectors/index.html").read_text("utf-8")
+    assert '<h2 id="1-text-sentences-words">' in walk  # as it was by default, for English
+
+
+def test_links_to_a_heading_lead_to_one(site: Path) -> None:
+    """Also where `--strict` does not look: in HTML that is finished."""
+    ids: dict[Path, set[str]] = {}
+    for page in site.rglob("*.html"):
+        ids[page] = set(re.findall(r'\sid="?([^"\s>]+)', page.read_text(encoding="utf-8")))
+    for page in ids:
+        for link in re.findall(r'<a[^>]*\shref="?([^"\s>]+)', page.read_text(encoding="utf-8")):
+            path, anchor = urldefrag(html.unescape(link))
+            if anchor and "://" not in path:
+                target = (page.parent / unquote(path)).resolve() if path else page
+                target = target / "index.html" if target.is_dir() else target
+                assert unquote(anchor) in ids.get(target, set()), f"{page}: {link}"
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:

@@ -58,9 +58,9 @@ CLUSTER = """
 import sys
 from functools import partial
 import ray
-from polyseme.executors import ExecutorConfig, cluster
+from polyseme.executors import cluster
 ray.init = partial(ray.init, num_gpus=1)  # as far as Ray knows
-with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
+with cluster._connected(None, workers=2) as ray:
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
 """

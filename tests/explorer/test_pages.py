@@ -21,10 +21,9 @@ from starlette.testclient import TestClient
 import polyseme
 from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
-from polyseme.meanings.concordance.conditions import parse_condition
+from polyseme.meanings.concordance.conditions import keep_subcorpus, parse_condition
 from polyseme.meanings.concordance.kept_senses import keep_senses
 from polyseme.meanings.concordance.search import CorpusColumns
-from polyseme.meanings.concordance.subcorpora import keep_subcorpus
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration
@@ -546,6 +545,7 @@ def test_a_kept_sense_is_searched_for_and_an_unknown_one_told(tmp_path: Path) ->
     unknown = quote('[sense="sand"]')
     wrong = found.client.get(f"/word?q={unknown}&lang=zh")
     assert "已保存：bank: river" in html.unescape(wrong.text)
+    found.workspace.close()
 
 
 def test_senses_that_are_kept_again_are_found_as_they_are_now(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 Case is ignored unless you add --case-sensitive. A term may have several words. You can filter the
 lines by metadata (kept with `prepare --meta`), sort and sample them, and write them to a table.
+`polyseme query` puts several conditions on each word.
 
 Examples:
 
@@ -14,8 +15,6 @@ Examples:
   polyseme uses --regex "bank(s|er|ers)?" --in corpus/en --by year --out bank.csv
 
   polyseme uses bank --in corpus/en --json | head -3
-
-With several conditions on each word: polyseme query.
 """
 
 from dataclasses import dataclass

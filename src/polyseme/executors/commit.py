@@ -39,10 +39,9 @@ from polyseme.storage.files import (
     stamp_of,
     write_text,
 )
-from polyseme.storage.folders import listed_files
+from polyseme.storage.folders import check_shape, listed_files
 from polyseme.storage.parquet import rows_of_groups
 from polyseme.storage.remote_folders import object_name, put_file, scratch_space
-from polyseme.storage.shapes import check_shape
 from polyseme.storage.store import Listing, Store, in_parallel
 
 Report = Callable[[int], None]

@@ -36,9 +36,9 @@ from polyseme.storage.files import (
     scratch_folder,
 )
 from polyseme.storage.folders import listed_files
+from polyseme.training import TrainingConfig, fingerprint_of
 from polyseme.training.optimizer import TrainModule, optimizer_state_of, restore_optimizer_state
 from polyseme.training.processes import DistributedContext
-from polyseme.training.settings import TrainingConfig, fingerprint_of
 
 
 @dataclass
