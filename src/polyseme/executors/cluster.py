@@ -37,8 +37,8 @@ from polyseme.executors.commit import (
 _TASKS_IN_HAND = 1_000
 # As many GPUs are used at once, and asked for from a cluster that can grow.
 _ACTORS_IN_HAND = 256
-# A task costs the driver some 10 ms of processor time: where there are very many shards, several are
-# one task, and still every CPU has its choice of tasks until the end.
+# A task costs the driver some 10 ms of processor time. Where there are very many shards, several
+# are one task; and still each CPU has many tasks, so that none is idle for long at the end.
 _FEWEST_TASKS = 1_000
 _TASKS_PER_CPU = 16
 _MOST_IN_TASK = 64
