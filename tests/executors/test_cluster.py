@@ -120,7 +120,8 @@ def test_a_private_cluster_makes_what_one_process_makes(private: tuple[Path, str
 
 
 def test_several_small_shards_may_be_one_task(tmp_path: Path) -> None:
-    few = "setattr(cluster, '_MOST_TASKS', 1) or jobs.capitals_job()"
+    numbers = "setattr(cluster, '_FEWEST_TASKS', 1) or setattr(cluster, '_TASKS_PER_CPU', 0)"
+    few = f"{numbers} or jobs.capitals_job()"
     run_on_ray(tmp_path, few, PRIVATE)
     inputs = make_inputs(tmp_path / "in", 4)
     run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))

@@ -37,8 +37,10 @@ from polyseme.executors.commit import (
 _TASKS_IN_HAND = 1_000
 # As many GPUs are used at once, and asked for from a cluster that can grow.
 _ACTORS_IN_HAND = 256
-# A task costs the cluster a millisecond or more: where there are very many shards, several are one.
-_MOST_TASKS = 10_000
+# A task costs the driver some 10 ms of processor time. Where there are very many shards, several
+# are one task; and still each CPU has many tasks, so that none is idle for long at the end.
+_FEWEST_TASKS = 1_000
+_TASKS_PER_CPU = 16
 _MOST_IN_TASK = 64
 _PATIENCE = 25.0  # seconds without news until it is said that nothing runs
 # At "0" a node's only address is loopback. Named after the systems where that is the default.
@@ -67,7 +69,8 @@ def run_on_ray(
     Without an address it is a private one, of so many workers.
     """
     with _connected(address, workers) as ray:
-        size = min(_MOST_IN_TASK, 1 + len(inputs) // _MOST_TASKS)
+        enough = max(_FEWEST_TASKS, _TASKS_PER_CPU * int(ray.cluster_resources().get("CPU", 0)))
+        size = min(_MOST_IN_TASK, 1 + len(inputs) // enough)
         waiting = deque(inputs[begin : begin + size] for begin in range(0, len(inputs), size))
         seen = target.resolve() if isinstance(target, Path) else target
         arguments = ray.put(job), seen, run
