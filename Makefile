@@ -51,7 +51,7 @@ test-faults:  ## kills, full disks, damaged and hostile files; their full counts
 	$(PYTEST) -m "not slow" tests/reliability
 
 test-without-kernel:  ## the tests of models, as where the compiled kernel was never built
-	$(PYTEST) -m "not slow" --without-kernel $(USE_THE_KERNEL)
+	$(PYTEST) -m "not slow and not long" --without-kernel $(USE_THE_KERNEL)
 
 fix:  ## repair what a machine can
 	$(BIN)/ruff check --fix --quiet .

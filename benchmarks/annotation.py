@@ -19,7 +19,7 @@ from polyseme.devices import one_thread
 from polyseme.embedding.loading import load_embedder
 from polyseme.errors import ConfigError
 from polyseme.storage.installed import default_model, upos_task
-from polyseme.tasks.tagger import TaskTagger
+from polyseme.tasks.prediction import TaskTagger
 from polyseme.text.annotation import Annotator, JiebaTagger, Lemmatizer
 
 Columns = list[list[str]]

@@ -102,7 +102,7 @@ def _uses(
         "read the words of all shards by pyarrow": lambda: [
             pq.read_table(shard, columns=["words"]) for shard in corpus.shards
         ],
-        "find": lambda: find_uses(corpus, arguments.word, threads=arguments.threads),
+        "find": lambda: find_uses(corpus, arguments.word),
         "describe": around,
         "describe, whole sentences": lambda: list(
             encoder.stream(sentences, ([span] for span in spans))

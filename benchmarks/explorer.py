@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from polyseme.explorer.server import make_app
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
-from polyseme.meanings.use_map.places import lay_out_aside
+from polyseme.meanings.use_map import lay_out_aside
 from polyseme.text.corpus import Corpus
 
 PORT = 8123

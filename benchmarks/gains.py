@@ -21,6 +21,7 @@ from pathlib import Path
 
 from benchmarks.tasks import NUM_FOLDS, TASKS, LabelledSet, join_documents, settings_of
 from polyseme.config import build, overlay
+from polyseme.processes import keep_freed_memory
 from polyseme.progress import NullProgress
 from polyseme.storage.files import write_text
 from polyseme.tasks.comparison import (
@@ -30,10 +31,9 @@ from polyseme.tasks.comparison import (
     compare_variants,
     measured_on,
 )
-from polyseme.tasks.seeds import Variant
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.embeddings import Variant
+from polyseme.tasks.task import TaskConfig
 from polyseme.tasks.training import Splits
-from polyseme.training.memory import keep_freed_memory
 
 VARIANTS: tuple[Variant, ...] = ("static", "frozen")
 

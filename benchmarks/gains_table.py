@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.tasks import TASKS, LabelledSet
 from polyseme.display import load_matplotlib
-from polyseme.tasks.seeds import MeanStd
+from polyseme.tasks.measures import MeanStd
 
 MODELS = {"mini": "en-mini, zh-mini", "base": "en-base, zh-base"}
 _COLOURS = {"mini": "#9dbfd6", "base": "#2f6690"}

@@ -77,7 +77,7 @@ def rule(judgments: Judgments) -> dict[str, float]:
 
 def chosen_or_random(judgments: Judgments, model: str) -> Iterator[dict[str, Any]]:
     from polyseme.embedding.loading import load_embedder
-    from polyseme.meanings.concordance.marked_use import read_marked
+    from polyseme.meanings.concordance.uses import read_marked
     from polyseme.meanings.features.use_encoder import ModelUseEncoder
 
     encoder = ModelUseEncoder(load_embedder(model))

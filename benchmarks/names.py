@@ -21,7 +21,7 @@ all lines of the group, of which a name can only be a part.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,18 @@ def _mixed(corpus: Corpus) -> Iterator[Word]:
         )
 
 
+def _of_rows(source: NameSource, rows: npt.NDArray[np.int64]) -> NameSource:
+    """The same of some uses."""
+    documents = source.documents
+    return replace(
+        source,
+        sentences=[source.sentences[row] for row in rows.tolist()],
+        spans=source.spans[rows],
+        substitutes=None if source.substitutes is None else source.substitutes[rows],
+        documents=None if documents is None else [documents[row] for row in rows],
+    )
+
+
 def _measure(
     word: Word, encoder: ModelUseEncoder, corpus: Corpus, reader: Topics
 ) -> Iterator[tuple[str, float]]:
@@ -157,7 +169,7 @@ def _measure(
     ]
     is_few = is_named & (place < 2 * _FEW)
     for amount, rows in (("half", is_named), (f"{_FEW} uses a group", is_few)):
-        names = source.of_rows(np.flatnonzero(rows)).names(labels[rows])
+        names = _of_rows(source, np.flatnonzero(rows)).names(labels[rows])
         told = [_content(name) for name in names]
         read = [(lines[row], int(labels[row])) for row in np.flatnonzero(~is_named)]
         yield f"names by {amount}, vectors", _by_vectors(told, read, reader)

@@ -21,12 +21,12 @@ from typing import Any
 import annotated_types
 from pydantic.fields import FieldInfo
 
+from polyseme.cli import Verb, all_verbs
 from polyseme.cli.options import command_for
-from polyseme.cli.verbs import Verb, all_verbs
 from polyseme.config import Settings
 from polyseme.data.stream import BatchConfig
 from polyseme.model import ModelConfig
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import TaskConfig
 
 PAGE = Path(__file__).parent / "reference" / "settings.md"
 
@@ -120,7 +120,7 @@ def _commands(
         for part in verb.parts:
             yield from _commands(part, name)
         return
-    run = inspect.signature(importlib.import_module(verb.module).run)
+    run = inspect.signature(getattr(importlib.import_module(verb.module), verb.function))
     text, _, examples = verb.text.partition("Examples:")
     yield name, text, examples, run.parameters["config"].annotation
 

@@ -137,7 +137,7 @@ def test_a_card_is_named_by_a_number_that_there_is(monkeypatch: pytest.MonkeyPat
 
 def test_by_default_there_is_a_worker_for_each_card(monkeypatch: pytest.MonkeyPatch) -> None:
     three_cards(monkeypatch)
-    monkeypatch.setattr("polyseme.executors.settings.usable_cpus", lambda: 16)
+    monkeypatch.setattr("polyseme.executors.run.usable_cpus", lambda: 16)
     default = ModelExecutorConfig()
     assert [default.on(each).workers for each in ("cuda", "cuda:1", "mps")] == [3, 1, 1]
     assert default.on("cpu").workers == default.workers

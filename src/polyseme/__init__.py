@@ -9,7 +9,7 @@ names do, with the same settings, and import what they need when they are called
 """
 
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if sys.version_info < (3, 11):  # noqa: UP036  # so this file has to be readable for older Pythons
     _told = "Polyseme needs Python 3.11 or later; this is %d.%d." % sys.version_info[:2]  # noqa: UP031
@@ -18,12 +18,13 @@ if sys.version_info < (3, 11):  # noqa: UP036  # so this file has to be readable
     raise SystemExit(_told) if _name == "-m" or _name.startswith("polyseme") else ImportError(_told)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from polyseme.commands.index import IndexResult
     from polyseme.commands.prepare import PrepareResult
     from polyseme.commands.train import TrainResult
+    from polyseme.config import AnySettings
     from polyseme.embedding.word_embedder import WordEmbedder
     from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import WordChange
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from polyseme.text.corpus import Corpus
 
     Folder = str | PathLike[str]
+
+_Result = TypeVar("_Result")
 
 __version__ = "0.2.0"
 __all__ = [
@@ -104,12 +107,11 @@ def prepare(
     `segmenter="whitespace"`, `workers=2`. With `progress`, bars are shown on standard error,
     and in a notebook below the cell.
     """
-    from polyseme.calling import call
     from polyseme.commands.prepare import PrepareConfig, run
 
     many = inputs if isinstance(inputs, list | tuple) else [inputs]
     given = {"inputs": tuple(map(str, many)), "out": out, "language": language, **settings}
-    return call(run, PrepareConfig, given, progress=progress)
+    return _call(run, PrepareConfig, given, progress=progress)
 
 
 def pretrain(
@@ -125,12 +127,11 @@ def pretrain(
     `settings` are those of `polyseme pretrain`: `hours=2`, `epochs=1`, `from_model="models/en"`,
     `model={"encoder": {...}}`. Of several processes (torchrun), only the first returns a result.
     """
-    from polyseme.calling import call
     from polyseme.commands.pretrain import run
-    from polyseme.pretraining.settings import PretrainConfig
+    from polyseme.pretraining import PretrainConfig
 
     given = {"corpus": corpus, "out": out, "preset": preset, **settings}
-    return call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
+    return _call(run, PretrainConfig, given, progress=progress, purpose="Pretraining")
 
 
 def score(
@@ -179,7 +180,7 @@ def generate(
 
     from polyseme.config import build
     from polyseme.errors import extra_needed_for
-    from polyseme.pretraining.settings import GenerationConfig
+    from polyseme.pretraining import GenerationConfig
 
     given = {"samples": samples, "max_words": max_words, "temperature": temperature, "seed": seed}
     config = build(GenerationConfig, {**given, **settings})
@@ -205,11 +206,10 @@ def senses(
     `groups=4`, `finer=1`, `layer=2`, `edits="bank.jsonl"`. `senses.groups` has the groups,
     `senses.to_pandas()` every use.
     """
-    from polyseme.calling import call
     from polyseme.commands.senses import SensesConfig, run
 
     given = {"word": word, "corpus": corpus, "model": model, "index": index, **settings}
-    return call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").senses
+    return _call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").senses
 
 
 def change(
@@ -228,12 +228,11 @@ def change(
     `polyseme change`: `forms=("trains",)`, `shuffle="uses"`, or `index="index/novels"` in the place
     of `model`.
     """
-    from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.sides import WordChange
 
     given = {"word": word, "corpus": corpus, "model": model, "before": before, "after": after}
-    found = call(
+    found = _call(
         run, ChangeConfig, given | settings, progress=progress, purpose="Grouping uses"
     ).found
     assert isinstance(found, WordChange)
@@ -256,12 +255,11 @@ def senses_over_time(
     (`polyseme senses --keep`, `label --keep`); without any, or with a `model`, groups that are
     found. `settings` are those of `polyseme change`: `where="year<1900"`, `report="bank.html"`.
     """
-    from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.periods import SensesOverTime
 
     given = {"word": word, "corpus": corpus, "model": model, "by": by, "periods": periods}
-    found = call(run, ChangeConfig, given | settings, progress=progress).found
+    found = _call(run, ChangeConfig, given | settings, progress=progress).found
     assert isinstance(found, SensesOverTime)
     return found
 
@@ -282,11 +280,10 @@ def label(
     place of `model`. `labelled.learned` has the confidences, `labelled.lines_to_label()` the uses
     to look at next.
     """
-    from polyseme.calling import call
     from polyseme.commands.label import LabelConfig, run
 
     given = {"word": word, "corpus": corpus, "model": model, "labels": labels, **settings}
-    return call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
+    return _call(run, LabelConfig, given, progress=progress, purpose="Learning from labels").found
 
 
 def judge(
@@ -304,12 +301,11 @@ def judge(
     `settings` are those of `polyseme judge`: `number=50`, `senses=("shore", "institution")`, or
     `judgments="round1"`, judgments so far, after which the next are chosen by `model`.
     """
-    from polyseme.calling import call
     from polyseme.commands.judge import JudgeConfig, run
 
     given = {"word": word, "corpus": corpus, "annotators": tuple(annotators), "out": out}
     given |= {"model": model, **settings}
-    return call(run, JudgeConfig, given, progress=progress, purpose="Choosing items").material
+    return _call(run, JudgeConfig, given, progress=progress, purpose="Choosing items").material
 
 
 def agreement(files: "Folder | Sequence[Folder]", **settings: Any) -> "Agreement":
@@ -321,12 +317,11 @@ def agreement(files: "Folder | Sequence[Folder]", **settings: Any) -> "Agreement
     """
     from os import PathLike, fspath
 
-    from polyseme.calling import call
     from polyseme.commands.agreement import AgreementConfig, run
 
     given = [files] if isinstance(files, str | PathLike) else files
     paths = tuple(fspath(each) for each in given)
-    return call(run, AgreementConfig, {"files": paths, **settings}, progress=False).agreement
+    return _call(run, AgreementConfig, {"files": paths, **settings}, progress=False).agreement
 
 
 def substitutes(
@@ -342,7 +337,7 @@ def substitutes(
     from polyseme.errors import extra_needed_for
 
     with extra_needed_for("Asking a model"):
-        from polyseme.meanings.concordance.marked_use import read_marked
+        from polyseme.meanings.concordance.uses import read_marked
         from polyseme.meanings.substitutes import find_substitutes
 
     if model is None or isinstance(model, str | PathLike):
@@ -365,11 +360,10 @@ def index(
     `settings` are those of `polyseme index`: `words=("bank", "plant")`, `min_uses=200`. Then
     `polyseme.senses(corpus, "bank", index=out)`.
     """
-    from polyseme.calling import call
     from polyseme.commands.index import IndexConfig, run
 
     given = {"corpus": corpus, "model": model, "out": out, **settings}
-    return call(run, IndexConfig, given, progress=progress, purpose="Indexing")
+    return _call(run, IndexConfig, given, progress=progress, purpose="Indexing")
 
 
 def nearest(
@@ -385,11 +379,10 @@ def nearest(
     The word is marked with asterisks ("He sat on the *bank*"), or named by `word`. `settings` are
     those of `polyseme nearest`: `index="index/en"`, `top=20`.
     """
-    from polyseme.calling import call
     from polyseme.commands.nearest import NearestConfig, run
 
     given = {"inputs": (text,), "corpus": corpus, "model": model, **settings}
-    return call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found[0]
+    return _call(run, NearestConfig, given, progress=progress, purpose="Comparing uses").found[0]
 
 
 def same(
@@ -405,11 +398,10 @@ def same(
     The word is marked with asterisks, or named by `word`. With `pairs`, a file of pairs
     judged by people, there is a probability.
     """
-    from polyseme.calling import call
     from polyseme.commands.same import SameConfig, run
 
     given = {"inputs": (first, second), "model": model, **settings}
-    return call(run, SameConfig, given, progress=progress, purpose="Comparing uses").found[0]
+    return _call(run, SameConfig, given, progress=progress, purpose="Comparing uses").found[0]
 
 
 def train(
@@ -425,11 +417,10 @@ def train(
     `settings` are those of `polyseme train`, and parts of the file that shall differ:
     `training={"epochs": 3}`, `data={"share": 0.1}`. `polyseme.Task.load(out)` has the best seed.
     """
-    from polyseme.calling import call
     from polyseme.commands.train import TrainConfig, run
 
     given = {"task": task, "out": out, "seeds": tuple(seeds), **settings}
-    return call(run, TrainConfig, given, progress=progress, purpose="Training a task")
+    return _call(run, TrainConfig, given, progress=progress, purpose="Training a task")
 
 
 def uses(
@@ -478,11 +469,10 @@ def collocates(
     `where="year<1860"`, `attribute="lemma"`, `upos=("NOUN",)`, `top=100`. Each has its counts,
     `log_dice`, `g2`, and `log_ratio` with its interval.
     """
-    from polyseme.calling import call
     from polyseme.commands.collocates import CollocatesConfig, run
 
     given = {"word": word, "corpus": corpus, **settings}
-    return call(run, CollocatesConfig, given, progress=progress).found
+    return _call(run, CollocatesConfig, given, progress=progress).found
 
 
 def keywords(
@@ -501,11 +491,10 @@ def keywords(
     `against_sense="money"` for sentences with a kept sense, `sort="log-ratio"`,
     `attribute="lemma"`, `top=100`.
     """
-    from polyseme.calling import call
     from polyseme.commands.keywords import KeywordsConfig, run
 
     given = {"corpus": corpus, "where": where, "against": against, **settings}
-    return call(run, KeywordsConfig, given, progress=progress).found
+    return _call(run, KeywordsConfig, given, progress=progress).found
 
 
 def ngrams(
@@ -516,11 +505,10 @@ def ngrams(
     `settings` are those of `polyseme ngrams`: `size=4`, `where="year<1860"`, `attribute="lemma"`,
     `top=100`. Each has `ngram`, `count`, `per_million`, `documents` and `dp`.
     """
-    from polyseme.calling import call
     from polyseme.commands.ngrams import NgramsConfig, run
 
     given = {"word": word, "corpus": corpus, **settings}
-    return call(run, NgramsConfig, given, progress=progress).found
+    return _call(run, NgramsConfig, given, progress=progress).found
 
 
 def vocabulary_change(
@@ -539,7 +527,6 @@ def vocabulary_change(
     `words_file` has one per line. `settings` are those of `polyseme change`:
     `min_uses=100`, `out="changes.csv"`; with `out`, an interrupted run is resumed.
     """
-    from polyseme.calling import call
     from polyseme.commands.change import ChangeConfig, run
     from polyseme.meanings.change.vocabulary import VocabularyChange
 
@@ -547,11 +534,43 @@ def vocabulary_change(
     given |= {"words": tuple(words), "words_file": words_file}
     given["all_words"] = not words and words_file is None
     sides = {"before": before, "after": after}
-    found = call(
+    found = _call(
         run, ChangeConfig, given | sides, progress=progress, purpose="Comparing words"
     ).found
     assert isinstance(found, VocabularyChange)
     return found
+
+
+def _call(
+    run: "Callable[..., _Result]",
+    kind: "type[AnySettings]",
+    given: "Mapping[str, Any]",
+    *,
+    progress: bool,
+    purpose: str = "",
+) -> "_Result":
+    """Run a command as the command line would, its settings by name; bars only if asked for.
+
+    `purpose`: what needs a package that is not always installed. Paths, and a corpus, become text,
+    as typed.
+    """
+    from contextlib import nullcontext
+    from os import PathLike, fspath
+
+    from polyseme.config import build_flat
+    from polyseme.devices import wait_asleep
+    from polyseme.errors import extra_needed_for
+
+    plain = {n: fspath(v) if isinstance(v, PathLike) else v for n, v in given.items()}
+    with extra_needed_for(purpose) if purpose else nullcontext():
+        config = build_flat(kind, plain)
+        wait_asleep()
+        if not progress:
+            return run(config)
+        from polyseme.cli.terminal import NotebookProgress, RichProgress, is_notebook
+
+        with NotebookProgress() if is_notebook() else RichProgress() as bars:
+            return run(config, bars)
 
 
 def _chosen(model: "Folder | None", texts: "Sequence[str]") -> str:
@@ -578,4 +597,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "Any", "Literal"})
+    return sorted({*globals(), *__all__} - {"TYPE_CHECKING", "Any", "Literal", "TypeVar"})

@@ -26,8 +26,8 @@ from polyseme.data.vocabulary import CHARACTERS, Vocabulary, VocabularyConfig
 from polyseme.display import describe_layers, html_table, summary
 from polyseme.encoders.encoder import Encoder, EncoderConfig, NoContextualizerConfig
 from polyseme.errors import ConfigError, ModelError
+from polyseme.objectives import ObjectiveConfig, build_objective
 from polyseme.objectives.masked import MaskedConfig
-from polyseme.objectives.objective import ObjectiveConfig, build_objective
 from polyseme.objectives.prediction import (
     Scores,
     TrainingTargets,

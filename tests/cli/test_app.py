@@ -11,7 +11,7 @@ import pytest
 from command_line import polyseme, polyseme_process
 from slack import allowed
 
-from polyseme.cli.verbs import all_verbs
+from polyseme.cli import all_verbs
 from polyseme.config import flat_names
 
 
@@ -95,7 +95,7 @@ def test_the_old_spelling_of_a_command_is_refused_with_the_new_one(
 def test_no_setting_of_a_command_ends_in_an_underscore() -> None:
     for verbs in all_verbs().values():
         for each in (part for verb in verbs for part in verb.parts or (verb,)):
-            run = inspect.signature(importlib.import_module(each.module).run)
+            run = inspect.signature(getattr(importlib.import_module(each.module), each.function))
             kind = run.parameters["config"].annotation
             assert not [name for name in flat_names(kind) if name.endswith("_")], each.name
             assert set(getattr(kind, "arguments", ())) <= set(flat_names(kind)), each.name

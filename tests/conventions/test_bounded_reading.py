@@ -23,7 +23,7 @@ CALLS = {
 OPENS = {"rb", "r", "r+", "rb+"}
 MAY = {
     "cli/app.py": {"os.open"},  # to write
-    "cli/verbs.py": {"file.read_text"},  # our own source, for its docstrings
+    "cli/__init__.py": {"file.read_text"},  # our own source, for its docstrings
     "errors.py": {"distribution('polyseme').read_text", "json.loads"},  # what pip wrote of us
     "text/segmenters/spacy_rules.py": {"path.read_text"},  # spaCy's own sources
     "limits.py": {"os.open", "json.loads", "tomllib.loads"},  # the bounded readers
@@ -41,8 +41,9 @@ MAY = {
     # Weights after their size was looked at, and their hash; what was dumped in the same line.
     "training/checkpoint.py": {"load_file", "json.loads"},
     "training/processes.py": {"json.loads"},  # from another process of the same run
-    "meanings/report/pages.py": {"files(__package__).joinpath('style.css').read_text"},  # our own
-    "meanings/use_map/places.py": {"files(__package__).joinpath(name).read_text"},  # our own
+    # Our own style sheets and scripts.
+    "meanings/report/__init__.py": {"files(__package__).joinpath('style.css').read_text"},
+    "meanings/use_map/__init__.py": {"files(__package__).joinpath(name).read_text"},
     "executors/commit.py": {"json.loads"},  # what was dumped in the same line
     "storage/files.py": {"path.open", "os.open"},  # hashing in pieces; flushing
     "text/remote_sources.py": {"path.open"},  # to write

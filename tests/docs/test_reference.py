@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from polyseme import errors
-from polyseme.cli.verbs import all_verbs
+from polyseme.cli import all_verbs
 from polyseme.encoders.inputs import WordInputConfig
 from polyseme.encoders.lstm import LstmConfig
 from polyseme.tasks.families.seq2seq import DecoderConfig

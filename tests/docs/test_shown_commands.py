@@ -19,8 +19,8 @@ import typer
 from pages import FENCE, blocks, commands_in
 
 import polyseme
+from polyseme.cli import all_verbs, find_verb
 from polyseme.cli.app import _build_app
-from polyseme.cli.verbs import all_verbs, find_verb
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -52,13 +52,13 @@ def check(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """That the command line takes these words; nothing is read, written or computed."""
     chosen = find_verb(words)
     assert chosen, words
-    module = importlib.import_module(chosen[-1].module)
+    module, function = importlib.import_module(chosen[-1].module), chosen[-1].function
 
-    @functools.wraps(module.run)  # has its signature, which options are made from
+    @functools.wraps(getattr(module, function))  # has its signature, which options are made from
     def accept(*_: object, **__: object) -> None:
         raise Accepted
 
-    monkeypatch.setattr(module, "run", accept)
+    monkeypatch.setattr(module, function, accept)
     app = command_line(tuple(verb.name for verb in chosen))
     with pytest.raises(Accepted):
         app.main(words, prog_name="polyseme", standalone_mode=False)

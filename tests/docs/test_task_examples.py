@@ -10,7 +10,7 @@ from polyseme.config import build
 from polyseme.errors import ConfigError
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.readers import load_examples
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import TaskConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
 FENCE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from pretraining.making import tiny_model, tiny_values
 from rich.console import Console
 
 from embedding.bulk_cases import Case, make_case
-from polyseme.commands.vectors import info
+from polyseme.commands import vectors
 from polyseme.config import build
 from polyseme.embedding.bulk import EmbedPart
 from polyseme.embedding.corpus_parts import parts_of
@@ -102,7 +102,7 @@ def test_the_manifest_lists_every_environment(
     assert second == {**first, "kernel": "none"}
     console = Console(width=1_000)
     with console.capture() as shown:
-        console.print(info.show(info.VectorsResult(result.vectors, [])))
+        console.print(vectors.show(vectors.VectorsResult(result.vectors, [])))
     assert f"kernel {first['kernel']} or none" in shown.get()
 
 

@@ -58,9 +58,9 @@ CLUSTER = """
 import sys
 from functools import partial
 import ray
-from polyseme.executors import ExecutorConfig, cluster
+from polyseme.executors import cluster
 ray.init = partial(ray.init, num_gpus=1)  # as far as Ray knows
-with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
+with cluster._connected(None, workers=2) as ray:
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
 """
@@ -120,7 +120,8 @@ def test_a_private_cluster_makes_what_one_process_makes(private: tuple[Path, str
 
 
 def test_several_small_shards_may_be_one_task(tmp_path: Path) -> None:
-    few = "setattr(cluster, '_MOST_TASKS', 1) or jobs.capitals_job()"
+    numbers = "setattr(cluster, '_FEWEST_TASKS', 1) or setattr(cluster, '_TASKS_PER_CPU', 0)"
+    few = f"{numbers} or jobs.capitals_job()"
     run_on_ray(tmp_path, few, PRIVATE)
     inputs = make_inputs(tmp_path / "in", 4)
     run_job(capitals_job(), inputs, tmp_path / "one", executor=ExecutorConfig(workers=1))

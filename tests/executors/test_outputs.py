@@ -14,7 +14,7 @@ from reliability.victims import LEADING_OUT, harm, make_victims, snapshot
 
 from polyseme.errors import ExecutorError, StorageError
 from polyseme.executors import ExecutorConfig, run_job
-from polyseme.storage.locks import hold_file, hold_folder
+from polyseme.storage.files import hold_file, hold_folder
 
 HERE = ExecutorConfig(workers=1)
 

@@ -27,9 +27,8 @@ from executors.jobs import (
 )
 
 from polyseme.errors import ConfigError, ExecutorError, StorageError
-from polyseme.executors import ExecutorConfig, ModelExecutorConfig, ShardJob, commit, local, run_job
-from polyseme.storage.files import clear_work
-from polyseme.storage.locks import hold_folder
+from polyseme.executors import ExecutorConfig, ModelExecutorConfig, ShardJob, commit, run, run_job
+from polyseme.storage.files import clear_work, hold_folder
 
 HERE = ExecutorConfig(workers=1)
 
@@ -124,7 +123,7 @@ def test_files_of_others_in_the_output_folder_are_left_alone(tmp_path: Path) -> 
 HOLD = """
 import sys, time
 from pathlib import Path
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.files import hold_folder
 with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -265,7 +264,7 @@ def test_a_shard_whose_worker_dies_is_done_again(tmp_path: Path) -> None:
 def test_a_shard_that_always_ends_its_worker_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "MAX_RETRIES", 2)
+    monkeypatch.setattr(run, "MAX_RETRIES", 2)
     with pytest.raises(ExecutorError, match=r"part-00001 has ended its worker 2 times.*Killed"):
         run_job(ShardJob(die, ""), make_inputs(tmp_path / "in", 3), tmp_path / "out", executor=TWO)
     assert "receipts/part-00000.json" in hashes(tmp_path / "out")

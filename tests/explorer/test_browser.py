@@ -24,7 +24,7 @@ from polyseme.explorer.server import make_app
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.change.periods import DatedSenses, senses_over_time
-from polyseme.meanings.report.pages import periods_page
+from polyseme.meanings.report import periods_page
 from polyseme.processes import open_port
 
 from .making import make_bank_corpus, make_treebank_corpus

@@ -21,10 +21,9 @@ from starlette.testclient import TestClient
 import polyseme
 from polyseme.explorer.explored_word import Job, WorkQueue
 from polyseme.explorer.view import GroupingKey, View
-from polyseme.meanings.concordance.conditions import parse_condition
+from polyseme.meanings.concordance.conditions import keep_subcorpus, parse_condition
 from polyseme.meanings.concordance.kept_senses import keep_senses
 from polyseme.meanings.concordance.search import CorpusColumns
-from polyseme.meanings.concordance.subcorpora import keep_subcorpus
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.edits import NAME, Edit, GroupRef, LabelEdit, RenameEdit, UseId, append_edit
 from polyseme.meanings.groups.calibration import Calibration

@@ -13,7 +13,7 @@ from legacy.published import GOLDEN, MANYLANGS, SETS, read_arrays
 from legacy.stateful import embed_stateful
 
 from polyseme.commands import score
-from polyseme.commands.convert import ConvertResult, import_
+from polyseme.commands.convert import ConvertResult, ImportConfig, import_
 from polyseme.config import build
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ConfigError, ModelError
@@ -27,7 +27,7 @@ WEIGHTS = OLD / "lm_weights.hdf5"
 
 def run(old: Path | str, new: Path, **settings: Any) -> ConvertResult:
     values = {"weights": old, "out": new, **settings}
-    return import_.run(build(import_.ImportConfig, values))
+    return import_(build(ImportConfig, values))
 
 
 @pytest.fixture(scope="module")

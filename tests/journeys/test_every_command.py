@@ -15,7 +15,7 @@ from legacy.published import GOLDEN, SETS
 from storage.hub_server import local_hub
 from tasks.cases import make_task, prepare_documents
 
-from polyseme.cli.verbs import all_verbs
+from polyseme.cli import all_verbs
 
 SHARDS = "--set corpus.shard_bytes=4096"
 QUICK = "--set training.epochs=1"

@@ -17,10 +17,9 @@ from safetensors.torch import load_file
 
 import polyseme as polyseme_api
 from polyseme.config import build
-from polyseme.pretraining import run
+from polyseme.pretraining import PretrainConfig, run
+from polyseme.pretraining.language_modeling import Throughput
 from polyseme.pretraining.run import pretrain
-from polyseme.pretraining.settings import PretrainConfig
-from polyseme.pretraining.throughput import Throughput
 from polyseme.storage.files import sha256_of
 from polyseme.text.corpus import Corpus
 

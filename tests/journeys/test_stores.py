@@ -22,7 +22,7 @@ from polyseme.storage.files import sha256_of
 from polyseme.storage.remote_folders import local_folder
 from polyseme.storage.store import open_store
 from polyseme.text.corpus import Corpus, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 
 _SENTENCES = [
     "The bank of the river was green.",

@@ -22,10 +22,10 @@ from polyseme.meanings.groups.calibration import (
     adjusted_rand_index,
     calibrate,
     calibration_of,
+    folder_of,
     topics_of,
 )
 from polyseme.meanings.groups.grouping import Limits
-from polyseme.meanings.groups.kept import folder_of
 from polyseme.text.corpus import Corpus
 
 KINDS = [f"{kind}{'abcdefgh'[number]}word" for kind in ("noun", "verb") for number in range(8)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme.meanings.groups.grouping import unit_length
-from polyseme.meanings.use_map.places import Floats, lay_out, lay_out_aside
+from polyseme.meanings.use_map import Floats, lay_out, lay_out_aside
 
 
 def planted(size: int, *, groups: int = 3, seed: int = 0) -> tuple[Floats, list[int]]:
@@ -47,7 +47,7 @@ def test_the_map_fills_the_square_from_minus_one_to_one(places: Floats) -> None:
 
 
 def test_uses_beyond_the_limit_are_placed_among_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyseme.meanings.use_map.places.MAX_FITTED", 60)
+    monkeypatch.setattr("polyseme.meanings.use_map.MAX_FITTED", 60)
     vectors, gold = planted(200)
     places = lay_out(vectors)
     assert np.isfinite(places).all()
@@ -66,7 +66,7 @@ def test_another_process_finds_the_same_places(
 ) -> None:
     vectors = planted(90)[0]
     with monkeypatch.context() as patched:
-        patched.setattr("polyseme.meanings.use_map.places.lay_out", None)  # not in this one
+        patched.setattr("polyseme.meanings.use_map.lay_out", None)  # not in this one
         assert np.array_equal(lay_out_aside(vectors), places)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")  # where no process can be had
     assert np.array_equal(lay_out_aside(vectors), places)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from meanings.test_named_groups import bank_uses, encoder, senses
+from polyseme.meanings import report
 from polyseme.meanings.change.sides import compare_sides
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.edits import RenameEdit
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.senses import Senses
-from polyseme.meanings.report import pages
-from polyseme.meanings.report.pages import (
+from polyseme.meanings.report import (
     MORE_LINES,
     TYPICAL_LINES,
     change_page,
@@ -135,9 +135,9 @@ def test_what_users_wrote_is_text_everywhere(senses: Senses, encoder: ModelUseEn
 def test_very_many_uses_are_drawn_as_a_sample(
     senses: Senses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MAX_POINTS", 20)
+    monkeypatch.setattr(report, "MAX_POINTS", 20)
     places = np.zeros((84, 2), np.float32)
-    drawn = pages.map_points(places, [0] * 84, senses.uses, senses.groups)
+    drawn = report.map_points(places, [0] * 84, senses.uses, senses.groups)
     assert len(drawn["points"]) == 20
 
 

@@ -21,7 +21,7 @@ from meanings.test_named_groups import MODEL, MONEY, PEOPLE, RIVERS
 from polyseme.data.batch import FIRST_WORD
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import InputError, ModelError
-from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
+from polyseme.meanings.concordance.uses import MarkedUse, read_marked
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.meanings.nearest import Centre, pair_similarities, similarities

@@ -11,11 +11,11 @@ import pytest
 from chromium import LONG, complaints_of, launch, needs_chromium
 
 from polyseme.errors import InputError, MissingExtraError
+from polyseme.meanings import use_map
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import UseFeatures
 from polyseme.meanings.groups.grouping import Grouping
 from polyseme.meanings.groups.senses import Senses, name_groups
-from polyseme.meanings.use_map import places
 
 HOSTILE = "<img src=x onerror=window.isHarmed=true>\x1b[31m"
 NUMBER = 60
@@ -64,7 +64,7 @@ def widget(senses: Senses) -> Any:
 
 def test_a_point_is_sent_with_its_place_its_group_and_its_line(widget: Any) -> None:
     assert [len(widget.points[name]) for name in ("x", "y", "group")] == [NUMBER] * 3
-    assert all(0 <= place <= places.SCALE for name in "xy" for place in widget.points[name])
+    assert all(0 <= place <= use_map.SCALE for name in "xy" for place in widget.points[name])
     assert widget.points["group"] == [number % 3 for number in range(NUMBER)]
     line = {"left": "left 7", "form": HOSTILE[:-5] + r"\x1b[31m", "right": "right", "known": "1857"}
     assert widget.lines[7] == line
@@ -242,7 +242,7 @@ def test_a_group_is_chosen_by_its_name_and_drawn_in_its_colour(page: Any) -> Non
     dot = page.evaluate(
         "getComputedStyle(document.querySelector('li:nth-child(2) i')).backgroundColor"
     )
-    assert dot == "rgb({}, {}, {})".format(*bytes.fromhex(places.palette()[0][2][1:]))
+    assert dot == "rgb({}, {}, {})".format(*bytes.fromhex(use_map.palette()[0][2][1:]))
 
 
 @needs_chromium
@@ -273,5 +273,5 @@ def test_in_a_dark_notebook_colours_are_those_for_dark_paper(browser: Any, widge
     page.evaluate("document.body.style.background = '#111'")
     page.evaluate(PAGE, [widget._esm, widget._css, widget.get_state()])
     first = page.evaluate("document.querySelector('.polyseme-map').map.colours[1]")
-    assert bytes(first).hex() == places.palette()[1][1][1:]
+    assert bytes(first).hex() == use_map.palette()[1][1][1:]
     page.close()

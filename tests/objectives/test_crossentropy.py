@@ -10,17 +10,23 @@ from torch.nn import functional
 from polyseme.devices import num_threads
 from polyseme.encoders.kernels import loader
 from polyseme.encoders.kernels.loader import Kernel
-from polyseme.objectives import crossentropy
-from polyseme.objectives.crossentropy import (
+from polyseme.objectives import softmaxes
+from polyseme.objectives.softmaxes import (
     log_probabilities,
     log_sum_exp,
     summed_cross_entropies,
-    summed_cross_entropy,
     to_probabilities,
 )
 
 ROWS, WORDS, WIDTH = 11, 23, 6
 Three = tuple[Tensor, Tensor, Tensor]
+
+
+def summed_cross_entropy(
+    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, negatives: Tensor | None = None
+) -> Tensor:
+    (loss,) = summed_cross_entropies([(vectors, targets)], weight, bias, negatives)
+    return loss
 
 
 def numbers(rows: int = ROWS) -> tuple[Three, Tensor]:
@@ -69,7 +75,7 @@ def test_the_size_of_a_chunk_changes_nothing(chunk: int, negatives: list[int] | 
     some = None if negatives is None else torch.tensor(negatives)
     whole = summed_cross_entropy(*of, targets, some)
     told = log_probabilities(*of, targets).detach()
-    with patch.object(crossentropy, "_CHUNK", chunk):
+    with patch.object(softmaxes, "_CHUNK", chunk):
         assert_alike(summed_cross_entropy(*of, targets, some), whole, of)
         assert torch.allclose(log_probabilities(*of, targets).detach(), told, atol=1e-6)
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 from polyseme.config import build
 from polyseme.data.batch import PAD
 from polyseme.model import LanguageModel, ModelConfig
-from polyseme.objectives import crossentropy
+from polyseme.objectives import softmaxes
 from polyseme.objectives.bidirectional import Causal
 from polyseme.objectives.prediction import Negatives
 from polyseme.objectives.softmaxes import (
@@ -156,7 +156,7 @@ def test_the_top_words_are_those_of_the_full_distribution(kind: str, rows: int) 
     head = WordSoftmax(SOFTMAXES[kind], vocab_size=VOCAB_SIZE, dim=DIM)
     nn.init.normal_(head.bias)
     vectors, table = torch.randn(rows, DIM), torch.randn(VOCAB_SIZE, DIM)
-    with torch.no_grad(), patch.object(crossentropy, "_CHUNK", 1):  # 70 rows are several chunks
+    with torch.no_grad(), patch.object(softmaxes, "_CHUNK", 1):  # 70 rows are several chunks
         log_probs, ids = head.top_k(vectors, 7, table=table)
     assert log_probs.shape == ids.shape == (rows, 7)
     every = torch.arange(VOCAB_SIZE)

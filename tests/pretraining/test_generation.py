@@ -16,9 +16,9 @@ from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.objectives.bidirectional import Bidirectional
 from polyseme.objectives.softmaxes import WordSoftmax
+from polyseme.pretraining import GenerationConfig
 from polyseme.pretraining.evaluation import score_sentences
 from polyseme.pretraining.generation import GeneratedText, generate_texts, join_words
-from polyseme.pretraining.settings import GenerationConfig
 from polyseme.text.corpus import Corpus
 from pretraining.making import tiny_model
 

@@ -27,18 +27,17 @@ from polyseme.errors import ConfigError, TrainingStoppedError
 from polyseme.objectives.prediction import OwnTargets, TrainingTargets
 from polyseme.objectives.softmaxes import FullSoftmaxConfig
 from polyseme.presets import PRESETS
+from polyseme.pretraining import RunConfig
+from polyseme.pretraining.language_modeling import measure_throughput
 from polyseme.pretraining.run import (
     preset_named,
     resolve_model,
     resolve_training,
 )
-from polyseme.pretraining.settings import RunConfig
-from polyseme.pretraining.throughput import measure_throughput
 from polyseme.text.corpus import Corpus
-from polyseme.training import loop
+from polyseme.training import TrainingConfig, loop
 from polyseme.training.loop import train
 from polyseme.training.optimizer import Position
-from polyseme.training.settings import TrainingConfig
 from polyseme.training.step import Stepper
 from pretraining.making import rule_corpus, tiny_train_module
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from polyseme.storage.scratchnames import new_name
+from polyseme.storage.files import new_name
 
 _CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 

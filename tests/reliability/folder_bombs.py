@@ -22,8 +22,7 @@ from embedding.bulk_cases import make_case
 from polyseme.config import build
 from polyseme.storage.files import canonical_json, describe_file
 from polyseme.tasks.families.tagging import Tagged
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig
 from reliability.config_bombs import POSSIBLE, numbers_in, put
 from reliability.hostile_safetensors import SAFETENSORS, header_of, joined
 

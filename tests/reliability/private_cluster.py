@@ -12,14 +12,14 @@ from pathlib import Path
 
 import psutil
 
-from polyseme.executors import ExecutorConfig, cluster
+from polyseme.executors import cluster
 
 
 def main() -> None:
     if sys.argv[1] == "open":
         cluster._LOOPBACK_ONLY = "NO_SUCH_SWITCH"
         cluster._check_closed = lambda ray: None
-    with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
+    with cluster._connected(None, workers=2) as ray:
         ray.get([ray.remote(lambda: 1).remote() for _ in range(4)])  # so that there are workers
         state = {
             "address": ray.get_runtime_context().gcs_address,

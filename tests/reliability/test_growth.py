@@ -19,13 +19,12 @@ from text.making import make_config, make_piece, make_source
 from polyseme.tasks.readers import read_examples
 from polyseme.tasks.texts import ExampleStats
 from polyseme.text.formats import marked, read_piece
-from polyseme.text.normalization import UnfitTextError, normalize
 from polyseme.text.plan import _BLANK_LINE, _NEW_DOCUMENT, _NEW_TEXT, plan_shards
 from polyseme.text.prepare import _no_cycle_collection
+from polyseme.text.preprocessing import UnfitTextError, normalize, split_sentences
 from polyseme.text.segmenters import load_segmenter
 from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.segmenters.spacy_rules import SpacyRules
-from polyseme.text.sentences import split_sentences
 from polyseme.text.settings import InputFormat
 from polyseme.text.streams import split_lines
 

@@ -10,8 +10,7 @@ from data.making import make_corpus, numbered_documents
 from tasks.embeddings.making import save_model
 from text.making import make_config
 
-from polyseme.commands import inspect
-from polyseme.commands.vectors import info
+from polyseme.commands import inspect, vectors
 from polyseme.embedding.folder import ARTIFACT as VECTORS
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import PolysemeError
@@ -98,8 +97,8 @@ def test_vectors_with_a_wrong_manifest_are_refused_or_shown(tmp_path: Path) -> N
     path = tmp_path / "manifest.json"
 
     def look() -> object:
-        config = info.VectorsInfoConfig(folder=tmp_path)
-        return info.show(info.run(config)), VectorFolder.open(tmp_path).damaged()
+        config = vectors.VectorsInfoConfig(folder=tmp_path)
+        return vectors.show(vectors.info(config)), VectorFolder.open(tmp_path).damaged()
 
     path.write_text(json.dumps(resealed(good, VECTORS.metadata_keys)), encoding="utf-8")
     assert not refused(look)

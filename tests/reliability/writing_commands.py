@@ -1,6 +1,5 @@
 """Every command that writes, small enough to be run hundreds of times in one process."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ from polyseme.commands import (
     pretrain,
     train,
 )
-from polyseme.commands.convert import export
-from polyseme.commands.vectors import info
+from polyseme.commands.convert import ExportConfig, export
+from polyseme.commands.vectors import VectorsInfoConfig, info
 from polyseme.config import build
-from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining import PretrainConfig
 from polyseme.text.corpus import Corpus
 
 _SMALL_MODEL = {
@@ -146,7 +145,7 @@ def run_inspect(inputs: Inputs, out: Path, turn: int) -> None:
 
 
 def run_vectors(inputs: Inputs, out: Path, turn: int) -> None:
-    info.run(build(info.VectorsInfoConfig, {"folder": out, "verify": True}))
+    info(build(VectorsInfoConfig, {"folder": out, "verify": True}))
 
 
 def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
@@ -156,7 +155,7 @@ def run_evaluate(inputs: Inputs, out: Path, turn: int) -> None:
 
 def run_convert(inputs: Inputs, out: Path, turn: int) -> None:
     values = {"model": inputs.bytes_model, "out": out}
-    export.run(build(export.ExportConfig, values))
+    export(build(ExportConfig, values))
 
 
 Command = Callable[[Inputs, Path, int], None]
@@ -252,11 +251,3 @@ def _trained(inputs: Inputs) -> Path:
     if not (out / "metrics.json").exists():
         run_train(inputs, out, 0)
     return out
-
-
-def spoil_manifest(out: Path, name: str) -> None:
-    """Let the manifest of a finished folder name a file elsewhere."""
-    path = out / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
-    path.write_text(json.dumps(manifest), encoding="utf-8")

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from polyseme.commands import serve
 from polyseme.commands.serve import ServeConfig
 from polyseme.config import build
+from polyseme.serving import LimitsConfig
 from polyseme.serving.app import Guard, Serving, make_app
 from polyseme.serving.dispatch import (
     Answer,
@@ -26,7 +27,6 @@ from polyseme.serving.dispatch import (
     Metrics,
 )
 from polyseme.serving.engine import Engine
-from polyseme.serving.settings import LimitsConfig
 
 TEXT = "She sat on the bank of the river. It rained."
 KINDS = "embeddings", "words", "embed_all"

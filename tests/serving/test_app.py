@@ -13,9 +13,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from polyseme.embedding.embedder import Embedder
+from polyseme.serving import LimitsConfig
 from polyseme.serving.app import Guard
 from polyseme.serving.dispatch import Dispatcher, EngineDiedError, Metrics
-from polyseme.serving.settings import LimitsConfig
 from serving.making import TEXT, EngineHere, app_of, client_of
 
 KEY = "a-key-of-some-length"

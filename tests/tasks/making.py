@@ -17,8 +17,7 @@ from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.question_answering import Answer, Question
 from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig
 from polyseme.tasks.texts import WordTuple
 from tasks.embeddings.making import MODELS, save_model, with_folders
 

@@ -12,13 +12,12 @@ import pytest
 
 from polyseme.config import build
 from polyseme.errors import ConfigError, ModelError
-from polyseme.tasks import seeds
+from polyseme.tasks import measures
 from polyseme.tasks.comparison import VariantResult, as_variant
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
-from polyseme.tasks.seeds import SeedComparison, seed_folder
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import best_in, is_task, trained_in
+from polyseme.tasks.measures import SeedComparison
+from polyseme.tasks.task import TaskConfig, best_in, is_task, seed_folder, trained_in
 from tasks.making import config_of, examples_for, task_of
 
 BOTH: dict[str, Any] = {
@@ -169,7 +168,7 @@ def test_equal_variants_are_told_apart_as_rarely_as_p_says() -> None:
 def test_of_very_many_ways_a_sample_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = [0.1, 0.2, 0.3, 0.4, 0.5], [0.3, 0.4, 0.5, 0.6, 0.7]
     exact = SeedComparison.of(first, second)
-    monkeypatch.setattr(seeds, "_WAYS", 200)
+    monkeypatch.setattr(measures, "_WAYS", 200)
     drawn = SeedComparison.of(first, second)
     assert exact is not None
     assert drawn is not None

@@ -20,8 +20,8 @@ from polyseme.tasks.families.family import Example
 from polyseme.tasks.task import Task
 from polyseme.tasks.texts import TextReader
 from polyseme.tasks.training import Splits, TaskTraining, train_task
+from polyseme.training import TrainingConfig
 from polyseme.training.optimizer import build_optimizer
-from polyseme.training.settings import TrainingConfig
 from tasks.making import TASKS, config_of, examples_for, task_of
 
 NAMES = list(TASKS)

@@ -21,8 +21,7 @@ from polyseme.tasks.families.labels import LabelNetwork
 from polyseme.tasks.families.seq2seq import Translated
 from polyseme.tasks.families.tagging import Tagged
 from polyseme.tasks.prediction import label_file
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig
 
 
 @pytest.fixture(scope="module")

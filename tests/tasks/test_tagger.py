@@ -17,7 +17,7 @@ from polyseme.storage import installed
 from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
 from polyseme.tasks.families.tagging import Tagged, TaggingConfig
-from polyseme.tasks.tagger import TaskTagger
+from polyseme.tasks.prediction import TaskTagger
 from polyseme.tasks.task import Task
 from polyseme.text.corpus import Corpus
 from tasks.making import config_of, save_model

@@ -18,8 +18,7 @@ from polyseme.config import build, overlay
 from polyseme.errors import ModelError, TrainingError
 from polyseme.progress import NullProgress
 from polyseme.storage.files import sha256_of
-from polyseme.tasks.settings import TaskConfig, TaskTrainingConfig
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig, TaskTrainingConfig
 from polyseme.tasks.training import Splits, TaskTraining, train_task, write_report
 from polyseme.training.optimizer import Position
 from polyseme.training.step import LossSpikeGuard

@@ -22,7 +22,7 @@ from polyseme.text.plan import ShardPieces
 from polyseme.text.prepare import fingerprint, is_held_out
 from polyseme.text.records import ReadStats
 from polyseme.text.settings import InputFormat
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 from text.making import PreparedShards, make_config, make_source, pack, prepare_all
 
 

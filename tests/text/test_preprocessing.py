@@ -20,11 +20,19 @@ from pretraining.making import rule_corpus
 from required import need_package
 
 from polyseme.errors import CorpusError, InputError, ModelError
-from polyseme.text.normalization import UnfitTextError, describe_script, normalize, original_offsets
-from polyseme.text.preprocessing import Preparation, TextPreprocessor
+from polyseme.text.preprocessing import (
+    FINAL_MARKS,
+    Preparation,
+    TextPreprocessor,
+    UnfitTextError,
+    describe_script,
+    normalize,
+    original_offsets,
+    split_long,
+    split_sentences,
+)
 from polyseme.text.segmenters import load_segmenter
 from polyseme.text.segmenters.patterns import Segmenter, WordSpans
-from polyseme.text.sentences import FINAL_MARKS, split_long, split_sentences
 from polyseme.text.settings import SegmenterName
 from text.making import make_config
 

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.records import save_array
-from polyseme.text import shard_words, shards
-from polyseme.text.shard_words import GroupWords, ShardWords, ShardWordsWriter
-from polyseme.text.shards import ShardWriter
+from polyseme.text import shards
+from polyseme.text.shards import GroupWords, ShardWords, ShardWordsWriter, ShardWriter
 
 ROWS: list[tuple[Any, ...]] = [
     ("d1:0:0", "d1", 0, False, "One two", ["One", "two"], [0, 4], "1850", None),
@@ -128,7 +127,7 @@ def test_what_is_read_and_found_is_what_was_written(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not small:  # as if there were too many distinct words for 16 bits
-            patch.setattr(shard_words, "_SMALL", np.dtype("<u4"))
+            patch.setattr(shards, "_SMALL", np.dtype("<u4"))
         shard = write_of_shard_words(tmp_path_factory.mktemp("words") / "a.npy", groups)
         assert len(shard) == len(groups)
         for number, sentences in enumerate(groups):

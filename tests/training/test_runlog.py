@@ -111,7 +111,7 @@ def test_tensorboard_gets_the_same_numbers(tmp_path: Path) -> None:
 CODE = """
 import sys
 from pathlib import Path
-from polyseme.training.memory import return_freed_memory
+from polyseme.processes import return_freed_memory
 
 def megabytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
@@ -142,7 +142,7 @@ def test_what_is_free_is_handed_back_and_otherwise_kept() -> None:
 HELD = """
 import sys
 from pathlib import Path
-from polyseme.training.memory import hold_little_memory
+from polyseme.processes import hold_little_memory
 
 def megabytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20

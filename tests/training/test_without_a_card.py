@@ -10,8 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from polyseme.devices import moved
+from polyseme.training import TrainingConfig
 from polyseme.training.processes import DistributedContext
-from polyseme.training.settings import TrainingConfig
 from polyseme.training.step import Stepper
 
 NUMBER = 64

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from polyseme.training import TrainingConfig
 from polyseme.training.optimizer import Losses, ParamGroup, Position
-from polyseme.training.settings import TrainingConfig
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from polyseme import __version__
-from polyseme.cli.verbs import Verb, all_verbs, find_verb
+from polyseme.cli import Verb, all_verbs, find_verb
 from polyseme.devices import wait_asleep
 from polyseme.errors import ConfigError, extra_needed_for
 
@@ -155,7 +155,7 @@ def _command(verb: Verb) -> Callable[..., None]:
 
     # Imports no torch: what shows help or lists something must not wait for it.
     module = importlib.import_module(verb.module)
-    signature = inspect.signature(module.run)
+    signature = inspect.signature(getattr(module, verb.function))
     kind = signature.parameters["config"].annotation
     found = signature.return_annotation  # text, if it takes long to import
     kinds = typing.get_args(found) or (found,)
@@ -163,7 +163,7 @@ def _command(verb: Verb) -> Callable[..., None]:
 
     def do(config: Any, as_json: bool) -> None:
         with RichProgress() as bars, extra_needed_for(f"polyseme {verb.name}"):
-            result = module.run(config, bars)
+            result = getattr(module, verb.function)(config, bars)
         bars.console.print_whole((as_json and _as_json(result)) or module.show(result))
         if hasattr(module, "exit_code"):  # what was found may be bad news for a script
             raise typer.Exit(module.exit_code(result))

@@ -13,8 +13,8 @@ from rich.panel import Panel
 from rich.table import Table
 from typer.core import TyperCommand, TyperGroup
 
+from polyseme.cli import all_verbs
 from polyseme.cli.terminal import PlainConsole
-from polyseme.cli.verbs import all_verbs
 from polyseme.display import PrintableText, on_one_line
 
 GENERAL = "Every command"

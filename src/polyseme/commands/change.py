@@ -152,7 +152,7 @@ def _over_time(
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.meanings.groups.senses import find_senses
     from polyseme.meanings.index.use_index import find_source
-    from polyseme.meanings.report.pages import periods_page, write_page
+    from polyseme.meanings.report import periods_page, write_page
 
     find, seed = config.find, config.seed
     is_of_groups = config.model is not None or config.index is not None
@@ -180,7 +180,7 @@ def _over_time(
 
 def _write_report(found: "WordChange | VocabularyChange", config: ChangeConfig) -> None:
     from polyseme.meanings.change.sides import WordChange
-    from polyseme.meanings.report.pages import change_page, write_page
+    from polyseme.meanings.report import change_page, write_page
 
     if config.report is None or not isinstance(found, WordChange):
         return
@@ -266,10 +266,9 @@ def _compare_many(
     from polyseme.meanings.change.vocabulary import WordLog, compare_vocabulary
     from polyseme.meanings.concordance.export import write_table
     from polyseme.meanings.index.use_index import load_encoder
-    from polyseme.storage.files import disk_faults_explained, sha256_of
+    from polyseme.storage.files import disk_faults_explained, hold_file, sha256_of
     from polyseme.storage.folders import MANIFEST
     from polyseme.storage.installed import default_model
-    from polyseme.storage.locks import hold_file
 
     question = _question(config, sides)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)

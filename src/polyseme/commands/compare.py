@@ -26,7 +26,7 @@ from polyseme.config import Option
 from polyseme.errors import ConfigError
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
-from polyseme.tasks.seeds import Variant
+from polyseme.tasks.embeddings import Variant
 
 if TYPE_CHECKING:
     from polyseme.tasks.comparison import VariantResult
@@ -57,8 +57,8 @@ class CompareResult:
 
 def run(config: CompareConfig, progress: Progress | None = None) -> CompareResult:
     """Train and measure all variants."""
+    from polyseme.processes import keep_freed_memory
     from polyseme.tasks.comparison import compare_variants
-    from polyseme.training.memory import keep_freed_memory
 
     if len(set(config.variants)) != len(config.variants) or not config.variants:
         raise ConfigError(f"--with {','.join(config.variants)}: name each variant once.")

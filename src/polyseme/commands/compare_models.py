@@ -65,7 +65,7 @@ class CompareModelsResult:
 def run(config: CompareModelsConfig, progress: Progress | None = None) -> CompareModelsResult:
     """Train and measure each, write the report."""
     from polyseme.meanings.model_comparison import compare_models
-    from polyseme.meanings.report.pages import write_page
+    from polyseme.meanings.report import write_page
     from polyseme.text.corpus import Corpus
 
     found = compare_models(

@@ -28,7 +28,7 @@ from rich.console import RenderableType
 
 from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
-from polyseme.explorer.settings import PagesConfig
+from polyseme.explorer import PagesConfig
 from polyseme.processes import open_port, python_process
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.settings import SegmenterName
@@ -101,8 +101,8 @@ class DemoResult:
 
 def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
     """Prepare the texts if need be, then serve pages until they are no longer wanted."""
+    from polyseme.processes import hold_little_memory
     from polyseme.storage.installed import model_folder, require_texts
-    from polyseme.training.memory import hold_little_memory
 
     hold_little_memory()
     progress = progress or NullProgress()
@@ -116,7 +116,7 @@ def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
         from polyseme.explorer.server import serve
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
-        from polyseme.meanings.use_map.places import lay_out_aside
+        from polyseme.meanings.use_map import lay_out_aside
 
         opening, notes = View(q=demo.word, finer=demo.finer), folder / "notes"
         before, after = demo.sides

@@ -28,7 +28,7 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 
 from polyseme.commands import prepare
-from polyseme.commands.vectors.info import facts, summary
+from polyseme.commands.vectors import facts, summary
 from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.devices import resolve_precision
 from polyseme.embedding.corpus_parts import parts_of
@@ -41,6 +41,7 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
+    hold_folder,
     own_folder,
     sha256_of,
     write_text,
@@ -53,7 +54,6 @@ from polyseme.storage.folders import (
     write_manifest,
 )
 from polyseme.storage.installed import default_model
-from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, is_finished, open_output
 from polyseme.storage.store import is_url
 from polyseme.text.corpus import Corpus

@@ -24,7 +24,7 @@ from rich.console import RenderableType
 
 from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.embedding.settings import ModelName
-from polyseme.explorer.settings import PagesConfig
+from polyseme.explorer import PagesConfig
 from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import default_model
@@ -58,8 +58,8 @@ class ExploreResult:
 
 def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
     """Serve pages until they are no longer wanted."""
+    from polyseme.processes import hold_little_memory
     from polyseme.text.corpus import Corpus
-    from polyseme.training.memory import hold_little_memory
 
     hold_little_memory()
     progress = progress or NullProgress()
@@ -71,7 +71,7 @@ def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResul
         from polyseme.explorer.view import View
         from polyseme.explorer.workspace import Workspace
         from polyseme.meanings.index.use_index import open_for
-        from polyseme.meanings.use_map.places import lay_out_aside
+        from polyseme.meanings.use_map import lay_out_aside
 
         index = None if config.index is None else open_for(config.index, corpus, model)
         # Beside the corpus; of one in a store, where the explorer was started.

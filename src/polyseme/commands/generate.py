@@ -22,7 +22,7 @@ from rich.console import Group, RenderableType
 from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
-from polyseme.pretraining.settings import GenerationConfig
+from polyseme.pretraining import GenerationConfig
 from polyseme.progress import Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of

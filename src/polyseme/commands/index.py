@@ -88,8 +88,7 @@ class IndexResult:
 def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     """Make an index, or go on with one that was begun."""
     from polyseme.devices import num_threads
-    from polyseme.storage.files import disk_faults_explained
-    from polyseme.storage.locks import hold_folder
+    from polyseme.storage.files import disk_faults_explained, hold_folder
     from polyseme.storage.remote_folders import open_output
 
     began = time.monotonic()

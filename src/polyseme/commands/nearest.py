@@ -35,8 +35,8 @@ from polyseme.progress import NullProgress, Progress, duration
 from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
-    from polyseme.meanings.concordance.marked_use import MarkedUse
     from polyseme.meanings.concordance.search import Query
+    from polyseme.meanings.concordance.uses import MarkedUse
     from polyseme.meanings.features.use_encoder import ModelUseEncoder
     from polyseme.meanings.index.use_index import UseSource
     from polyseme.meanings.nearest import Nearest
@@ -81,7 +81,7 @@ class NearestResult:
 def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
     """Describe each use, hold it against all others of its word."""
     from polyseme.meanings.concordance.export import check_format, write_table
-    from polyseme.meanings.concordance.marked_use import read_marked
+    from polyseme.meanings.concordance.uses import read_marked
     from polyseme.meanings.index.use_index import load_encoder
     from polyseme.storage.installed import default_model
     from polyseme.text.corpus import Corpus

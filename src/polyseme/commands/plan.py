@@ -23,14 +23,14 @@ from rich.table import Table
 
 from polyseme.config import OptionalFolder, Settings
 from polyseme.display import titled
-from polyseme.pretraining.settings import RunConfig
+from polyseme.pretraining import RunConfig
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.text.corpus import Corpus
-from polyseme.training.settings import TrainingConfig
+from polyseme.training import TrainingConfig
 
 if TYPE_CHECKING:
     from polyseme.model import Model
-    from polyseme.pretraining.throughput import Throughput
+    from polyseme.pretraining.language_modeling import Throughput
 
 
 class PlanConfig(Settings):
@@ -112,14 +112,17 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
         return PresetList()
     from polyseme.data.vocabulary import Vocabulary
     from polyseme.model import Model
-    from polyseme.pretraining.language_modeling import Pretraining
+    from polyseme.pretraining.language_modeling import (
+        Pretraining,
+        measure_throughput,
+        without_denormals,
+    )
     from polyseme.pretraining.run import (
         preset_named,
         resolve_batches,
         resolve_model,
         resolve_training,
     )
-    from polyseme.pretraining.throughput import measure_throughput, without_denormals
 
     corpus, preset = Corpus.open(config.corpus), preset_named(config.preset)
     progress.start("Timing a few steps", 1)

@@ -39,6 +39,7 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
+    hold_folder,
     write_text,
 )
 from polyseme.storage.folders import (
@@ -49,7 +50,6 @@ from polyseme.storage.folders import (
     write_manifest,
 )
 from polyseme.storage.installed import upos_task
-from polyseme.storage.locks import hold_folder
 from polyseme.storage.remote_folders import Output, open_output
 from polyseme.text.annotation import Annotator, JiebaTagger, Lemmatizer
 from polyseme.text.corpus import ARTIFACT, QUARANTINE, SHARDS, VOCABULARY, WORDS, Corpus
@@ -314,7 +314,7 @@ def _tagger(config: PrepareConfig) -> Annotator:
         return JiebaTagger()
     name = config.upos_task or upos_task(corpus.language)
     with extra_needed_for("--annotate upos"):
-        from polyseme.tasks.tagger import TaskTagger
+        from polyseme.tasks.prediction import TaskTagger
 
         return TaskTagger.open(name)
 

@@ -25,7 +25,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.display import PrintableText
-from polyseme.pretraining.settings import PretrainConfig
+from polyseme.pretraining import PretrainConfig
 from polyseme.progress import Progress, duration
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from polyseme.text.streams import STANDARD_INPUT, pairs_of_lines
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
-    from polyseme.meanings.concordance.marked_use import MarkedUse
+    from polyseme.meanings.concordance.uses import MarkedUse
     from polyseme.meanings.same import SameMeaning
 
 
@@ -104,7 +104,7 @@ def _texts(config: SameConfig) -> dict[int, tuple[str, str]]:
 def _read(
     embedder: "WordEmbedder", pair: tuple[str, str], line: int, word: str
 ) -> "tuple[MarkedUse, MarkedUse]":
-    from polyseme.meanings.concordance.marked_use import read_marked
+    from polyseme.meanings.concordance.uses import read_marked
 
     try:
         return read_marked(embedder, pair[0], word), read_marked(embedder, pair[1], word)

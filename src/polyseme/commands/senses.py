@@ -36,7 +36,7 @@ from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, 
 from polyseme.progress import NullProgress, Progress, duration
 
 if TYPE_CHECKING:
-    from polyseme.meanings.groups.kept import Kept
+    from polyseme.meanings.groups.calibration import Kept
     from polyseme.meanings.groups.senses import EditableGroups, Senses
     from polyseme.text.corpus import Corpus
 
@@ -113,7 +113,7 @@ def check_report(path: Path) -> None:
 
 
 def _write_report(senses: "Senses", config: SensesConfig) -> None:
-    from polyseme.meanings.report.pages import senses_page, write_page
+    from polyseme.meanings.report import senses_page, write_page
 
     assert config.report is not None
     grouping = config.grouping
@@ -223,8 +223,7 @@ def editable_groups(
 def _kept_groups(
     find: FindConfig, grouping: GroupingConfig, corpus: "Corpus", fingerprint: str
 ) -> "Kept":
-    from polyseme.meanings.groups.calibration import VERSION
-    from polyseme.meanings.groups.kept import Kept
+    from polyseme.meanings.groups.calibration import VERSION, Kept
 
     asked = find.model_dump(mode="json", exclude={"corpus"})
     how = grouping.model_dump(mode="json", exclude={"model", "index"})

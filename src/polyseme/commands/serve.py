@@ -36,7 +36,7 @@ from polyseme.errors import (
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.processes import open_port
 from polyseme.progress import NullProgress, Progress
-from polyseme.serving.settings import LimitsConfig
+from polyseme.serving import LimitsConfig
 
 
 class ServeConfig(Settings):

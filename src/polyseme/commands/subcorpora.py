@@ -71,13 +71,13 @@ class SubcorporaResult:
 
 def run(config: SubcorporaConfig, progress: Progress | None = None) -> SubcorporaResult:
     """Keep or forget one, and measure all."""
-    from polyseme.meanings.concordance.conditions import parse_where
-    from polyseme.meanings.concordance.search import CorpusColumns
-    from polyseme.meanings.concordance.subcorpora import (
+    from polyseme.meanings.concordance.conditions import (
         keep_subcorpus,
+        parse_where,
         read_subcorpora,
         remove_subcorpus,
     )
+    from polyseme.meanings.concordance.search import CorpusColumns
     from polyseme.text.corpus import Corpus
 
     del progress

@@ -58,7 +58,7 @@ class SubstitutesResult:
 def run(config: SubstitutesConfig, progress: Progress | None = None) -> SubstitutesResult:
     """Read each sentence, and ask the model."""
     from polyseme.embedding.loading import load_embedder
-    from polyseme.meanings.concordance.marked_use import read_marked
+    from polyseme.meanings.concordance.uses import read_marked
     from polyseme.meanings.substitutes import find_substitutes
 
     texts = texts_of(config.inputs)

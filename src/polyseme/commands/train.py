@@ -30,8 +30,8 @@ from polyseme.storage.files import canonical_json, disk_faults_explained, write_
 from polyseme.storage.folders import SEED_PREFIX, check_holds_no_other
 
 if TYPE_CHECKING:
-    from polyseme.tasks.seeds import MeanStd
-    from polyseme.tasks.settings import TaskConfig
+    from polyseme.tasks.measures import MeanStd
+    from polyseme.tasks.task import TaskConfig
 
 _READS_NO_TEXT = (
     "No tokenizer is set for running text, so polyseme predict cannot read any with this task. If "
@@ -61,7 +61,7 @@ class TaskFileConfig(Settings):
 
     def read_task(self) -> "TaskConfig":
         """The settings in the file, with some changed."""
-        from polyseme.tasks.settings import read_task
+        from polyseme.tasks.task import read_task
 
         parts = self.model_dump(include={"data", "embeddings", "network", "training"})
         return read_task(self.task, {name: part for name, part in parts.items() if part})
@@ -104,10 +104,10 @@ class TrainResult:
 
 def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     """Train for each seed."""
-    from polyseme.tasks.seeds import MeanStd, seed_folder
-    from polyseme.tasks.task import ARTIFACT, include_model
+    from polyseme.processes import keep_freed_memory
+    from polyseme.tasks.measures import MeanStd
+    from polyseme.tasks.task import ARTIFACT, include_model, seed_folder
     from polyseme.tasks.training import Splits, train_task, write_report
-    from polyseme.training.memory import keep_freed_memory
     from polyseme.training.processes import num_processes
 
     progress = progress or NullProgress()

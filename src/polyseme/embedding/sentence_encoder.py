@@ -37,7 +37,7 @@ from polyseme.embedding.word_embedder import LayerChoice, Vectors, is_finite
 from polyseme.encoders.lstm import Lstm, run_to_last
 from polyseme.errors import ModelError
 from polyseme.model import Model
-from polyseme.text.sentences import split_long
+from polyseme.text.preprocessing import split_long
 
 SENTENCES = 1024
 """Most sentences that are sorted together."""

@@ -7,8 +7,7 @@
 """
 
 from polyseme.executors.commit import Done, Receipt, Report, ShardInput, ShardJob, commit_shard
-from polyseme.executors.run import JobResult, run_job
-from polyseme.executors.settings import ExecutorConfig, ModelExecutorConfig
+from polyseme.executors.run import ExecutorConfig, JobResult, ModelExecutorConfig, run_job
 
 __all__ = [
     "Done",

@@ -31,15 +31,16 @@ from polyseme.executors.commit import (
     commit,
     portable,
 )
-from polyseme.executors.settings import ExecutorConfig
 
 # As many as a cluster that starts from nothing must see to grow, and few enough that 10^5 shards
 # never sit in the scheduler at once.
 _TASKS_IN_HAND = 1_000
 # As many GPUs are used at once, and asked for from a cluster that can grow.
 _ACTORS_IN_HAND = 256
-# A task costs the cluster a millisecond or more: where there are very many shards, several are one.
-_MOST_TASKS = 10_000
+# A task costs the driver some 10 ms of processor time. Where there are very many shards, several
+# are one task; and still each CPU has many tasks, so that none is idle for long at the end.
+_FEWEST_TASKS = 1_000
+_TASKS_PER_CPU = 16
 _MOST_IN_TASK = 64
 _PATIENCE = 25.0  # seconds without news until it is said that nothing runs
 # At "0" a node's only address is loopback. Named after the systems where that is the default.
@@ -59,12 +60,17 @@ def run_on_ray(
     target: Target,
     run: str,
     *,
-    executor: ExecutorConfig,
+    address: str | None,
+    workers: int,
     on_message: Callable[[str], None],
 ) -> Iterator[tuple[ShardInput, Receipt]]:
-    """Yield each shard with its receipt as it is committed somewhere on the cluster."""
-    with _connected(executor) as ray:
-        size = min(_MOST_IN_TASK, 1 + len(inputs) // _MOST_TASKS)
+    """Yield each shard with its receipt as it is committed somewhere on the cluster.
+
+    Without an address it is a private one, of so many workers.
+    """
+    with _connected(address, workers) as ray:
+        enough = max(_FEWEST_TASKS, _TASKS_PER_CPU * int(ray.cluster_resources().get("CPU", 0)))
+        size = min(_MOST_IN_TASK, 1 + len(inputs) // enough)
         waiting = deque(inputs[begin : begin + size] for begin in range(0, len(inputs), size))
         seen = target.resolve() if isinstance(target, Path) else target
         arguments = ray.put(job), seen, run
@@ -199,31 +205,31 @@ def _named(shards: Sequence[ShardInput]) -> str:
 
 
 @contextlib.contextmanager
-def _connected(executor: ExecutorConfig) -> Iterator[Any]:
+def _connected(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, for as long as it is needed; nothing of a private cluster is left behind."""
     # Closed to other users. Ray opens its own folder to all, so that must lie inside.
     with tempfile.TemporaryDirectory(
         prefix="polyseme-", dir=_SHORT, ignore_cleanup_errors=True
     ) as folder:
-        ray = _connect(executor, f"{folder}/ray")
+        ray = _connect(address, workers, f"{folder}/ray")
         try:
             yield ray
         finally:
             ray.shutdown()
 
 
-def _connect(executor: ExecutorConfig, folder: str) -> Any:
+def _connect(address: str | None, workers: int, folder: str) -> Any:
     """Ray, connected. A private cluster is closed to everyone without its token."""
-    _set_switches(executor)
+    _set_switches(address)
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError.of("ray", extra="cluster", purpose='backend = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if executor.ray_address is None:
+    if address is None:
         ray.init(
             address="local",
-            num_cpus=executor.workers,
+            num_cpus=workers,
             include_dashboard=False,
             _temp_dir=folder,
             **quiet,
@@ -231,22 +237,22 @@ def _connect(executor: ExecutorConfig, folder: str) -> Any:
         _check_closed(ray)
         return ray
     try:
-        _check_port(executor.ray_address)
-        ray.init(address=executor.ray_address, **quiet)
+        _check_port(address)
+        ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
         raise ExecutorError(
-            f"No Ray cluster answered at {executor.ray_address}: {error}. Check the address and "
+            f"No Ray cluster answered at {address}: {error}. Check the address and "
             "that RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) holds the cluster's token."
         ) from error
     return ray
 
 
-def _set_switches(executor: ExecutorConfig) -> None:
+def _set_switches(address: str | None) -> None:
     """Ray reads them from the environment when imported, and so do the processes it starts."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # no phoning home
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # silences a warning we can't act on
     os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # prints nothing of its own: not every death
-    if executor.ray_address is not None:
+    if address is not None:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         return
     if "ray" in sys.modules and os.environ.get(_LOOPBACK_ONLY) != "0":

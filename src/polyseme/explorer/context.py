@@ -18,7 +18,7 @@ from polyseme.explorer.word_page import WordPage
 from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.concordance.conditions import ConditionError, parse_condition, parse_where
 from polyseme.meanings.groups.senses import Senses
-from polyseme.meanings.report.pages import environment
+from polyseme.meanings.report import environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -44,8 +44,8 @@ from polyseme.meanings.labels import (
     labels_when_left_out,
     learn_labels,
 )
-from polyseme.meanings.use_map.places import lay_out
-from polyseme.training.memory import return_freed_memory
+from polyseme.meanings.use_map import lay_out
+from polyseme.processes import return_freed_memory
 
 _log = logging.getLogger(__name__)
 _STAGES = {

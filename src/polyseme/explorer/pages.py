@@ -2,17 +2,21 @@
 
 Lines of a word are there at once. Groups follow: the page asks again and again how far they are,
 and is replaced by one with groups when they are there. A new page or panel is a function here, a
-template, and its sentences in `languages/`.
+template, and its sentences in `languages/`. Collocates and keywords are drawn as pictures, too:
+dots by strength and frequency, bars to either side.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from rich.cells import cell_len
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -29,7 +33,6 @@ from polyseme.explorer.explored_word import SEED, Job
 from polyseme.explorer.judging import judge
 from polyseme.explorer.language import PageError, told_as
 from polyseme.explorer.view import MAX_TEXT
-from polyseme.explorer.word_lists import diverging_bars, dot_plot
 from polyseme.explorer.word_page import GroupBlock, WordPage, annotate, check_number
 from polyseme.meanings.change.measure import Change, GroupShares
 from polyseme.meanings.change.sides import MIN_SIDE, Rival, Sides, TwoSides
@@ -42,12 +45,11 @@ from polyseme.meanings.concordance.lines import (
     dispersion,
     first_words,
 )
-from polyseme.meanings.concordance.marked_use import MarkedUse
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.uses import UseTable
+from polyseme.meanings.concordance.uses import MarkedUse, UseTable
 from polyseme.meanings.edits import undo_last
 from polyseme.meanings.labels import LabelledUses
-from polyseme.meanings.report.pages import senses_page, write_page
+from polyseme.meanings.report import senses_page, write_page
 from polyseme.meanings.settings import (
     TABLES,
     CollocateListConfig,
@@ -55,10 +57,11 @@ from polyseme.meanings.settings import (
     WordListConfig,
 )
 from polyseme.meanings.substitutes import find_substitutes
-from polyseme.meanings.use_map.places import hover_line, palette, scaled
+from polyseme.meanings.use_map import hover_line, palette, scaled
 from polyseme.meanings.wordlists.collocates import FindsPlaces, NamedUses, collocates_of
 from polyseme.meanings.wordlists.counting import Unit
 from polyseme.meanings.wordlists.keywords import keywords
+from polyseme.meanings.wordlists.word_list import ListedWord, WordList
 from polyseme.pretraining.evaluation import score_sentences
 from polyseme.text.segmenters.patterns import SPACELESS
 
@@ -525,3 +528,99 @@ _EXPORTS = {
     "map.svg": (_write_map, "image/svg+xml"),
     "report.html": (_write_report, "text/html"),
 }
+
+
+WIDTH, HEIGHT = 860, 470
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 90, 16, 40
+_CELL, _LINE = 7.4, 15  # of a word that is written beside a dot
+
+
+class Dot(NamedTuple):
+    """A collocate."""
+
+    word: ListedWord
+    x: float
+    y: float
+    radius: float
+    label: str
+    """The word, if there is room for it; the table has all of them."""
+
+
+class Tick(NamedTuple):
+    """A mark of an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class DotPlot:
+    """Frequency from left to right, strength from bottom to top."""
+
+    dots: list[Dot]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def dot_plot(found: WordList) -> DotPlot:
+    """Of collocates, whose words are written from the strongest down, where none is written yet."""
+    if not found:
+        return DotPlot([], [], [])
+    counts = [math.log10(each.count) for each in found]
+    strengths = [each.log_dice or 0.0 for each in found]
+    least, most = min(counts), max(*counts, min(counts) + 0.3)
+    weak, strong = math.floor(min(strengths)), max(math.ceil(max(strengths)), min(strengths) + 1)
+
+    def across(value: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (value - least) / (most - least)
+
+    def up(value: float) -> float:
+        return HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * (value - weak) / (strong - weak)
+
+    dots: list[Dot] = []
+    # Left, right and middle of what is there already: all dots, then what is written.
+    spots = [
+        (across(count), up(strength)) for count, strength in zip(counts, strengths, strict=True)
+    ]
+    boxes = [(x - 4, x + 4, y) for x, y in spots]
+    for each, (x, y) in zip(found, spots, strict=True):
+        begin, end = x + 7, x + 12 + _CELL * cell_len(each.word)
+        is_free = all(
+            end < other or begin > last or abs(y - middle) > _LINE for other, last, middle in boxes
+        )
+        if is_free and end < WIDTH:
+            boxes.append((begin, end, y))
+        dots.append(Dot(each, x, y, 4.5, printable(each.word) if is_free and end < WIDTH else ""))
+    rounds = [n * 10**power for power in range(10) for n in (1, 2, 5)]
+    x_ticks = [
+        Tick(across(math.log10(n)), f"{n:,}") for n in rounds if least <= math.log10(n) <= most
+    ]
+    step = max(1, round((strong - weak) / 6))
+    y_ticks = [Tick(up(n), str(n)) for n in range(int(weak), int(strong) + 1, step)]
+    return DotPlot(dots, x_ticks, y_ticks)
+
+
+class Bar(NamedTuple):
+    """A keyword: how far it reaches to its side, and its interval, in percent of the width."""
+
+    word: ListedWord
+    begin: float
+    length: float
+    low: float
+    high: float
+
+
+def diverging_bars(found: WordList) -> list[Bar]:
+    """Log ratios from the middle: to the right what is more frequent here, to the left there."""
+    reach = max((abs(each.log_ratio) for each in found), default=1.0) * 1.25 or 1.0
+
+    def at(value: float) -> float:
+        return min(100.0, max(0.0, 50 + 50 * value / reach))
+
+    return [
+        Bar(each, min(50.0, at(each.log_ratio)), abs(at(each.log_ratio) - 50),
+            at(each.log_ratio_low), at(each.log_ratio_high))
+        for each in found
+    ]  # fmt: skip

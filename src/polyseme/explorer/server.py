@@ -24,11 +24,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from polyseme.errors import PolysemeError
-from polyseme.explorer import pages
+from polyseme.explorer import PagesConfig, pages
 from polyseme.explorer.access import AccessGuard
 from polyseme.explorer.context import AppContext, PageRequest, explain, load_templates
 from polyseme.explorer.language import PageError, log_details
-from polyseme.explorer.settings import PagesConfig
 from polyseme.explorer.view import View
 from polyseme.explorer.workspace import Workspace
 from polyseme.meanings.concordance.conditions import ConditionError

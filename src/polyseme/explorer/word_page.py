@@ -32,7 +32,7 @@ from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Labels
 from polyseme.meanings.groups.senses import NamedGroup, Senses
 from polyseme.meanings.labels import LearnedLabels
-from polyseme.meanings.use_map.places import NUM_COLOURS, colour_of
+from polyseme.meanings.use_map import NUM_COLOURS, colour_of
 
 _LONGEST_VALUE = 60  # characters; FEATS of CoNLL-U can be long
 

@@ -30,20 +30,20 @@ from polyseme.meanings.concordance.conditions import (
     SUBCORPUS,
     Condition,
     ConditionError,
+    path_of,
 )
 from polyseme.meanings.concordance.cql import asks_for_senses
 from polyseme.meanings.concordance.kept_senses import folder_of as senses_folder
 from polyseme.meanings.concordance.lines import Sizes, count_words_by
 from polyseme.meanings.concordance.search import CorpusColumns, Query
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
-from polyseme.meanings.concordance.subcorpora import path_of
 from polyseme.meanings.concordance.uses import NoUseError, Uses, find_uses
 from polyseme.meanings.edits import NAME as EDITS
 from polyseme.meanings.edits import Edit, EditLog, append_next, read_edits
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.groups.senses import Senses
 from polyseme.meanings.index.use_index import IndexedUses, UseIndex
-from polyseme.meanings.use_map.places import Floats, lay_out
+from polyseme.meanings.use_map import Floats, lay_out
 from polyseme.meanings.wordlists.word_list import WordList
 from polyseme.storage.files import disk_faults_explained, make_output, write_text
 from polyseme.text.corpus import Corpus

@@ -59,33 +59,24 @@ class Estimate:
 NOTHING = Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def krippendorff_alpha(
-    counts: Counts, level: Level = "nominal", values: Sequence[float] | None = None
-) -> float:
+def krippendorff_alpha(counts: Counts, level: Level = "nominal") -> float:
     """Alpha; NaN if no two people judged an item, or all gave the same value.
 
     `counts`: (N, V), how many people gave each value to each item. Values other than nominal ones
-    stand in order; of `interval` and `ratio` it matters what they are, by default 1, 2, 3, ….
+    stand in order; as `interval` and `ratio` they are 1, 2, 3, ….
     """
     counts = pairable(counts)
-    return _alpha(counts, np.ones(len(counts)), level, _scale(counts, values))
+    return _alpha(counts, np.ones(len(counts)), level)
 
 
-def estimate_alpha(
-    counts: Counts,
-    level: Level = "nominal",
-    values: Sequence[float] | None = None,
-    *,
-    seed: int = 1,
-) -> Estimate:
+def estimate_alpha(counts: Counts, level: Level = "nominal", *, seed: int = 1) -> Estimate:
     """Alpha with its interval."""
     counts = pairable(counts)
     if not len(counts):
         return NOTHING
-    scale = _scale(counts, values)
     kinds, weights = _drawn_again(counts, seed)
-    again = [_alpha(kinds, each, level, scale) for each in weights]
-    value = _alpha(counts, np.ones(len(counts)), level, scale)
+    again = [_alpha(kinds, each, level) for each in weights]
+    value = _alpha(counts, np.ones(len(counts)), level)
     return _estimate(value, np.array(again), len(counts))
 
 
@@ -98,7 +89,7 @@ def estimate_mean(means: Sequence[float], *, seed: int = 1) -> Estimate:
     return _estimate(float(column.mean()), (weights @ kinds)[:, 0] / len(column), len(column))
 
 
-def disputes(counts: Counts, level: Level, values: Sequence[float] | None = None) -> Numbers:
+def disputes(counts: Counts, level: Level) -> Numbers:
     """(N,) how far the judgments of each item are apart, 1 being as far as by chance.
 
     0 where fewer than two people judged.
@@ -109,7 +100,7 @@ def disputes(counts: Counts, level: Level, values: Sequence[float] | None = None
     if not len(judged):
         return found
     totals = judged.sum(axis=0).astype(np.float64)
-    apart = _distances(totals, level, _scale(counts, values))
+    apart = _distances(totals, level)
     expected = _by_chance(totals, apart)
     numbers = judged.sum(axis=1)
     own = ((judged @ apart) * judged).sum(axis=1) / (numbers * (numbers - 1))
@@ -123,10 +114,10 @@ def pairable(counts: Counts) -> Counts:
     return several
 
 
-def _alpha(counts: Counts, weights: Numbers, level: Level, values: Numbers) -> float:
+def _alpha(counts: Counts, weights: Numbers, level: Level) -> float:
     """Of items that count as often as `weights` says."""
     totals = weights @ counts
-    apart = _distances(totals, level, values)
+    apart = _distances(totals, level)
     expected = _by_chance(totals, apart) if len(counts) else 0.0
     if expected <= 0:
         return math.nan
@@ -143,11 +134,12 @@ def _by_chance(totals: Numbers, apart: Numbers) -> float:
     return float(totals @ apart @ totals / (number * (number - 1)))
 
 
-def _distances(totals: Numbers, level: Level, values: Numbers) -> Numbers:
+def _distances(totals: Numbers, level: Level) -> Numbers:
     """(V, V) squared differences of values."""
     if level == "nominal":
         return 1.0 - np.eye(len(totals))
     # Ordinal values are as far apart as there are judgments between the middles of their ranks.
+    values = np.arange(1, len(totals) + 1, dtype=np.float64)
     at = np.cumsum(totals) - totals / 2 if level == "ordinal" else values
     difference = at[:, None] - at
     if level == "ratio":
@@ -155,10 +147,6 @@ def _distances(totals: Numbers, level: Level, values: Numbers) -> Numbers:
         difference = np.divide(difference, total, out=np.zeros_like(total), where=total != 0)
     squared: Numbers = difference**2
     return squared
-
-
-def _scale(counts: Counts, values: Sequence[float] | None) -> Numbers:
-    return np.asarray(values or range(1, counts.shape[1] + 1), np.float64)
 
 
 def _drawn_again(rows: npt.NDArray[Any], seed: int) -> tuple[npt.NDArray[Any], Numbers]:

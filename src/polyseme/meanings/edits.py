@@ -23,8 +23,7 @@ from polyseme.config import Settings
 from polyseme.display import printable, sentence
 from polyseme.errors import InputError
 from polyseme.limits import JSON_BYTES, parse_json, read_bytes
-from polyseme.storage.files import disk_faults_explained, scratch_for
-from polyseme.storage.locks import hold_file
+from polyseme.storage.files import disk_faults_explained, hold_file, scratch_for
 
 Text: TypeAlias = Annotated[str, Field(strict=True, min_length=1, max_length=1000)]
 _WholeNumber: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=2**31)]

@@ -39,7 +39,6 @@ from polyseme.meanings.judgments import (
     Kind,
     Sheet,
     cell_text,
-    write_lines,
 )
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import make_output
@@ -133,8 +132,8 @@ def choose_material(
             for key in open_ones[: plan.number // _DISPUTED_SHARE]
         ]
     again = {item.key for items in mine.values() for item in items}
-    choose = _unclear_lines if plan.senses else _unsure_pairs
-    items, note = choose(named, encoder, judgments, judged, plan, progress or NullProgress())
+    chooser = _Chooser(named, encoder, judgments, judged, plan, progress or NullProgress())
+    items, note = chooser.unclear_lines() if plan.senses else chooser.unsure_pairs()
     sheets = {one: [*own, *items[: plan.number - len(own)]] for one, own in mine.items()}
     notes = [note]
     if again:
@@ -154,12 +153,12 @@ def write_material(material: Material, folder: Path) -> list[Path]:
     for annotator, items in material.sheets.items():
         write_table(Sheet(material.kind, items, annotator), paths[annotator])
     if material.kind == "pairs":
-        write_lines(folder / f"{word}.uses.tsv", durel.use_lines(material.uses))
+        durel.write_lines(folder / f"{word}.uses.tsv", durel.use_lines(material.uses))
         # In sheets they may have an apostrophe, against formulas.
         names = {cell_text(name): name for name in map(durel.identifier, material.uses)}
         rows = ((names[key.first], names[key.second], key.lemma) for key in material.items)
         instances = durel.tab_separated(durel.INSTANCES, rows)
-        write_lines(folder / f"{word}.instances.tsv", instances)
+        durel.write_lines(folder / f"{word}.instances.tsv", instances)
     return list(paths.values())
 
 
@@ -260,97 +259,103 @@ def _disputed(judgments: Judgments, keys: Sequence[Key]) -> list[Key]:
     return sorted(found, key=lambda key: (-apart(key), key))
 
 
-def _unsure_pairs(
-    named: _Named,
-    encoder: UseEncoder,
-    judgments: Judgments,
-    judged: Mapping[Key, tuple[int, ...]],
-    plan: Plan,
-    progress: Progress,
-) -> tuple[list[Item], str]:
-    """New pairs of which a classifier of those judged is least sure; without one, random ones."""
-    with extra_needed_for("Choosing pairs"):
-        from polyseme.meanings.nearest import Centre, pair_similarities
-        from polyseme.meanings.same import FOLDS, MIN_PAIRS, SameClassifier
+@dataclass(frozen=True)
+class _Chooser:
+    """Chooses what is judged next of a word's uses, after the judgments so far."""
 
-    names = named.by_name
-    drawn = _Named(sample_uses(named.all, _DESCRIBED, seed=plan.seed))
-    wanted = {names[name] for name in drawn.names} | {n for pair in judged.values() for n in pair}
-    numbers = np.array(sorted(wanted), np.int64)
-    candidates = [
-        pair
-        for pair in _random_pairs(named, _CANDIDATES + len(judged), plan.seed, numbers)
-        if named.key(pair) not in judged
-    ]
-    is_same = {key: judgments.mean(key) > SAME for key in judged if judgments.mean(key) != SAME}
-    kinds = Counter(is_same.values())
-    if len(is_same) < MIN_PAIRS or min(kinds[True], kinds[False]) < FOLDS:
-        items = [named.pair(pair, RANDOM) for pair in candidates[: plan.number]]
-        return items, (
-            f"New pairs are random: to choose them takes {MIN_PAIRS} judged pairs, {FOLDS} of them "
-            f"the same and {FOLDS} not; there are {len(is_same)}, {kinds[True]} of them the same."
+    named: _Named
+    encoder: UseEncoder
+    judgments: Judgments
+    judged: Mapping[Key, tuple[int, ...]]
+    """The uses of each judged item."""
+    plan: Plan
+    progress: Progress
+
+    def unsure_pairs(self) -> tuple[list[Item], str]:
+        """New pairs of which a classifier of those judged is least sure; or random ones."""
+        with extra_needed_for("Choosing pairs"):
+            from polyseme.meanings.nearest import Centre, pair_similarities
+            from polyseme.meanings.same import FOLDS, MIN_PAIRS, SameClassifier
+
+        named, judgments, judged = self.named, self.judgments, self.judged
+        names = named.by_name
+        drawn = _Named(sample_uses(named.all, _DESCRIBED, seed=self.plan.seed))
+        wanted = {names[name] for name in drawn.names} | {
+            n for pair in judged.values() for n in pair
+        }
+        numbers = np.array(sorted(wanted), np.int64)
+        candidates = [
+            pair
+            for pair in _random_pairs(named, _CANDIDATES + len(judged), self.plan.seed, numbers)
+            if named.key(pair) not in judged
+        ]
+        is_same = {key: judgments.mean(key) > SAME for key in judged if judgments.mean(key) != SAME}
+        kinds = Counter(is_same.values())
+        if len(is_same) < MIN_PAIRS or min(kinds[True], kinds[False]) < FOLDS:
+            items = [named.pair(pair, RANDOM) for pair in candidates[: self.plan.number]]
+            return items, (
+                f"New pairs are random: to choose them takes {MIN_PAIRS} judged pairs, {FOLDS} of "
+                f"them the same and {FOLDS} not; there are {len(is_same)}, {kinds[True]} of them "
+                "the same."
+            )
+        self.progress.start("Describing uses", len(numbers))
+        features = self.encoder.without_syntax(
+            self.encoder.encode(named.all.select(numbers), self.progress.update)
         )
-    progress.start("Describing uses", len(numbers))
-    features = encoder.without_syntax(encoder.encode(named.all.select(numbers), progress.update))
-    row = {use: index for index, use in enumerate(numbers.tolist())}
-    centre = Centre.of(features)
+        row = {use: index for index, use in enumerate(numbers.tolist())}
+        centre = Centre.of(features)
 
-    def views(pairs: Sequence[tuple[int, ...]]) -> Floats:
-        sides = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
-        one, two = (features.select(side) for side in sides)
-        return pair_similarities(one, two, centre)
+        def views(pairs: Sequence[tuple[int, ...]]) -> Floats:
+            sides = (np.array([row[pair[side]] for pair in pairs], np.int64) for side in (0, 1))
+            one, two = (features.select(side) for side in sides)
+            return pair_similarities(one, two, centre)
 
-    gold = np.array([*is_same.values()], np.bool_)
-    classifier = SameClassifier.learn(centre, views([judged[key] for key in is_same]), gold)
-    unsure = np.abs(classifier.probabilities(views(candidates)) - 0.5)
-    chosen: list[Pair] = []
-    taken: Counter[int] = Counter()
-    for index in np.argsort(unsure, kind="stable").tolist():
-        pair = candidates[index]
-        if len(chosen) < plan.number and max(taken[use] for use in pair) < _PER_USE:
-            chosen.append(pair)
-            taken.update(pair)
-    return [named.pair(pair, CHOSEN) for pair in chosen], (
-        f"New pairs are those of which the model is least sure. Calibrated on "
-        f"{counted(classifier.num_pairs, 'judged pair')}, it tells {classifier.accuracy:.0%} of "
-        f"them right in cross-validation (majority baseline: {classifier.majority:.0%})."
-    )
+        gold = np.array([*is_same.values()], np.bool_)
+        classifier = SameClassifier.learn(centre, views([judged[key] for key in is_same]), gold)
+        unsure = np.abs(classifier.probabilities(views(candidates)) - 0.5)
+        chosen: list[Pair] = []
+        taken: Counter[int] = Counter()
+        for index in np.argsort(unsure, kind="stable").tolist():
+            pair = candidates[index]
+            if len(chosen) < self.plan.number and max(taken[use] for use in pair) < _PER_USE:
+                chosen.append(pair)
+                taken.update(pair)
+        return [named.pair(pair, CHOSEN) for pair in chosen], (
+            f"New pairs are those of which the model is least sure. Calibrated on "
+            f"{counted(classifier.num_pairs, 'judged pair')}, it tells {classifier.accuracy:.0%} "
+            f"of them right in cross-validation (majority baseline: {classifier.majority:.0%})."
+        )
 
+    def unclear_lines(self) -> tuple[list[Item], str]:
+        """New lines, as `polyseme label` chooses them after what most people say."""
+        with extra_needed_for("Choosing lines"):
+            from polyseme.meanings.groups.calibration import encode_uses
+            from polyseme.meanings.groups.grouping import join_views
+            from polyseme.meanings.groups.senses import draw_uses
+            from polyseme.meanings.labels import draw_together, learn_labels
 
-def _unclear_lines(
-    named: _Named,
-    encoder: UseEncoder,
-    judgments: Judgments,
-    judged: Mapping[Key, tuple[int, ...]],
-    plan: Plan,
-    progress: Progress,
-) -> tuple[list[Item], str]:
-    """New lines, as `polyseme label` chooses them after what most people say."""
-    with extra_needed_for("Choosing lines"):
-        from polyseme.meanings.groups.calibration import encode_uses
-        from polyseme.meanings.groups.grouping import join_views
-        from polyseme.meanings.groups.senses import draw_uses
-        from polyseme.meanings.labels import draw_together, learn_labels
-
-    done = {rows[0] for rows in judged.values()}
-    names = named.by_name
-    drawn = _Named(draw_uses(named.all, plan.seed))
-    numbers = sorted({names[name] for name in drawn.names} | done)
-    labels = {
-        numbers.index(rows[0]): label
-        for key, rows in judged.items()
-        if (label := judgments.label(key)) is not None
-    }
-    if not labels:
-        raise InputError("As many people say one thing as another of each line: nothing to learn.")
-    progress.start("Describing uses", len(numbers))
-    features = encode_uses(named.all.select(numbers), encoder, progress.update)
-    learned = learn_labels(draw_together(join_views(features, seed=plan.seed)), labels)
-    order = learned.next_to_label(plan.number + len(done))
-    chosen = [numbers[row] for row in order if numbers[row] not in done][: plan.number]
-    return [named.line(row, CHOSEN, plan.senses) for row in chosen], (
-        "New lines are those whose sense is least clear after the judgments so far."
-    )
+        named, judgments, judged = self.named, self.judgments, self.judged
+        done = {rows[0] for rows in judged.values()}
+        names = named.by_name
+        drawn = _Named(draw_uses(named.all, self.plan.seed))
+        numbers = sorted({names[name] for name in drawn.names} | done)
+        labels = {
+            numbers.index(rows[0]): label
+            for key, rows in judged.items()
+            if (label := judgments.label(key)) is not None
+        }
+        if not labels:
+            raise InputError(
+                "As many people say one thing as another of each line: nothing to learn."
+            )
+        self.progress.start("Describing uses", len(numbers))
+        features = encode_uses(named.all.select(numbers), self.encoder, self.progress.update)
+        learned = learn_labels(draw_together(join_views(features, seed=self.plan.seed)), labels)
+        order = learned.next_to_label(self.plan.number + len(done))
+        chosen = [numbers[row] for row in order if numbers[row] not in done][: self.plan.number]
+        return [named.line(row, CHOSEN, self.plan.senses) for row in chosen], (
+            "New lines are those whose sense is least clear after the judgments so far."
+        )
 
 
 def _material(

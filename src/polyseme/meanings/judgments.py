@@ -42,7 +42,6 @@ from polyseme.meanings.concordance.export import (
     read_table,
     write_table,
 )
-from polyseme.storage.files import disk_faults_explained, scratch_for
 
 Kind = Literal["pairs", "lines"]
 Value: TypeAlias = int | str
@@ -554,17 +553,7 @@ def write_judgments(agreement: Agreement, path: Path) -> None:
         for key, given in judgments.values.items()
         for annotator, value in given.items()
     )
-    write_lines(path, durel.tab_separated(durel.JUDGMENTS, rows))
-
-
-def write_lines(path: Path, lines: Iterator[str]) -> None:
-    """A file for DURel, whole or not at all."""
-    with (
-        disk_faults_explained(path.parent),
-        scratch_for(path) as scratch,
-        scratch.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(f"{line}\n" for line in lines)
+    durel.write_lines(path, durel.tab_separated(durel.JUDGMENTS, rows))
 
 
 @dataclass(frozen=True)

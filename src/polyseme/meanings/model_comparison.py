@@ -32,12 +32,12 @@ from polyseme.meanings.features.use_features import Floats, Labels
 from polyseme.meanings.groups.grouping import unit_length
 from polyseme.meanings.index.build import choose_words
 from polyseme.meanings.nearest import most_alike
-from polyseme.meanings.report.pages import page
+from polyseme.meanings.report import page
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.model import Model, count_parameters
 from polyseme.presets import PRESETS
+from polyseme.pretraining import PretrainConfig
 from polyseme.pretraining.run import pretrain
-from polyseme.pretraining.settings import PretrainConfig
 from polyseme.progress import NullProgress, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.formats.marked import parse_line

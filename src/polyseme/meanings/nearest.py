@@ -16,8 +16,7 @@ import numpy as np
 
 from polyseme.display import html_table, sentence, summary
 from polyseme.meanings.concordance.export import Tabular
-from polyseme.meanings.concordance.marked_use import MarkedUse
-from polyseme.meanings.concordance.uses import Use, Uses, UseTable
+from polyseme.meanings.concordance.uses import MarkedUse, Use, Uses, UseTable
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.meanings.groups.grouping import unit_length
 from polyseme.meanings.groups.senses import draw_uses

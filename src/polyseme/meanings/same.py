@@ -21,7 +21,7 @@ import numpy.typing as npt
 from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, extra_needed_for
 from polyseme.limits import FILE_BYTES, parse_json, read_text
-from polyseme.meanings.concordance.marked_use import MarkedUse, read_marked
+from polyseme.meanings.concordance.uses import MarkedUse, read_marked
 from polyseme.meanings.features.use_encoder import ModelUseEncoder
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.meanings.nearest import VIEWS, Centre, pair_similarities

@@ -18,7 +18,7 @@ import torch
 from polyseme.display import html_table, sentence, summary
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ModelError
-from polyseme.meanings.concordance.marked_use import MarkedUse
+from polyseme.meanings.concordance.uses import MarkedUse
 from polyseme.meanings.features.use_encoder import LexicalSubstituter
 
 

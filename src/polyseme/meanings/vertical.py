@@ -26,7 +26,7 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 UNDEFINED = "__UNDEF__"
 _SPACES = dict.fromkeys(map(ord, "\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"), " ")

@@ -24,8 +24,8 @@ from polyseme.display import html_table, summary
 from polyseme.errors import ModelError
 from polyseme.model import Model
 from polyseme.objectives.bidirectional import Bidirectional, Causal
+from polyseme.pretraining import GenerationConfig
 from polyseme.pretraining.evaluation import in_bits
-from polyseme.pretraining.settings import GenerationConfig
 from polyseme.text.preprocessing import TextPreprocessor
 from polyseme.text.segmenters.patterns import SPACELESS
 

@@ -2,9 +2,12 @@
 
 in    a `PretrainConfig`
 out   the model, its card, learning curve and run log; what was stopped goes on
+
+The card says what the model is, what it was made from, how good it is and what it is not for.
 """
 
 import contextlib
+import hashlib
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,30 +22,36 @@ from polyseme.data.vocabulary import Vocabulary
 from polyseme.devices import resolve_precision
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.model import LanguageModel, Model, ModelConfig, build_network
+from polyseme.model import LanguageModel, Model, ModelConfig, build_network, count_parameters
 from polyseme.objectives.bidirectional import BidirectionalConfig
 from polyseme.presets import PRESETS, Preset
-from polyseme.pretraining.card import began_with, run_metadata, write_card
-from polyseme.pretraining.evaluation import evaluate, unigram_perplexities
-from polyseme.pretraining.language_modeling import Pretraining
-from polyseme.pretraining.settings import PretrainConfig, RunConfig
-from polyseme.pretraining.throughput import (
+from polyseme.pretraining import PretrainConfig, RunConfig
+from polyseme.pretraining.evaluation import Evaluation, evaluate, unigram_perplexities
+from polyseme.pretraining.language_modeling import (
+    Pretraining,
     measure_throughput,
     time_evaluation,
     without_denormals,
 )
+from polyseme.processes import keep_freed_memory
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import disk_faults_explained, make_output, write_text
+from polyseme.storage.files import (
+    canonical_json,
+    disk_faults_explained,
+    hold_folder,
+    make_output,
+    sha256_of,
+    write_text,
+)
 from polyseme.storage.folders import CONFIG, MANIFEST
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
+from polyseme.training import TrainingConfig, fingerprint_of
 from polyseme.training.checkpoint import CHECKPOINTS, Checkpoints, Outcome
 from polyseme.training.loop import train
-from polyseme.training.memory import keep_freed_memory
 from polyseme.training.processes import is_main_process, num_processes, own_shards
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
-from polyseme.training.settings import TrainingConfig, fingerprint_of
 
 _CURVE = "curve.png"
 _MORE_AT_THE_END = 4  # times as many held-out words: a minute or two, and within 1 % of all
@@ -364,3 +373,114 @@ def resolve_training(run: RunConfig, preset: Preset, steps: int) -> TrainingConf
     values.setdefault("learning_rate", preset.learning_rate)
     values["precision"] = resolve_precision(run.precision, run.device)
     return build(TrainingConfig, values)
+
+
+_LIMITS = """## Limitations
+
+- Text must be split into the same words as its corpus: use the segmenter named above.
+- Other languages, periods and domains than its corpus: continue pretraining on your own text with
+  `polyseme pretrain CORPUS --from THIS --out NEW`.
+- Facts and long texts: it reads one sentence at a time and reproduces what its corpus said, with
+  the biases of its authors.
+- Where a large pretrained Transformer exists for your language and domain, it is stronger on most
+  tasks.
+"""
+
+
+def run_metadata(corpus: Corpus, outcome: Outcome, found: Evaluation) -> dict[str, Any]:
+    """What the manifest and the card tell of a finished run."""
+    counts = corpus.read_stats
+    digest = hashlib.sha256(canonical_json(corpus.hashes).encode()).hexdigest()
+    return {
+        "corpus": {
+            "words": counts["words"],
+            "sentences": counts["sentences"],
+            "documents": counts["documents"],
+            "language": corpus.config.language,
+            "sha256": digest,
+        },
+        "steps": outcome.steps,
+        "words": outcome.words,
+        "hours": outcome.seconds / 3600,
+        "perplexity": found.values("perplexity"),
+        "accuracy": found.values("accuracy"),
+        "held_out_predictions": sum(part.count for part in found.parts.values()),
+    }
+
+
+def began_with(folder: Path, metadata: Mapping[str, Any], *, share: float = 0) -> dict[str, Any]:
+    """Which model a run began with, what that had read, and its share in the finished weights."""
+    found = model_folder(folder)
+    told = {name: metadata[name] for name in ("steps", "words") if name in metadata}
+    mixed = {"share": share} if share else {}
+    return {"name": found.name, "sha256": sha256_of(found / MANIFEST), **told, **mixed}
+
+
+def write_card(model: Model, name: str) -> str:
+    """The card as Markdown, from what the model itself knows."""
+    told = model.metadata
+    corpus, preparation = told["corpus"], model.preparation
+    lines = [
+        f"# {name}",
+        "",
+        f"{told['about']} Trained with Polyseme.",
+        "",
+        "## Data",
+        "",
+        (
+            f"- {corpus['words']:,} words in {corpus['sentences']:,} sentences of "
+            f"{corpus['documents']:,} documents; language `{corpus['language']}`."
+        ),
+        f"- Segmenter (tokenizer): {_in_words(preparation.segmenter if preparation else {})}.",
+        f"- Licence of the text: {told['licence'] or 'not stated; ask whoever trained it'}.",
+        f"- SHA-256 of the corpus's list of files: `{corpus['sha256']}`.",
+        "",
+        "## Training",
+        "",
+        (
+            f"- {count_parameters(model.network):,} parameters; {model.vocabulary.size:,} words "
+            f"can be predicted, {model.vocabulary.num_characters:,} character ids read."
+        ),
+        f"- {told['steps']:,} steps, {told['words']:,} words read, {told['hours']:.2f} hours.",
+        *_began(told.get("began_with")),
+        "- Settings of the model: `config.toml`. Of the run, and all hashes: `manifest.json`.",
+        "",
+        "## Held-out perplexity",
+        "",
+        (
+            f"On {told['held_out_predictions']:,} predictions in held-out documents, over the "
+            "whole vocabulary, including the unknown word and the end of the sentence."
+        ),
+        "",
+        *_measures(told),
+        _LIMITS,
+    ]
+    return "\n".join(lines)
+
+
+def _in_words(described: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
+
+
+def _began(told: Mapping[str, Any] | None) -> list[str]:
+    if told is None:
+        return []
+    read = f" ({told['steps']:,} steps, {told['words']:,} words read)" if "words" in told else ""
+    lines = [f"- Initialized from `{told['name']}`{read}, manifest `{told['sha256']}`."]
+    if "share" in told:
+        lines.append(
+            f"- Interpolated: {1 - told['share']:.0%} of the trained weights, {told['share']:.0%} "
+            f"of those of `{told['name']}`."
+        )
+    return lines
+
+
+def _measures(told: Mapping[str, Any]) -> list[str]:
+    unigram = told.get("unigram_perplexity", {})
+    rows = [
+        f"| {part} | {value:,.2f} | {f'{unigram[part]:,.2f}' if part in unigram else ''} |"
+        for part, value in told["perplexity"].items()
+    ]
+    accuracies = told.get("accuracy", {}).items()
+    others = [f"\nAccuracy of {part}: {value:.2%}." for part, value in accuracies]
+    return ["| part | perplexity | of a unigram model |", "|---|---:|---:|", *rows, *others, ""]

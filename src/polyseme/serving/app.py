@@ -35,8 +35,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from polyseme import __version__
+from polyseme.serving import LimitsConfig
 from polyseme.serving.dispatch import Answer, Dispatcher, Metrics, Refused
-from polyseme.serving.settings import LimitsConfig
 
 _log = logging.getLogger(__name__)
 _OPEN = ("/livez", "/readyz")

@@ -23,8 +23,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from polyseme.errors import PolysemeError
 from polyseme.processes import python_process
+from polyseme.serving import LimitsConfig
 from polyseme.serving.engine import HEADER, pack
-from polyseme.serving.settings import LimitsConfig
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0  # seconds before an engine is started again

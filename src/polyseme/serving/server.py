@@ -14,9 +14,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from polyseme.errors import ModelError, PolysemeError
+from polyseme.serving import LimitsConfig
 from polyseme.serving.app import Serving, make_app
 from polyseme.serving.dispatch import Dispatcher, EngineProcess, Metrics
-from polyseme.serving.settings import LimitsConfig
 
 _TICK = 0.05
 _SLOW = 10.0  # seconds in which the head of a request must come

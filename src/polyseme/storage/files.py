@@ -1,4 +1,4 @@
-"""Files that are either absent or complete: hashing, durable writes, atomic publication.
+"""Files that are either absent or complete: hashing, durable writes, atomic publication, locks.
 
 Every file the program leaves under a final name is written as a scratch file (`scratch_for`) and
 gets its name through `publish`. That is the one place to change when the final place is an object
@@ -7,13 +7,21 @@ store, where a put takes the rename's part.
 A link or a hard link under a final name is replaced, and what it leads to left alone: nothing is
 written in place. A folder that we make must not be a link (`own_folder`), since files are written
 and removed in it; those that hold the bulk of the data may be, to another disk (`is_linked`).
+
+A scratch file's name is like no other and names the process that made it (`new_name`): whoever
+works in the same folder later can tell what a dead process has left from what a living one is
+writing. One process at a time writes to a folder or makes a file (`hold_folder`, `hold_file`): the
+kernel holds the lock for as long as the process lives, so a killed run keeps nobody out.
 """
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
+import platform
+import re
 import shutil
 import stat
 import uuid
@@ -21,9 +29,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import PolysemeError, StorageError
+from filelock import FileLock, Timeout
+
+from polyseme.errors import ExecutorError, PolysemeError, StorageError
 from polyseme.limits import open_regular
-from polyseme.storage.scratchnames import is_abandoned, new_name
 
 WORK = ".work"
 """Folder for what is unfinished, inside the one it is meant for; the next run removes it."""
@@ -33,16 +42,10 @@ _DISK_FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 _WRONG_KINDS = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENOTEMPTY}
 
 
-def sha256_of(path: Path, start: int = 0, stop: int | None = None) -> str:
-    """SHA-256 of a file, or of its bytes from `start` up to `stop`."""
-    digest = hashlib.sha256()
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file."""
     with path.open("rb") as stream:
-        stream.seek(start)
-        left = float("inf") if stop is None else stop - start
-        while left > 0 and (chunk := stream.read(int(min(_CHUNK, left)))):
-            digest.update(chunk)
-            left -= len(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class ReadingHash:
@@ -67,7 +70,7 @@ class ReadingHash:
                 self._awaited[offset] = found
 
     def hexdigest(self) -> str:
-        """Of a single range, what `sha256_of` gives; of several, a hash of theirs."""
+        """Of a single range its SHA-256; of several, a hash of theirs."""
         unread = [each for each in self._ranges if each.place < each.stop]
         if unread:
             with open_regular(self._path) as stream:
@@ -330,3 +333,112 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+_NAME = re.compile(r"(?P<machine>[0-9a-f]{8})-(?P<process>[0-9]{1,9})-[0-9a-f]{12}(\..*)?")
+
+
+def new_name(suffix: str = "") -> str:
+    """A name that no other call gives, here or on any machine; libraries may need the suffix."""
+    return f"{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:12]}{suffix[:16]}"
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether it is the name of a process of this machine that is no more."""
+    found = _NAME.fullmatch(name)
+    if found is None or found["machine"] != _machine() or os.name == "nt":
+        return False
+    try:
+        os.kill(int(found["process"]), 0)  # asks whether it is there, and does nothing to it
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+@functools.cache
+def _machine() -> str:
+    """Where process numbers mean the same: this machine, or this container on it."""
+    numbering = Path("/proc/self/ns/pid")
+    identity = f"{platform.node()} {numbering.stat().st_ino if numbering.exists() else 0}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:8]
+
+
+_LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep every other run out of a folder. May be held around `run_job`, which holds it too."""
+    with _held(
+        folder / _LOCK,
+        f"Another run is writing to {folder}. Wait for it, or choose another --out.",
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def hold_file(final: Path, *, wait: float = 0) -> Iterator[None]:
+    """Keep every other process, and thread, from making the same file.
+
+    `wait`: seconds that another may still take.
+    """
+    work = final.parent / WORK
+    name = hashlib.sha256(final.name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    refusal = f"Another process is writing {final}. Wait for it, or choose another --out."
+    try:
+        with _held(work / f"{name}{_LOCK}", refusal, wait):
+            yield
+    finally:
+        with contextlib.suppress(OSError):  # not empty: others have work in it
+            work.rmdir()
+
+
+@contextlib.contextmanager
+def _held(path: Path, refusal: str, wait: float = 0) -> Iterator[None]:
+    lock = FileLock(path, is_singleton=True)  # one lock for one path, so that it can be held twice
+    is_outermost = not lock.is_locked
+    _acquire(lock, path, refusal, wait)
+    try:
+        yield
+    finally:
+        # Removed while still held: a moment later the name may be another run's lock. Windows
+        # removes it by itself.
+        try:
+            if is_outermost and os.name != "nt":
+                path.unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+
+def _acquire(lock: FileLock, path: Path, refusal: str, wait: float) -> None:
+    is_in_work = path.parent.name == WORK
+    while True:
+        if is_in_work:
+            own_folder(path.parent)
+        _check_lock_file(path)
+        try:
+            lock.acquire(timeout=wait)
+        except Timeout as error:
+            raise ExecutorError(refusal) from error
+        except (FileNotFoundError, FileExistsError):
+            # Another process, done with its own work, has just removed the folder; the second, if
+            # the lock's own `mkdir` was at it. What is no folder `own_folder` refuses.
+            if is_in_work:
+                continue
+            raise
+        return
+
+
+def _check_lock_file(path: Path) -> None:
+    """Refuse what is no lock of ours: opening it would reach another file."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or found.st_size:
+        raise ExecutorError(
+            f"{path} is a link, or holds something; Polyseme keeps an empty file there while it "
+            "writes. Move it away, or choose another --out."
+        )

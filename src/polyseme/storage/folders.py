@@ -15,10 +15,14 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NotRequired
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from polyseme.config import Settings, build, differences, read_toml
 from polyseme.errors import ModelError, PolysemeError
@@ -31,7 +35,31 @@ from polyseme.storage.files import (
     scratch_for,
     write_text,
 )
-from polyseme.storage.shapes import FileInfo, check_shape
+
+
+class FileInfo(TypedDict):
+    """What a manifest has of a file."""
+
+    bytes: int
+    sha256: str
+    rows: NotRequired[list[int]]
+    """Of each row group, if it is Parquet: its footer need not be read again."""
+
+
+def check_shape(value: Any, shape: Any) -> None:
+    """A ValueError that names the first thing which is missing or of another type."""
+    try:
+        _adapter(shape).validate_python(value, strict=True)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{place or 'the whole'}: {problem['msg']}") from error
+
+
+@lru_cache(maxsize=64)
+def _adapter(shape: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(shape)
+
 
 MANIFEST = "manifest.json"
 HF_PREFIX = "hf:"

@@ -26,15 +26,16 @@ from polyseme.errors import ConfigError, StorageError
 from polyseme.limits import JSON_BYTES, open_regular, parse_json, read_bytes
 from polyseme.storage.files import (
     WORK,
+    is_abandoned,
     is_as_written,
     make_output,
+    new_name,
     own_folder,
     publish,
     sha256_of,
     write_text,
 )
 from polyseme.storage.folders import CONFIG, FILES, MANIFEST, FileList, is_inside, listed_files
-from polyseme.storage.scratchnames import is_abandoned, new_name
 from polyseme.storage.store import Entry, Store, in_parallel, is_url, open_store
 
 _GIGABYTE = 1 << 30

@@ -30,8 +30,7 @@ from urllib.parse import unquote, urlsplit
 from polyseme.config import REMOTE_SCHEMES
 from polyseme.errors import ConfigError, MissingExtraError, StorageError
 from polyseme.limits import JSON_BYTES, LimitError, check_size, open_regular, read_bytes
-from polyseme.storage.files import publish, scratch_for
-from polyseme.storage.locks import hold_file
+from polyseme.storage.files import hold_file, publish, scratch_for
 
 Result = TypeVar("Result")
 

@@ -13,14 +13,14 @@ from polyseme.errors import ConfigError
 from polyseme.progress import Progress
 from polyseme.storage.files import own_folder
 from polyseme.tasks.data import read_split
+from polyseme.tasks.embeddings import Variant
 from polyseme.tasks.embeddings.embeddings import EmbeddingsConfig
 from polyseme.tasks.embeddings.features import MixConfig
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
 from polyseme.tasks.embeddings.frozen import FrozenConfig
 from polyseme.tasks.families.family import Example
-from polyseme.tasks.measures import Comparison, ExampleScores, compare
-from polyseme.tasks.seeds import MeanStd, SeedComparison, Variant, seed_folder
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.measures import Comparison, ExampleScores, MeanStd, SeedComparison, compare
+from polyseme.tasks.task import TaskConfig, seed_folder
 from polyseme.tasks.training import Splits, train_task
 
 

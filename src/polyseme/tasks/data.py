@@ -22,7 +22,7 @@ from polyseme.tasks.families.family import Example, TaskBatch, TaskFamily, selec
 from polyseme.tasks.readers import ReaderConfig, load_examples
 from polyseme.tasks.readers.labelled import TreesConfig
 from polyseme.tasks.texts import ExampleStats, TextReader
-from polyseme.text.normalization import UnfitTextError
+from polyseme.text.preprocessing import UnfitTextError
 
 _DEV_EVERY = 10  # without development data, so many training examples give one for it
 _PLACES = 1 << 15  # words labelled at once, padding counted

@@ -1,4 +1,4 @@
-"""A task that is trained, or about to be: words in, findings out; and its folder on disk.
+"""A task: what it is, a TOML file; and once it is trained, words in, findings out; and its folder.
 
     model.safetensors  what was learned: network, mixes, and the encoder if it was fine-tuned
     config.toml        every setting, resolved
@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from polyseme.config import Settings, build, read_toml, to_toml
+from polyseme.config import Settings, build, merged, read_toml, to_toml
 from polyseme.display import html_table, summary
 from polyseme.embedding.hf.folder import hf_name
 from polyseme.embedding.loading import fingerprint_of, model_files
@@ -42,15 +43,126 @@ from polyseme.storage.folders import (
 )
 from polyseme.storage.installed import MODELS, model_folder, pip_command, task_folder
 from polyseme.storage.weights import load_network, read_shapes, write_weights
-from polyseme.tasks.data import DataSet
-from polyseme.tasks.embeddings.embeddings import Embeddings, load_model
+from polyseme.tasks.data import DataConfig, DataSet
+from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig, load_model
 from polyseme.tasks.embeddings.frozen import FrozenConfig
-from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary
-from polyseme.tasks.families import family_of
+from polyseme.tasks.embeddings.word_embedding import EmbeddingVocabulary, ModelVectorsConfig
+from polyseme.tasks.families import NetworkConfig, family_of
 from polyseme.tasks.families.family import Example, Predicted, TaskBatch, TaskFamily
 from polyseme.tasks.measures import ExampleScores
-from polyseme.tasks.settings import TaskConfig
 from polyseme.tasks.texts import TextInput, TextReader, group_texts, split_line
+from polyseme.training import TrainingConfig
+
+
+class TaskTrainingConfig(Settings):
+    """How a task is trained."""
+
+    epochs: float = Field(15.0, gt=0, le=1_000_000)
+    """Passes over the training data, at most."""
+    batch: int = Field(32, ge=1, le=1_000_000)
+    """Examples in each step."""
+    learning_rate: float = Field(2e-3, gt=0)
+    """The peak learning rate; it decays to zero over the epochs."""
+    warmup_ratio: float = Field(0.05, ge=0, le=1)
+    """Fraction of the steps used to warm up the learning rate from near zero."""
+    weight_decay: float = Field(0.01, ge=0)
+    """Weight decay of matrices."""
+    max_grad_norm: float = Field(5.0, gt=0)
+    """Gradient clipping: the largest norm of the gradient."""
+    measure_every: float = Field(1.0, gt=0, le=1_000_000)
+    """Epochs between evaluations on the development data. Raise it if that is large and the
+    training data small, or evaluation takes more time than training."""
+    patience: int = Field(8, ge=1)
+    """Early stopping: evaluations without improvement before training ends. The best weights are
+    kept in any case."""
+    on_nonfinite: Literal["raise", "skip"] = "raise"
+    """If the loss or gradient is not finite, or the loss spikes: raise an error, or skip it."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the computation in the network."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where the work is done; `auto` takes a GPU if there is one."""
+    adaptive_threads: bool = False
+    """Adapt the number of CPU threads to the load of the machine, by timing steps. Results may then
+    differ in the last bits."""
+    save_minutes: float = Field(10.0, gt=0)
+    """Minutes between checkpoints: the most work a crash can lose."""
+
+
+class TaskConfig(Settings):
+    """Everything about a task but the seed."""
+
+    data: DataConfig
+    """Files of examples."""
+    embeddings: EmbeddingsConfig
+    """The vectors the network reads."""
+    network: NetworkConfig
+    """The family of the task, and the layers from vectors to predictions."""
+    training: TaskTrainingConfig = TaskTrainingConfig()
+    """How it is trained."""
+    measure: str | None = None
+    """The metric that selects the best epoch and is reported first; for labels accuracy, precision,
+    recall, f1 or macro-f1. By default f1 where labels mark spans and accuracy elsewhere."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TaskConfig":
+        family = family_of(self.network)
+        family.check(self.embeddings)
+        if self.measure is not None and self.measure not in family.measures:
+            known = ", ".join(sorted(set(family.measures)))
+            raise ValueError(
+                f"measure = {self.measure!r} is not a measure for a network of kind "
+                f"{self.network.kind!r}: {known}"
+            )
+        return self
+
+    @property
+    def measured_by(self) -> str:
+        """The measure, resolved."""
+        return self.measure or family_of(self.network).measures[0]
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether something says how words are found in running text."""
+        return self.tokenizer_from is not None and hf_name(self.tokenizer_from) is None
+
+    @property
+    def tokenizer_from(self) -> Path | None:
+        """The model whose tokenizer finds the words of running text, if any is named."""
+        vectors = self.embeddings.words.vectors if self.embeddings.words else None
+        if self.data.tokenizer_from is not None:
+            return self.data.tokenizer_from
+        if self.embeddings.character_labels is not None:
+            return self.embeddings.character_labels.tokenizer_from
+        if self.embeddings.model is not None:
+            return self.embeddings.model.model
+        if isinstance(vectors, ModelVectorsConfig):
+            return vectors.model
+        return None
+
+    def text_reader(self) -> TextReader:
+        """What finds words in running text, of data and of what people write."""
+        at_characters = self.embeddings.character_labels is not None
+        return TextReader(self.tokenizer_from, at_characters=at_characters)
+
+
+def read_task(path: Path, changes: Mapping[str, Any]) -> TaskConfig:
+    """The settings in a task's file, with some changed."""
+    return build(TaskConfig, merged(read_toml(path), changes))
+
+
+def training_config(config: TaskConfig, *, examples: int, seed: int) -> TrainingConfig:
+    """How a run over so many training examples is made."""
+    own = config.training
+    per_epoch = -(-examples // own.batch)
+    return TrainingConfig(
+        steps=max(1, round(own.epochs * per_epoch)),
+        evaluate_every=max(1, round(own.measure_every * per_epoch)),
+        seed=seed,
+        decay="linear",
+        keep_checkpoints=1,
+        **own.model_dump(exclude={"epochs", "batch", "measure_every"}),
+    )
+
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.toml", "words.json"
 INCLUDED = "model"
@@ -86,6 +198,11 @@ ARTIFACT = ArtifactType(
 def is_task(folder: Path) -> bool:
     """Whether this is the folder of a trained task, not of a model."""
     return (folder / WORDS).is_file() or any(folder.glob(f"{SEED_PREFIX}*/{WORDS}"))
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    """Where the task trained with this seed lies."""
+    return folder / f"{SEED_PREFIX}{seed}"
 
 
 def trained_in(folder: Path) -> list[Path]:
@@ -270,7 +387,9 @@ class Task:
         write_text(folder / WORDS, words)
         parts = {name: getattr(self.config, name) for name in ("data", "embeddings", "network")}
         text = to_toml(**parts, training=self.config.training)
-        write_text(folder / CONFIG, _with_measure(text, self.config))
+        if self.config.measure is not None:
+            text = f'measure = "{self.config.measure}"\n\n{text}'
+        write_text(folder / CONFIG, text)
         write_manifest(
             folder,
             ARTIFACT,
@@ -399,7 +518,3 @@ def _model_candidates(folder: Path, configured: Path) -> Iterator[Path]:
         places += [] if lay.is_absolute() else [above / lay]
         places += [above / lay.name, above / "models" / lay.name]
     return (Path(f"{prefix}{place}") for place in places)
-
-
-def _with_measure(text: str, config: TaskConfig) -> str:
-    return text if config.measure is None else f'measure = "{config.measure}"\n\n{text}'

@@ -19,8 +19,7 @@ import numpy as np
 
 from polyseme.embedding.loading import preparation_from
 from polyseme.errors import ConfigError, InputError
-from polyseme.text.normalization import original_offsets
-from polyseme.text.preprocessing import TextPreprocessor
+from polyseme.text.preprocessing import TextPreprocessor, original_offsets
 from polyseme.text.records import Rejected
 
 _FAULTS_KEPT = 20

@@ -21,20 +21,18 @@ from polyseme.display import load_matplotlib
 from polyseme.encoders.environment import Environment, describe
 from polyseme.errors import ModelError
 from polyseme.progress import Progress
-from polyseme.storage.files import canonical_json, own_folder, scratch_for, write_text
+from polyseme.storage.files import canonical_json, hold_folder, own_folder, scratch_for, write_text
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.locks import hold_folder
 from polyseme.tasks.data import DataSet, Split, read_split, subsample, without_dev
 from polyseme.tasks.families.family import Example, TaskBatch
-from polyseme.tasks.settings import TaskConfig, training_config
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig, training_config
 from polyseme.tasks.texts import ExampleStats
+from polyseme.training import fingerprint_of
 from polyseme.training.checkpoint import Checkpoints, Outcome
 from polyseme.training.loop import train
 from polyseme.training.optimizer import ParamGroup, Position
 from polyseme.training.runlog import NAME as RUN_LOG
 from polyseme.training.runlog import draw_curve
-from polyseme.training.settings import fingerprint_of
 
 ERROR = "error"
 """What is measured on the way and made small: 1 less the task's measure."""

@@ -3,12 +3,9 @@
 sources        what the user pointed at: files, folders, globs
 plan           which bytes become which shard
 formats/       readers: bytes -> records (lines, tables, marked words, markup, Parquet, PDF)
-normalization  a text made fit for storing
 segmenters/    text -> words with their offsets
-sentences      words -> sentences
-preprocessing  these three in one: raw text -> sentences with offsets
-shards         sentences -> Parquet
-shard_words    the words of a shard as numbers, mapped, to be searched
+preprocessing  raw text -> sentences with offsets: normalized, in words, in sentences
+shards         sentences -> Parquet; their words as numbers, mapped, to be searched
 prepare        all of the above for one shard: the function the executors run
 word_counts    shards -> words and counts
 corpus         the finished folder, for everyone who reads it

@@ -23,11 +23,11 @@ from polyseme.storage.folders import (
     MANIFEST,
     ArtifactType,
     FileList,
+    check_shape,
     damaged_files,
     read_manifest,
 )
 from polyseme.storage.remote_folders import address_of, local_folder
-from polyseme.storage.shapes import check_shape
 from polyseme.text.preprocessing import Preparation
 from polyseme.text.records import COUNTS, ReadStats
 from polyseme.text.settings import CorpusConfig

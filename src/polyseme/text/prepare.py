@@ -20,14 +20,18 @@ from polyseme.storage.files import canonical_json
 from polyseme.text.annotation import Annotator
 from polyseme.text.formats import read_piece
 from polyseme.text.formats.marked import remake
-from polyseme.text.normalization import UnfitTextError
 from polyseme.text.plan import Piece, ShardPieces
-from polyseme.text.preprocessing import Preparation, PreprocessedText, TextPreprocessor, WordRange
+from polyseme.text.preprocessing import (
+    Preparation,
+    PreprocessedText,
+    TextPreprocessor,
+    UnfitTextError,
+    WordRange,
+)
 from polyseme.text.records import Blank, ReadStats, Record, Rejected, WordAttributes, quote
 from polyseme.text.segmenters.patterns import WordSpans
 from polyseme.text.settings import CorpusConfig
-from polyseme.text.shard_words import ShardWordsWriter, attribute_path
-from polyseme.text.shards import ShardWriter
+from polyseme.text.shards import ShardWordsWriter, ShardWriter, attribute_path
 
 Done = tuple[dict[str, Any], str]
 """Counts of a shard, and the hash of what it was made from."""

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from polyseme.errors import InputError
+from polyseme.text.preprocessing import FINAL_MARKS
 from polyseme.text.segmenters.patterns import SPACELESS
-from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
 from polyseme.text.sources import FoundSources, Source
 from polyseme.text.streams import BrokenStreamError, encoding_of, read_blocks

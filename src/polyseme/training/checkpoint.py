@@ -36,9 +36,9 @@ from polyseme.storage.files import (
     scratch_folder,
 )
 from polyseme.storage.folders import listed_files
+from polyseme.training import TrainingConfig, fingerprint_of
 from polyseme.training.optimizer import TrainModule, optimizer_state_of, restore_optimizer_state
 from polyseme.training.processes import DistributedContext
-from polyseme.training.settings import TrainingConfig, fingerprint_of
 
 
 @dataclass
@@ -362,7 +362,7 @@ def restore(
     message = None
     if found is not None:
         changed = _changed(found.state["environment"], described["environment"])
-        shapes = _shapes(found.optimizer_state)
+        shapes = {name: list(each.shape) for name, each in found.optimizer_state.items()}
         message = {"run": found.state["run"], "optimizer_state": shapes, "changed": changed}
     message = distributed.broadcast_object(message)
     if message is None:
@@ -388,10 +388,6 @@ def _broadcast_optimizer_state(
         on_device = own[name].to(distributed.device)
         distributed.broadcast(on_device)
         own[name].copy_(on_device)
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
-    return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:

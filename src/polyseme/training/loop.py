@@ -22,8 +22,8 @@ import torch
 from polyseme.devices import num_threads, set_threads
 from polyseme.errors import TrainingError, TrainingStoppedError
 from polyseme.progress import NullProgress, Progress
-from polyseme.storage.files import disk_faults_explained
-from polyseme.storage.locks import hold_folder
+from polyseme.storage.files import disk_faults_explained, hold_folder
+from polyseme.training import TrainingConfig
 from polyseme.training.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -43,7 +43,6 @@ from polyseme.training.optimizer import (
 )
 from polyseme.training.processes import DistributedContext, ThreadChoice, process_group
 from polyseme.training.runlog import RunLog
-from polyseme.training.settings import TrainingConfig
 from polyseme.training.step import LossSpikeGuard, Stepper, StepResult
 
 # The scheduler's, the keyboard's, and the one Slurm sends before the time is up.

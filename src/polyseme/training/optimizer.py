@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from polyseme.errors import TrainingError
-from polyseme.training.settings import TrainingConfig
+from polyseme.training import TrainingConfig
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from polyseme.devices import choose_device
 from polyseme.errors import TrainingError
-from polyseme.training.settings import TrainingConfig
+from polyseme.training import TrainingConfig
 
 
 @dataclass(frozen=True)

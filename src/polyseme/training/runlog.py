@@ -151,8 +151,9 @@ def draw_curve(
         figure.savefig(scratch, dpi=120)
 
 
-def _smooth(values: list[float], keep: float = 0.98) -> list[float]:
+def _smooth(values: list[float]) -> list[float]:
     """A running mean that starts unbiased."""
+    keep = 0.98
     smoothed, mean, weight = [], 0.0, 0.0
     for value in values:
         mean = keep * mean + (1 - keep) * value

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from polyseme.errors import TrainingError
+from polyseme.training import TrainingConfig
 from polyseme.training.optimizer import ParamGroup, TrainBatch, build_optimizer, set_learning_rate
 from polyseme.training.processes import DistributedContext
-from polyseme.training.settings import TrainingConfig
 
 _WINDOW = 128
 _SIGMAS = 6.0

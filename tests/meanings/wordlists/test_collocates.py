@@ -13,9 +13,16 @@ from corpora import prepared
 
 from meanings.making import make_corpus
 from polyseme.errors import ConfigError, InputError
-from polyseme.meanings.concordance.conditions import ConditionError, Not, complete, parse_where
+from polyseme.meanings.concordance.conditions import (
+    ConditionError,
+    Not,
+    complete,
+    keep_subcorpus,
+    parse_where,
+    path_of,
+    remove_subcorpus,
+)
 from polyseme.meanings.concordance.search import CorpusColumns, Query
-from polyseme.meanings.concordance.subcorpora import keep_subcorpus, path_of, remove_subcorpus
 from polyseme.meanings.concordance.uses import find_uses
 from polyseme.meanings.settings import (
     CollocateListConfig,

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from polyseme.errors import TrainingError
 from polyseme.tasks.embeddings.embeddings import Embeddings, FeatureDataset
 from polyseme.tasks.embeddings.features import FeatureBatch
+from polyseme.training import TrainingConfig
 from polyseme.training.loop import train
 from polyseme.training.optimizer import ParamGroup
-from polyseme.training.settings import TrainingConfig
 from tasks.embeddings.making import EMBEDDINGS, SENTENCES, embeddings_of
 
 _KINDS = ["static vectors", "frozen at both ends", "fine-tuned at the output"]

@@ -13,7 +13,7 @@ from polyseme.errors import InputError, StorageError
 from polyseme.tasks.data import read_split
 from polyseme.tasks.families.choice import Choice, ChoiceConfig, Choices, PredictedChoice
 from polyseme.tasks.next_sentence import write_choices
-from polyseme.tasks.readers.choices import ChoicesConfig
+from polyseme.tasks.readers.table import ChoicesConfig
 from polyseme.tasks.texts import TextReader
 from tasks.cases import prepare_documents
 from tasks.readers.making import load, reader

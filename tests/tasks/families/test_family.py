@@ -15,7 +15,7 @@ from polyseme.tasks.families import family_of
 from polyseme.tasks.families.classification import Classified, Paired
 from polyseme.tasks.families.family import Columns, ExampleFeatures, prepare_sentences
 from polyseme.tasks.families.tagging import Tagged
-from polyseme.tasks.settings import TaskConfig
+from polyseme.tasks.task import TaskConfig
 from polyseme.tasks.texts import TextReader, WordTuple
 from tasks.making import TASKS, config_of, examples_for, task_of
 

@@ -18,8 +18,7 @@ from polyseme.tasks.families.question_answering import (
     QuestionAnsweringConfig,
     _log_p,
 )
-from polyseme.tasks.settings import TaskConfig
-from polyseme.tasks.task import Task
+from polyseme.tasks.task import Task, TaskConfig
 from polyseme.tasks.texts import TextReader
 
 PASSAGE = "In 1066, William (the Conqueror) won at Hastings; he died in 1087."

@@ -49,8 +49,8 @@ from polyseme.meanings.concordance.search import (
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
+from polyseme.meanings.groups.calibration import Kept
 from polyseme.meanings.groups.grouping import MIN_USES, centred, join_views, tf_idf
-from polyseme.meanings.groups.kept import Kept
 from polyseme.meanings.groups.senses import Senses, find_senses
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
@@ -319,13 +319,11 @@ def count_sides(
     corpus: Corpus,
     sides: tuple[Condition, Condition],
     where: Condition = EVERYTHING,
-    *,
-    threads: int = 2,
 ) -> SideWords:
     """Count the words of both sides. `where`: what sentences of either must meet."""
     columns = list({DOCUMENT, *columns_of(All((*sides, where)))})
     total = SideWords()
-    for part in in_threads(partial(_count, sides, where, columns), all_groups(corpus), threads):
+    for part in in_threads(partial(_count, sides, where, columns), all_groups(corpus)):
         for number, counts in enumerate(part.counts):
             for spelling, count in counts.items():
                 word = spelling.casefold()

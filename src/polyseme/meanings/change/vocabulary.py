@@ -354,7 +354,7 @@ class _Work:
         """Each word with its change; None for one in too few documents."""
         for batch in self._batches(words):
             spellings = frozenset().union(*(self.sides.spellings[word] for word in batch))
-            table, rows, spans = search(self.corpus, [(spellings,)], self.question.where, threads=2)
+            table, rows, spans = search(self.corpus, [(spellings,)], self.question.where)
             uses = Uses(table, rows, spans)
             numbers = numbers_by_word(uses)
             for word in batch:

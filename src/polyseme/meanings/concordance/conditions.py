@@ -20,24 +20,34 @@ that no row has, is refused.
 
 A row without a value, or with an empty one, is equal to the empty value only (`author=`). It is
 neither less nor greater than any, and contains none. `not` turns every answer round, also this one.
+
+`subcorpus=letters` stands for the condition that was kept under that name beside the corpus, in
+`NAME.subcorpora.toml`: letters = "genre=letter and year<1900". A condition is kept with no other
+name in it, so that none can lead in a circle.
 """
 
 import difflib
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from operator import eq, ge, gt, le, lt, ne
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import tomli_w
 from rich.cells import cell_len
 
 from polyseme.display import printable
-from polyseme.errors import ConfigError
+from polyseme.errors import ConfigError, InputError
+from polyseme.limits import TOML_BYTES, LimitError, parse_toml, read_text
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, TextColumn
+from polyseme.storage.files import disk_faults_explained, write_text
+from polyseme.text.corpus import Corpus, beside
 
 MAX_CHARACTERS, MAX_COMPARISONS, MAX_DEPTH = 100_000, 1_000, 50
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
@@ -572,3 +582,53 @@ def _term(text: str, begin: int, columns: Mapping[str, ColumnValues]) -> Iterato
         for name in columns:
             if name.casefold().startswith(term.casefold()):
                 yield Choice(name, before + quoted(name))
+
+
+_SUBCORPUS_NAME = re.compile(r"[\w.-]{1,100}")
+
+
+def path_of(corpus: Corpus) -> Path:
+    """Where the names of a corpus are kept."""
+    return beside(corpus.folder, "subcorpora.toml")
+
+
+def read_subcorpora(corpus: Corpus) -> dict[str, str]:
+    """Each name with its condition."""
+    path = path_of(corpus)
+    try:
+        found = parse_toml(read_text(path, TOML_BYTES))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, LimitError) as error:
+        raise InputError(f"The subcorpora in {path} cannot be read: {error}.") from error
+    if wrong := [name for name, text in found.items() if not isinstance(text, str)]:
+        raise InputError(f'{wrong[0]!r} in {path} is no condition. Expected: letters = "year<1900"')
+    return found
+
+
+def keep_subcorpus(corpus: Corpus, name: str, where: Condition) -> None:
+    """Keep a condition under a name, in the place of what had it."""
+    if not _SUBCORPUS_NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} is not a valid name for a subcorpus: use letters, digits, - and _."
+        )
+    if SUBCORPUS in corpus.config.meta:
+        raise ConfigError(
+            f"{corpus.folder} has its own column {SUBCORPUS!r}, and conditions refer to that."
+        )
+    _write(corpus, {**read_subcorpora(corpus), name: str(where)})
+
+
+def remove_subcorpus(corpus: Corpus, name: str) -> None:
+    """Forget a name. The corpus stays as it is."""
+    kept = read_subcorpora(corpus)
+    if name not in kept:
+        names = ", ".join(kept) or "none"
+        raise InputError(f"{corpus.folder} has no subcorpus {name!r}; it has: {names}.")
+    _write(corpus, {each: text for each, text in kept.items() if each != name})
+
+
+def _write(corpus: Corpus, kept: Mapping[str, str]) -> None:
+    path = path_of(corpus)
+    with disk_faults_explained(path.parent):
+        write_text(path, tomli_w.dumps(dict(sorted(kept.items()))))

@@ -42,7 +42,7 @@ from polyseme.errors import extra_needed_for
 from polyseme.meanings.concordance.conditions import ConditionError, Sentence
 from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
 from polyseme.meanings.concordance.sentence_table import Integers, covered
-from polyseme.text.shard_words import GroupWords
+from polyseme.text.shards import GroupWords
 
 Mask = npt.NDArray[np.bool_]
 MAX_CHARACTERS, MAX_POSITIONS, MAX_STEPS, MAX_DEPTH = 10_000, 250, 1_000, 50

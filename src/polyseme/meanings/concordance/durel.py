@@ -11,8 +11,10 @@ right.
 """
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from polyseme.meanings.concordance.uses import Use, Uses
+from polyseme.storage.files import disk_faults_explained, scratch_for
 
 USES = (
     *("lemma", "pos", "date", "grouping", "identifier", "description", "context"),
@@ -36,6 +38,16 @@ def tab_separated(header: Iterable[str], rows: Iterable[Iterable[object]]) -> It
     yield "\t".join(header)
     for row in rows:
         yield "\t".join(plain(str(cell)) for cell in row)
+
+
+def write_lines(path: Path, lines: Iterator[str]) -> None:
+    """A file of these lines, whole or not at all."""
+    with (
+        disk_faults_explained(path.parent),
+        scratch_for(path) as scratch,
+        scratch.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def identifier(use: Use) -> str:

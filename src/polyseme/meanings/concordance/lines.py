@@ -196,13 +196,13 @@ class Frequency:
 
 
 def count_words_by(
-    corpus: Corpus, columns: Sequence[str], where: Condition = EVERYTHING, *, threads: int = 2
+    corpus: Corpus, columns: Sequence[str], where: Condition = EVERYTHING
 ) -> dict[str, Sizes]:
     """For each column, the number of words with each of its values. Reads all of the corpus."""
     totals: dict[str, Counter[str | None]] = {name: Counter() for name in columns}
     read = list({*columns, DOCUMENT, *columns_of(where)})
     work = partial(_count_part, columns, where, read)
-    for counted in in_threads(work, all_groups(corpus), threads):
+    for counted in in_threads(work, all_groups(corpus)):
         for name, counts in counted.items():
             totals[name].update(counts)
     return dict(totals)

@@ -5,7 +5,7 @@
          `search`: a table of sentences; for each use its sentence and its words there
 
 Patterns are regular expressions without backtracking (RE2), so none takes for ever. Words are
-looked up as numbers (`text.shard_words`): a row group's distinct words once, and only where a use
+looked up as numbers (`text.shards`): a row group's distinct words once, and only where a use
 is found is its Parquet file read, for the metadata. Several threads read.
 """
 
@@ -31,6 +31,8 @@ from polyseme.meanings.concordance.conditions import (
     Condition,
     Subcorpora,
     parse_where,
+    path_of,
+    read_subcorpora,
     rows_meeting,
 )
 from polyseme.meanings.concordance.cql import TokenPattern, compile_query, parse_query
@@ -41,19 +43,18 @@ from polyseme.meanings.concordance.sentence_table import (
     SentenceTable,
     TextColumn,
 )
-from polyseme.meanings.concordance.subcorpora import path_of, read_subcorpora
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.normalization import UnfitTextError, in_other_scripts
-from polyseme.text.preprocessing import TextPreprocessor
+from polyseme.text.preprocessing import TextPreprocessor, UnfitTextError, in_other_scripts
 from polyseme.text.segmenters.patterns import SPACELESS
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 Term = tuple[frozenset[str], ...]
 """Spellings that will do for each word of a term, one after the other."""
 Sought = Term | TokenPattern
 Spellings = dict[str, set[str]]
 _ROWS = 1 << 16
+_THREADS = 2  # that read row groups
 _NEAR = 50_000  # of the most frequent words, those a misspelt one is held against
 _CLOSE = 20  # of them, the closest, among which the most frequent are told
 _MUCH = 2  # times as often in longer words as alone is worth telling
@@ -102,10 +103,10 @@ class Query:
         return self.forms[0] if self.is_cql else " or ".join(map(repr, self.forms))
 
     def condition(
-        self, where: str | Condition | Sequence[str | Condition], corpus: Corpus, threads: int = 2
+        self, where: str | Condition | Sequence[str | Condition], corpus: Corpus
     ) -> Condition:
         """This condition on metadata, and the query's own."""
-        columns = CorpusColumns(corpus, threads=threads)
+        columns = CorpusColumns(corpus)
         found = parse_where(where, columns)
         return All((found, parse_where(self.where, columns))) if self.where else found
 
@@ -305,7 +306,6 @@ def search(
     terms: Sequence[Sought],
     where: Condition,
     *,
-    threads: int,
     parts: Sequence[ShardGroups] | None = None,
 ) -> tuple[SentenceTable, Integers, Integers]:
     """The sentences that have uses, and each use's sentence and span, in the corpus's order.
@@ -315,7 +315,7 @@ def search(
     work = partial(_search_part, terms, where, (DOCUMENT, *corpus.config.meta))
     found: list[_Found] = []
     count = 0
-    for results in in_threads(work, all_groups(corpus) if parts is None else parts, threads):
+    for results in in_threads(work, all_groups(corpus) if parts is None else parts):
         found += results
         count += sum(len(each.rows) for each in results)
         check_uses(count, MAX_USES)
@@ -351,10 +351,10 @@ def read_groups(
 
 
 def in_threads(
-    work: Callable[[ShardGroups], Result], parts: Sequence[ShardGroups], threads: int
+    work: Callable[[ShardGroups], Result], parts: Sequence[ShardGroups]
 ) -> Iterator[Result]:
     """What the work makes of each part, in order. After an error, no other part is begun."""
-    pool = ThreadPoolExecutor(max(1, threads))
+    pool = ThreadPoolExecutor(_THREADS)
     try:
         yield from pool.map(work, parts)
     finally:
@@ -370,8 +370,8 @@ def read_columns(reader: ParquetReader, group: int, names: Sequence[str]) -> dic
 class CorpusColumns(Mapping[str, ColumnValues]):
     """The columns of a corpus with all values of each, which are read when they are asked for."""
 
-    def __init__(self, corpus: Corpus, *, threads: int = 2) -> None:
-        self._corpus, self._threads = corpus, threads
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
         self._values: dict[str, ColumnValues] = {}
 
     def __iter__(self) -> Iterator[str]:
@@ -397,7 +397,7 @@ class CorpusColumns(Mapping[str, ColumnValues]):
         if name not in self._own:
             return Subcorpora(read_subcorpora(self._corpus))  # which may change meanwhile
         if name not in self._values:
-            parts = in_threads(partial(_values_of, name), all_groups(self._corpus), self._threads)
+            parts = in_threads(partial(_values_of, name), all_groups(self._corpus))
             self._values[name] = ColumnValues(set().union(*parts))
         return self._values[name]
 

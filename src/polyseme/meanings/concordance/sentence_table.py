@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import damage_explained, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]

@@ -6,12 +6,16 @@
 A use is one occurrence. `Uses` is a sequence of them, kept in columns: tens of thousands take
 little memory and go to a model without becoming objects. Memory is bounded by what is found and a
 few row groups of the corpus.
+
+`MarkedUse` is a use in a sentence that a person gives: "He sat on the *bank* of the river", or the
+sentence and the word.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -38,6 +42,10 @@ from polyseme.meanings.concordance.sentence_table import (
     mixed,
 )
 from polyseme.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    from polyseme.embedding.word_embedder import WordEmbedder
+
 
 _SHOWN = 20  # uses in a notebook's table
 _CONTEXT = 8  # words on either side there
@@ -298,7 +306,6 @@ def find_uses(
     *,
     where: str | Condition | Sequence[str] = (),
     terms: Sequence[Sought] | None = None,
-    threads: int = 2,
 ) -> Uses:
     """Every use in the corpus, in its order, of a word or what else a `Query` says.
 
@@ -308,9 +315,9 @@ def find_uses(
     `find_terms` found for the query, if that was asked before.
     """
     query = query if isinstance(query, Query) else Query.of(query)
-    condition = query.condition(where, corpus, threads)
+    condition = query.condition(where, corpus)
     terms = find_terms(query, corpus) if terms is None else terms
-    table, rows, spans = search(corpus, terms, condition, threads=threads)
+    table, rows, spans = search(corpus, terms, condition)
     if not len(rows) and condition == EVERYTHING:
         raise _no_use_of(query, corpus)
     return Uses(table, rows, spans, query, corpus)
@@ -322,7 +329,7 @@ def find_words(
     """Uses of any of these words, in every n-th row group of the corpus."""
     query = Query(tuple(words))
     parts = every_group(corpus, step)
-    table, rows, spans = search(corpus, query.resolve(corpus), where, threads=2, parts=parts)
+    table, rows, spans = search(corpus, query.resolve(corpus), where, parts=parts)
     return Uses(table, rows, spans, query, corpus)
 
 
@@ -352,3 +359,62 @@ def _no_use_of(query: Query, corpus: Corpus) -> NoUseError:
     error = NoUseError(f"{corpus.folder} has no use of {query}. {told}")
     error.near = near
     return error
+
+
+_MARKED = re.compile(r"\*(\S(?:[^*]*\S)?)\*")
+
+
+@dataclass(frozen=True)
+class MarkedUse:
+    """A sentence and the use in it: `words[begin:end]`."""
+
+    words: tuple[str, ...]
+    begin: int
+    end: int
+
+    @property
+    def form(self) -> str:
+        """The use as it is written."""
+        return " ".join(self.words[self.begin : self.end])
+
+
+def read_marked(embedder: "WordEmbedder", text: str, word: str = "") -> MarkedUse:
+    """The use that is meant in a text: between asterisks, or the only occurrence of `word`."""
+    text, first, last = _place(text, word)
+    before, marked = embedder.normalize(text[:first]), embedder.normalize(text[first:last])
+    found = embedder.preprocessor(text)
+    begin = found.text.find(marked, max(0, len(before) - 1))
+    end = begin + len(marked)
+    for spans in found.stored():
+        at = [
+            number
+            for number, (start, each) in enumerate(zip(spans.starts, spans.words, strict=True))
+            if start < end and start + len(each) > begin
+        ]
+        if at and begin >= 0:
+            return MarkedUse(tuple(spans.words), at[0], at[-1] + 1)
+    raise InputError(f"There is no word in what is marked: {text[first:last]!r}.")
+
+
+def _place(text: str, word: str) -> tuple[str, int, int]:
+    """The text without marks, and where the use begins and ends in it."""
+    marks = list(_MARKED.finditer(text))
+    if len(marks) == 1:
+        mark = marks[0]
+        plain = text[: mark.start()] + mark[1] + text[mark.end() :]
+        return plain, mark.start(), mark.start() + len(mark[1])
+    if not word:
+        found = "none is" if not marks else f"{len(marks)} are"
+        raise InputError(
+            f"Mark the word that is meant with asterisks: 'He sat on the *bank*'; {found} marked "
+            f"in {text!r:.80}."
+        )
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    # Without spaces between words, a word's neighbours are letters, too.
+    places = list(pattern.finditer(text)) or list(re.finditer(re.escape(word), text))
+    if len(places) != 1:
+        raise InputError(
+            f"{word!r} occurs {len(places)} times in {text!r:.80}. Mark the one that is meant with "
+            "asterisks: 'He sat on the *bank*'."
+        )
+    return text, places[0].start(), places[0].end()

@@ -34,7 +34,7 @@ from polyseme.processes import python_process
 from polyseme.storage.files import scratch_for
 from polyseme.storage.parquet import read_table
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 
 DIM = 128
 _MOST_WORDS = 30_000  # that have a vector, the most frequent

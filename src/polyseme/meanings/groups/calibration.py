@@ -10,12 +10,15 @@ each word is grouped by itself: most words have one meaning, so the separation t
 have is none that tells meanings apart.
 
 Both are measured once and kept beside the corpus, in `NAME.calibration/`, with the corpus's topics.
+Each file there is JSON with the key of what it was made from (`Kept`): another corpus, model or
+question has another key. What cannot be written is found again the next time.
 """
 
 import contextlib
 import hashlib
+import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,15 +27,16 @@ from typing import Any, Literal
 import numpy as np
 
 from polyseme.errors import CorpusError
+from polyseme.limits import read_json
 from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.topics import Topics, learn_aside
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
-from polyseme.meanings.groups.kept import Kept, folder_of
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import NullProgress, Progress
-from polyseme.text.corpus import Corpus, state_of
+from polyseme.storage.files import write_text
+from polyseme.text.corpus import Corpus, beside, state_of
 
 VERSION = 7
 LOW, HIGH = 0.25, 0.45
@@ -249,3 +253,43 @@ def _calibration(values: Any) -> Calibration | None:
         return None
     limits = Limits(**{name: float(value) for name, value in values["limits"].items()})
     return Calibration(**{**values, "limits": limits})
+
+
+def folder_of(folder: Path) -> Path:
+    """Where what is found on the corpus in a folder is kept."""
+    return beside(folder, "calibration")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One file."""
+
+    path: Path
+    key: str
+
+    @classmethod
+    def of(cls, corpus: Corpus, kind: str, version: int, *asked: object) -> "Kept":
+        """What a question has as its answer in this state of the corpus."""
+        state = state_of(corpus)
+        key = json.dumps([version, state, *asked])
+        name = f"{kind}-{state[:8]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        return cls(folder_of(corpus.folder) / name, key)
+
+    def read(self, parse: Callable[[dict[str, Any]], Any]) -> Any:
+        """What `parse` makes of it; None if it is not there, or made from something else."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found = read_json(self.path)
+            if found["key"] == self.key:
+                return parse(found)
+        return None
+
+    def write(self, values: Mapping[str, object]) -> None:
+        """Keep it, and remove what was kept of earlier states of the corpus."""
+        text = json.dumps({"key": self.key, **values}, indent=1)
+        kind, _, state = self.path.name.partition("-")
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(exist_ok=True)
+            for older in self.path.parent.glob(f"{kind}-*.json"):
+                if not older.name.startswith(f"{kind}-{state[:8]}"):
+                    older.unlink()
+            write_text(self.path, text + "\n")

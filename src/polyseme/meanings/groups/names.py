@@ -20,7 +20,7 @@ uses does not matter.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from sys import getsizeof
 from typing import Any, NamedTuple
@@ -94,17 +94,6 @@ class NameSource:
         items = [self._near[0], self._frames_of_uses] if "_near" in self.__dict__ else []
         kept = sum(each.num_bytes for each in items)
         return kept + sum(getsizeof(words) for words in lists.values())
-
-    def of_rows(self, rows: Labels) -> "NameSource":
-        """The same of some uses, copies among them not looked for."""
-        return replace(
-            self,
-            sentences=[self.sentences[row] for row in rows.tolist()],
-            spans=self.spans[rows],
-            substitutes=None if self.substitutes is None else self.substitutes[rows],
-            documents=None if self.documents is None else [self.documents[row] for row in rows],
-            copy_of=None,
-        )
 
     def names(self, labels: Labels, *, with_substitutes: bool = True) -> list[GroupName]:
         """The name of each group. `with_substitutes`: false where a model's guesses are poor."""

@@ -25,11 +25,11 @@ from polyseme.meanings.concordance.durel import (
     plain,
     tab_separated,
     use_lines,
+    write_lines,
 )
 from polyseme.meanings.concordance.export import check_format, write_table
 from polyseme.meanings.concordance.uses import Use
 from polyseme.meanings.groups.senses import NamedGroup, Senses
-from polyseme.storage.files import disk_faults_explained, scratch_for
 
 MAX_JUDGMENTS = 10_000
 """Pairs that are written; of more, a sample."""
@@ -50,12 +50,7 @@ def write_senses(senses: Senses, path: Path) -> None:
     if lines is None:
         write_table(senses.table(), path)
         return
-    with (
-        disk_faults_explained(path.parent),
-        scratch_for(path) as scratch,
-        scratch.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        file.writelines(f"{line}\n" for line in lines(senses))
+    write_lines(path, lines(senses))
 
 
 def _writer(path: Path) -> Callable[[Senses], Iterator[str]] | None:

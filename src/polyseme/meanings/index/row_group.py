@@ -37,7 +37,7 @@ from polyseme.storage.parquet import ParquetReader, read_table
 from polyseme.storage.records import RecordWriter
 from polyseme.storage.remote_folders import SharedFile
 from polyseme.text.corpus import Corpus, damage_explained, words_of
-from polyseme.text.shard_words import ShardWords
+from polyseme.text.shards import ShardWords
 
 FORMAT = 1
 """Raise it when the same uses give other files."""

@@ -20,7 +20,7 @@ import traitlets
 from polyseme.display import describe_groups, printable, summary
 from polyseme.errors import InputError
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.use_map.places import (
+from polyseme.meanings.use_map import (
     colour_of,
     hover_line,
     lay_out,

@@ -36,7 +36,7 @@ from polyseme.meanings.wordlists.counting import (
 from polyseme.meanings.wordlists.word_list import WordList, list_words
 from polyseme.progress import Progress
 from polyseme.text.corpus import Corpus
-from polyseme.text.shard_words import GroupWords
+from polyseme.text.shards import GroupWords
 
 Find = Callable[[RowGroup], Integers]
 """The uses in a row group: (N, 3), row of the sentence, first word, the one after the last."""

@@ -28,7 +28,7 @@ from polyseme.progress import NullProgress, Progress
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.settings import ADDED_ATTRIBUTES
-from polyseme.text.shard_words import GroupWords, ShardWords
+from polyseme.text.shards import GroupWords, ShardWords
 
 Mask = npt.NDArray[np.bool_]
 UPOS = "upos"
@@ -124,9 +124,7 @@ class WordCounts:
         return WordCounts(self.words.take(pa.array(numbers)), target, reference, *sizes, self.uses)
 
 
-def count_words(
-    selection: Selection, progress: Progress | None = None, *, threads: int = 2
-) -> WordCounts:
+def count_words(selection: Selection, progress: Progress | None = None) -> WordCounts:
     """Count all words of the target and of the reference."""
     selection.unit.check(selection.corpus)
     progress = progress or NullProgress()
@@ -134,7 +132,7 @@ def count_words(
     progress.start("Counting words", len(parts))
     tables, sizes = [], np.zeros(3, np.int64)
     work = partial(_count_part, selection)
-    for done, (table, counted) in enumerate(in_threads(work, parts, threads), start=1):
+    for done, (table, counted) in enumerate(in_threads(work, parts), start=1):
         tables.append(table)
         sizes += counted
         progress.update(done)
@@ -308,8 +306,6 @@ def count_documents(
     selection: Selection,
     words: Any,
     progress: Progress | None = None,
-    *,
-    threads: int = 2,
 ) -> DocumentCounts:
     """Count some words, of the array that `count_words` gave, in each document."""
     progress = progress or NullProgress()
@@ -317,7 +313,7 @@ def count_documents(
     progress.start("Counting documents", len(parts))
     pairs = DocumentPairs()
     work = partial(_count_part_documents, selection, words)
-    for done, groups in enumerate(in_threads(work, parts, threads), start=1):
+    for done, groups in enumerate(in_threads(work, parts), start=1):
         for each in groups:
             pairs.add(*each)
         progress.update(done)

@@ -131,14 +131,13 @@ def ngrams(
     where: str | Condition | Sequence[str] = (),
     case_sensitive: bool = False,
     progress: Progress | None = None,
-    threads: int = 2,
 ) -> NgramList:
     """The most frequent n-grams of a corpus, of the sentences that meet a condition, or only those
     with such a use in them. None has punctuation in it, or crosses sentences."""
     condition = parse_where(where, CorpusColumns(corpus))
     unit = Unit(config.attribute, config.upos, case_sensitive)
     selection = Selection(corpus, InSentences(condition), columns_read(condition), unit)
-    reading = _Reading(selection, of and of.find, config.size, progress or NullProgress(), threads)
+    reading = _Reading(selection, of and of.find, config.size, progress or NullProgress())
     sketch, num_words = reading.sketch()
     at_least = _lowest_counted(sketch, config.min_frequency)
     keys, counts = reading.count(sketch, at_least)
@@ -178,7 +177,6 @@ class _Reading:
     find: Find | None
     size: int
     progress: Progress
-    threads: int
 
     def sketch(self) -> tuple[npt.NDArray[np.uint32], int]:
         """For each hash modulo `_PLACES` how many n-grams have it; and the number of words."""
@@ -251,7 +249,7 @@ class _Reading:
         parts = all_groups(self.selection.corpus)
         self.progress.start(told, len(parts))
         of_part = partial(self._read_part, work, columns)
-        for done, found in enumerate(in_threads(of_part, parts, self.threads), start=1):
+        for done, found in enumerate(in_threads(of_part, parts), start=1):
             yield found
             self.progress.update(done)
 

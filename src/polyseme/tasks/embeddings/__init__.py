@@ -4,3 +4,8 @@
 `prepare` takes a data set, and for each batch it gets `features.TaskInputs`. Which transfer is
 behind them, it never learns.
 """
+
+from typing import Literal
+
+Variant = Literal["none", "static", "frozen", "finetuned"]
+"""What of a model a task is given, where the ways are compared."""

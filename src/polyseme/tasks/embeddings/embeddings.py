@@ -53,8 +53,7 @@ from polyseme.tasks.embeddings.word_embedding import (
     WordEmbeddingConfig,
     WordSource,
 )
-from polyseme.text.normalization import UnfitTextError
-from polyseme.text.preprocessing import TextPreprocessor
+from polyseme.text.preprocessing import TextPreprocessor, UnfitTextError
 from polyseme.training.optimizer import ParamGroup
 
 

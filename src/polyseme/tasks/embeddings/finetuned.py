@@ -46,7 +46,7 @@ from polyseme.storage.files import sha256_of
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import model_folder
 from polyseme.tasks.embeddings.features import EncoderInput, Sentences, SubwordInput
-from polyseme.text.sentences import split_long
+from polyseme.text.preprocessing import split_long
 from polyseme.training.optimizer import ParamGroup
 
 

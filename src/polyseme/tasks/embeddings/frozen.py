@@ -26,10 +26,10 @@ from torch import Tensor
 
 from polyseme.config import Settings
 from polyseme.data.batch import Integers
+from polyseme.embedding.bulk import as_stored
 from polyseme.embedding.loading import load_embedder
 from polyseme.embedding.model_work import FORMAT
 from polyseme.embedding.settings import Pooling, Precision
-from polyseme.embedding.store import as_stored
 from polyseme.embedding.word_embedder import Vectors, WordEmbedder
 from polyseme.limits import LimitError
 from polyseme.progress import NullProgress, Progress

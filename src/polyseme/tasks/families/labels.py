@@ -36,7 +36,7 @@ from polyseme.tasks.families.family import (
 )
 from polyseme.tasks.measures import LABEL_MEASURES, Counts, count_labels, draw_confusion
 from polyseme.tasks.texts import TextReader, WordTuple
-from polyseme.text.normalization import UnfitTextError
+from polyseme.text.preprocessing import UnfitTextError
 
 _TARGET_DIM = 16
 LARGEST_SCORE = 1e8

@@ -9,13 +9,11 @@ from pydantic import Field
 from polyseme.errors import InputError
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.readers import (
-    choices,
     columns,
     labelled,
     squad,
     table,
 )
-from polyseme.tasks.readers.choices import ChoicesConfig
 from polyseme.tasks.readers.columns import (
     ColumnsConfig,
     ConlluConfig,
@@ -30,7 +28,7 @@ from polyseme.tasks.readers.labelled import (
 )
 from polyseme.tasks.readers.lines import Noted, ReaderItems
 from polyseme.tasks.readers.squad import SquadConfig
-from polyseme.tasks.readers.table import TableConfig
+from polyseme.tasks.readers.table import ChoicesConfig, TableConfig
 from polyseme.tasks.texts import ExampleStats
 from polyseme.text.records import Rejected
 
@@ -108,5 +106,5 @@ def _items(path: Path, config: ReaderConfig) -> ReaderItems:
         case SquadConfig():
             items = squad.read(path)
         case ChoicesConfig():
-            items = choices.read(path, config)
+            items = table.read_choices(path, config)
     return items

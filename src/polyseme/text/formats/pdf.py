@@ -21,6 +21,7 @@ from polyseme.errors import MissingExtraError
 from polyseme.limits import LONGEST_LINE, open_regular, parse_json
 from polyseme.processes import python_process
 from polyseme.text.plan import Piece
+from polyseme.text.preprocessing import FINAL_MARKS
 from polyseme.text.records import (
     Blank,
     ReadItem,
@@ -31,7 +32,6 @@ from polyseme.text.records import (
     quote,
 )
 from polyseme.text.segmenters.patterns import SPACELESS
-from polyseme.text.sentences import FINAL_MARKS
 from polyseme.text.settings import CorpusConfig
 
 PATIENCE = 60

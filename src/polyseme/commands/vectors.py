@@ -1,10 +1,8 @@
-"""Show what a vectors folder contains: counts, layers, size, model.
+"""Inspect vectors on disk.
 
 Examples:
 
   polyseme vectors info vectors/en
-
-  polyseme vectors info vectors/en --verify
 """
 
 from dataclasses import dataclass
@@ -44,8 +42,15 @@ class VectorsResult:
         return {**facts(self.vectors), "notes": self.notes}
 
 
-def run(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
-    """Open the folder; with `verify`, refuse a damaged one."""
+def info(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
+    """Show what a vectors folder contains: counts, layers, size, model.
+
+    Examples:
+
+      polyseme vectors info vectors/en
+
+      polyseme vectors info vectors/en --verify
+    """
     del progress
     vectors = VectorFolder.open(config.folder)
     notes = []

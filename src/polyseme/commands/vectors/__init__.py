@@ -1,6 +1,0 @@
-"""Inspect vectors on disk.
-
-Examples:
-
-  polyseme vectors info vectors/en
-"""
