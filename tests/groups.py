@@ -21,9 +21,11 @@ CLUSTER = {
 LONG = {
     *CLUSTER,
     "tests/docs/test_commands.py::test_commands_run_and_print_what_the_page_says",
+    "tests/docs/test_commands.py::test_sections_on_the_classics_print_what_they_say",
     "tests/docs/test_how_to_add.py::test_the_steps_of_the_page_can_be_carried_out",
     "tests/docs/test_add_a_task_family.py",
     "tests/docs/test_notebook.py",
+    "tests/docs/test_pages_on_meanings.py",
     "tests/explorer/test_browser.py",
     "tests/explorer/test_opening.py",
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",

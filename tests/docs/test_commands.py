@@ -239,6 +239,30 @@ def test_training_as_long_as_the_page_says_prints_the_same(name: str, tmp_path: 
     run_page(name, commands_of((ROOT / name).read_text(encoding="utf-8")), tmp_path)
 
 
+CLASSICS = {
+    "docs/zh/prepare-chinese.md": "### 拿古籍练手",
+    "docs/zh/collocates-keywords-ngrams.md": "## 在古籍上",
+    "docs/zh/query-a-corpus.md": "## 古籍：按字检索",
+}
+"""Sections whose `sh` blocks are of one corpus, which the first of them makes."""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the commands are for a Unix shell")
+def test_sections_on_the_classics_print_what_they_say(tmp_path: Path) -> None:
+    bring_texts(tmp_path)
+    for name, heading in CLASSICS.items():
+        section = (ROOT / name).read_text(encoding="utf-8").partition(f"{heading}\n")[2]
+        printed: set[str] = set()
+        for kind, block in BLOCK.findall(re.split(r"(?m)^#+ ", section)[0]):
+            if kind == "text":
+                assert [s for s in block.splitlines() if plain(s) not in printed] == [], name
+                continue
+            for command in block.replace("\\\n", "").splitlines():
+                code, shown = run(Command(command), tmp_path, "bash")
+                assert code == 0, f"{name}\n{command}\n{shown}"
+                printed |= {plain(line) for line in shown.splitlines()}
+
+
 def test_every_page_with_console_blocks_is_run() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     found = {p.relative_to(ROOT).as_posix() for p in pages if FENCE.search(p.read_text("utf-8"))}
@@ -294,7 +318,7 @@ SHOWN_TWICE = {
 @pytest.mark.parametrize(("name", "other"), SHOWN_TWICE.items())
 def test_what_is_shown_on_two_pages_is_the_same(name: str, other: str) -> None:
     known = {plain(line) for line in (ROOT / other).read_text(encoding="utf-8").splitlines()}
-    [block] = re.findall(r"```text\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+    block = re.findall(r"```text\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)[0]
     assert [line for line in block.splitlines() if plain(line) not in known] == []
 
 

@@ -205,13 +205,10 @@ def meant_by(error: Any, command: str) -> str | None:
     asked = (typed, *_SYNONYMS.get(typed, ()))
     arguments = [name for each in asked for name in _ARGUMENTS.get(each, ()) if name in names]
     if arguments:
-        usage = " ".join(param.metavar for param in context.command.params if _is_argument(param))
+        params = context.command.params
+        usage = " ".join(each.metavar for each in params if each.param_type_name == "argument")
         return (
             f"{typed} is not an option here: {arguments[0].upper()} is named without one, as in "
             f"{context.command_path} {usage}"
         )
     return None
-
-
-def _is_argument(param: Any) -> bool:
-    return bool(param.param_type_name == "argument")

@@ -97,7 +97,7 @@ def _option(name: str, field: FieldInfo, shown: str, *, panel: str) -> inspect.P
     is_switch = field.annotation is bool
     is_repeated = _marked(field).is_repeated
     shape: Any = bool if is_switch else list[str] | None if is_repeated else str | None
-    choices = _choices(field)
+    choices = [each for each in _literals(field.annotation) if isinstance(each, str)]
     option = typer.Option(
         shown,
         help=_escaped(text + _choices_text(text, choices) + _default_text(field)),
@@ -161,10 +161,6 @@ def _metavar(field: FieldInfo, choices: list[str]) -> str:
         return joined if len(joined) <= _LONGEST_METAVAR else "NAME"
     shown = {"Path": "PATH", "tuple": "A,B", "int": "N", "float": "X"}
     return next((value for word, value in shown.items() if word in str(field.annotation)), "TEXT")
-
-
-def _choices(field: FieldInfo) -> list[str]:
-    return [choice for choice in _literals(field.annotation) if isinstance(choice, str)]
 
 
 def _choices_text(text: str, choices: list[str]) -> str:

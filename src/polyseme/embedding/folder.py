@@ -148,8 +148,4 @@ class VectorFolder:
                     for group in range(reader.num_row_groups):
                         reader.check(group)
             except (OSError, pa.ArrowException, ValueError) as error:
-                raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> VectorsError:
-    return VectorsError(f"{path} cannot be read: {error}. {ARTIFACT.remedy}")
+                raise VectorsError(f"{path} cannot be read: {error}. {ARTIFACT.remedy}") from error

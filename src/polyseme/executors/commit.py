@@ -194,7 +194,7 @@ def _worked(job: ShardJob, shard: ShardInput, scratch: Path, report: Report) -> 
 
 def _described_below(folder: Path) -> dict[str, dict[str, Any]]:
     files = {}
-    for path in _files_below(folder):
+    for path in filter(Path.is_file, sorted(folder.rglob("*"))):
         name = path.relative_to(folder).as_posix()
         files[name] = describe_file(path)
         if path.suffix == ".parquet":
@@ -370,7 +370,3 @@ def _taken_over(folder: Path) -> str:
         "the output folder, or this worker runs on a machine that does not see it: with Ray, the "
         "inputs and the output must lie on a file system that all nodes share."
     )
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file())

@@ -431,7 +431,7 @@ def write_card(model: Model, name: str) -> str:
             f"- {corpus['words']:,} words in {corpus['sentences']:,} sentences of "
             f"{corpus['documents']:,} documents; language `{corpus['language']}`."
         ),
-        f"- Segmenter (tokenizer): {_told(preparation.segmenter if preparation else {})}.",
+        f"- Segmenter (tokenizer): {_in_words(preparation.segmenter if preparation else {})}.",
         f"- Licence of the text: {told['licence'] or 'not stated; ask whoever trained it'}.",
         f"- SHA-256 of the corpus's list of files: `{corpus['sha256']}`.",
         "",
@@ -458,7 +458,7 @@ def write_card(model: Model, name: str) -> str:
     return "\n".join(lines)
 
 
-def _told(described: Mapping[str, Any]) -> str:
+def _in_words(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in described.items() if name != "dictionary")
 
 

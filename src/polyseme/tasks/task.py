@@ -387,7 +387,9 @@ class Task:
         write_text(folder / WORDS, words)
         parts = {name: getattr(self.config, name) for name in ("data", "embeddings", "network")}
         text = to_toml(**parts, training=self.config.training)
-        write_text(folder / CONFIG, _with_measure(text, self.config))
+        if self.config.measure is not None:
+            text = f'measure = "{self.config.measure}"\n\n{text}'
+        write_text(folder / CONFIG, text)
         write_manifest(
             folder,
             ARTIFACT,
@@ -516,7 +518,3 @@ def _model_candidates(folder: Path, configured: Path) -> Iterator[Path]:
         places += [] if lay.is_absolute() else [above / lay]
         places += [above / lay.name, above / "models" / lay.name]
     return (Path(f"{prefix}{place}") for place in places)
-
-
-def _with_measure(text: str, config: TaskConfig) -> str:
-    return text if config.measure is None else f'measure = "{config.measure}"\n\n{text}'

@@ -161,7 +161,8 @@ class ShardWordsWriter:
         order = pc.sort_indices(words.dictionary)
         distinct = words.dictionary.take(order)
         ends = np.cumsum(pc.binary_length(distinct).to_numpy())
-        ranks = np.empty(len(order), _code_type(len(order)))
+        is_small = len(order) <= np.iinfo(_SMALL).max + 1
+        ranks = np.empty(len(order), _SMALL if is_small else _LARGE)
         ranks[order.to_numpy()] = np.arange(len(order))
         for values in (
             np.frombuffer("".join(distinct.to_pylist()).encode(), np.uint8),
@@ -171,10 +172,6 @@ class ShardWordsWriter:
         ):
             save_array(self._stream, values)
         self._count += 1
-
-
-def _code_type(num_distinct: int) -> np.dtype[Any]:
-    return _SMALL if num_distinct <= np.iinfo(_SMALL).max + 1 else _LARGE
 
 
 # Sentences in a row group: some 250,000 words, 15 MB while being written. Less of long ones.

@@ -362,7 +362,7 @@ def restore(
     message = None
     if found is not None:
         changed = _changed(found.state["environment"], described["environment"])
-        shapes = _shapes(found.optimizer_state)
+        shapes = {name: list(each.shape) for name, each in found.optimizer_state.items()}
         message = {"run": found.state["run"], "optimizer_state": shapes, "changed": changed}
     message = distributed.broadcast_object(message)
     if message is None:
@@ -388,10 +388,6 @@ def _broadcast_optimizer_state(
         on_device = own[name].to(distributed.device)
         distributed.broadcast(on_device)
         own[name].copy_(on_device)
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
-    return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:

@@ -243,8 +243,8 @@ def finished(
     try:
         found = IndexFolder.open(folder)
     except PolysemeError:
-        if may_differ or _is_ours(folder):
-            return False  # damaged: it is made again
+        if may_differ or (folder / DATA).is_dir():
+            return False  # a damaged index: it is made again
         raise
     made_from = found.manifest["model"], found.manifest["corpus"]
     wanted = fingerprint_of(model, config.pooling), sha256_of(corpus.folder / MANIFEST)
@@ -268,11 +268,6 @@ def finished(
         return False
     _tidy(found, output)
     return True
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder with a damaged manifest was one of an index."""
-    return (folder / DATA).is_dir()
 
 
 def write_index(

@@ -9,7 +9,7 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -268,18 +268,6 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
         texts = [example.sentences for example in examples]
         sequences, rows = in_rows([[(text, each) for each in choices] for text, *choices in texts])
         return ExampleFeatures(embeddings.prepare_sequences(sequences), rows)
-
-    def fit(self, examples: Sequence[Choices]) -> Self:  # noqa: ARG002
-        """Nothing is learned beforehand."""
-        return self
-
-    def to_json(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def restore(self, told: Mapping[str, Any]) -> Self:  # noqa: ARG002
-        """The same."""
-        return self
 
     def encode(self, examples: Sequence[Choices], *, with_gold: bool) -> Columns:
         """`is_right` (B, K): whether each choice is."""

@@ -238,18 +238,19 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
     def check(self, embeddings: EmbeddingsConfig) -> None:
         """Raise ValueError for embeddings the network cannot read."""
 
-    @abstractmethod
-    def fit(self, examples: Sequence[ExampleT]) -> Self:
-        """The family with what the training data tells once and for all, as which labels exist."""
+    def fit(self, examples: Sequence[ExampleT]) -> Self:  # noqa: ARG002
+        """The family with what the training data tells once and for all, as which labels exist; by
+        default it tells nothing."""
+        return self
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """What `fit` found, for words.json."""
+        return {}
 
-    @abstractmethod
-    def restore(self, told: Mapping[str, Any]) -> Self:
+    def restore(self, told: Mapping[str, Any]) -> Self:  # noqa: ARG002
         """The reverse, from what words.json and the manifest's `metadata` tell; raises ValueError
         or KeyError if they do not."""
+        return self
 
     def facts(self) -> list[tuple[str, str]]:
         """What a person wants to know of it: names and values."""

@@ -11,7 +11,7 @@ question.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -321,14 +321,6 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
                 f"None of the answers to {len(examples):,} questions is a span of its passage. Is "
                 "this a data set for extractive question answering, such as SQuAD?"
             )
-        return self
-
-    def to_json(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def restore(self, told: Mapping[str, Any]) -> Self:  # noqa: ARG002
-        """The same."""
         return self
 
     def windows(self, example: Question) -> list[Window]:

@@ -79,7 +79,7 @@ def beam_search(
     `state`: of B examples. `end`: the word that ends a sequence, and also begins it.
     """
     size, device = config.size, state[0].device
-    state = _repeated(state, size)
+    state = tuple(part.repeat_interleave(size, dim=0) for part in state)
     words = torch.full((num_examples, size), end, device=device)
     scores = torch.full((num_examples, size), -torch.inf, device=device)
     scores[:, 0] = 0  # all others are copies of the first until it has been written on
@@ -108,10 +108,6 @@ def _may_improve(scores: Tensor, finished: _Finished, config: BeamConfig) -> boo
     falls, and is divided by the longest length at most."""
     most = scores.amax(dim=1) / config.max_length**config.length_penalty
     return any(best > known for best, known in zip(most.tolist(), finished.scores, strict=True))
-
-
-def _repeated(state: State, size: int) -> State:
-    return tuple(part.repeat_interleave(size, dim=0) for part in state)
 
 
 def _reordered(state: State, parent: Tensor) -> State:
