@@ -10,6 +10,8 @@ import copy
 import itertools
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from listening import Heard
+from required import needs
 
 from polyseme.data.batch import Batch
 from polyseme.data.vocabulary import Vocabulary
@@ -273,3 +276,18 @@ def test_the_run_takes_the_points_learning_rate_unless_told() -> None:
     assert resolve_training(RunConfig(learning_rate=0.5), preset, 10).learning_rate == 0.5
     assert resolve_training(RunConfig(), preset, 10).steps == 10
     assert resolve_training(RunConfig(), preset, 10).precision in ("float32", "bfloat16")
+
+
+_LARGE = """
+import subprocess, sys
+held = b"x" * (1 << 30)
+subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
+"""
+_TELL = "from polyseme.pretraining.language_modeling import peak_memory; print(peak_memory())"
+
+
+@needs(sys.platform != "win32", "memory that the system tells")
+def test_memory_is_not_that_of_the_process_that_started_this_one() -> None:
+    large = [sys.executable, "-c", _LARGE, _TELL]
+    told = int(subprocess.run(large, check=True, capture_output=True, text=True).stdout)
+    assert 50 << 20 < told < 1 << 30

@@ -20,14 +20,14 @@ import httpx, numpy as np
 from polyseme.commands.serve import ServeConfig, on_ray
 from polyseme.embedding.embedder import Embedder
 from polyseme.errors import ConfigError
-from polyseme.executors import ExecutorConfig, cluster
+from polyseme.executors import cluster
 from polyseme.processes import open_port
 
 folder = Path(sys.argv[1])
 key = {"authorization": "Bearer a-key-of-some-length"}
 with open_port(0, "127.0.0.1") as free:
     port = free.getsockname()[1]
-with cluster._connected(ExecutorConfig(backend="ray", workers=2)) as ray:
+with cluster._connected(None, workers=2) as ray:
     from ray import serve
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     try:
