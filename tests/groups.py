@@ -26,6 +26,10 @@ LONG = {
     "tests/docs/test_add_a_task_family.py",
     "tests/docs/test_notebook.py",
     "tests/docs/test_pages_on_meanings.py",
+    "tests/docs/test_serving_page.py",
+    "tests/embedding/test_onnx.py::test_the_graph_gives_the_librarys_vectors",
+    "tests/embedding/test_pages.py",
+    "tests/journeys/test_hf.py",
     "tests/explorer/test_browser.py",
     "tests/explorer/test_opening.py",
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
@@ -35,10 +39,11 @@ LONG = {
     "tests/encoders/kernels/test_build.py",
     "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
+    "tests/deploy/test_deploy.py::test_a_pod_serves_as_it_is_told_to_and_is_found_alive_and_ready",
 }
-"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster, or use
-many processes. `make check` leaves them out; `make test-long` runs them, and so does CI. What they
-walk through has smaller tests of its own in `make check`."""
+"""Files, and tests, that are marked so: they walk through a whole page, browser or cluster, use
+many processes, or export many graphs. `make check` leaves them out; `make test-long` runs them, and
+so does CI. What they walk through has smaller tests of its own in `make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
