@@ -93,8 +93,10 @@ OF_A_WORD = re.compile(
 SCREEN = {"COLUMNS": "80"}  # a table is then laid out alike everywhere
 # What differs between machines and versions: seconds, speeds, versions of other packages.
 VOLATILE = re.compile(r"[\d,.]+ s\b|[\d,]+ words/s|\d+\.\d+\.\d+|\s+")
-# What else differs with training: numbers, labels, and the frame around them.
-TRAINED = re.compile(r"\[[A-Z]+\]|[-+]?\d[\d.,:]*%?|[±…]|[━┏┳┓┡╇┩└┴┘─┼┻╋]+|\s+")
+# What else differs with training: numbers, precision, labels, and the frame around them.
+TRAINED = re.compile(
+    r"\[[A-Z]+\]|b?float\d+|[-+]?\d[\d.,:]*(?:%| [kMG]B\b)?|[±…]|[━┏┳┓┡╇┩└┴┘─┼┻╋]+|\s+"
+)
 NOT_PRINTED = re.compile(r"Error: SIGINT.*\n")
 """What a page says of a reader's own Ctrl-C."""
 
