@@ -183,8 +183,8 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 # All of Unicode's control characters but the tab; form feeds abound in text made from pages.
 _CONTROL = re.compile(r"[\x01-\x08\x0a-\x1f\x7f-\x9f]")
 
-# Normalising sorts the marks on one letter, in a time that grows with their square. Unicode's
-# own limit for streams is 30 (UAX 15, stream-safe text); this many are no writing.
+# Normalising sorts the combining marks on one letter, in a time that grows with their square.
+# Unicode's own limit for streams is 30 (UAX 15, stream-safe text); this many are no writing.
 _PILE = re.compile(rb"[^\0]{256}")
 
 
@@ -311,8 +311,9 @@ _LONGEST_BRACKET = 100
 def split_sentences(found: WordSpans) -> list[tuple[int, int]]:
     """Where each sentence begins and ends, as indices of words.
 
-    Of the marks after a final one, those that close belong to the sentence before, and the first
-    that opens begins the next. After a closing quote a word in lower case continues the sentence.
+    Of the punctuation marks after a final one, those that close belong to the sentence before, and
+    the first that opens begins the next. After a closing quote a word in lower case continues the
+    sentence.
     """
     words, starts = found.words, found.starts
     edges = [0]
