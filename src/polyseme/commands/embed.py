@@ -268,7 +268,7 @@ def _named(config: EmbedConfig, output: Output) -> tuple[str, ...]:
     given = config.out / GIVEN
     write_text(given, "\n".join(texts_of([STANDARD_INPUT])) + "\n")
     output.keep(GIVEN)
-    name = str(given) if output.store is None else f"{output.store.url}/{GIVEN}"
+    name = f"{output.url}/{GIVEN}" if output.url else str(given)
     return tuple(name if each == STANDARD_INPUT else each for each in config.inputs)
 
 

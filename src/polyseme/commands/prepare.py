@@ -406,12 +406,11 @@ def _count(config: PrepareConfig, files: FileList, output: Output, progress: Pro
 def _count_ranges(
     config: PrepareConfig, tables: FileList, output: Output, progress: Progress
 ) -> tuple[Output, FileList]:
-    url = "" if output.store is None else output.store.url
     pairs = ((name, each["sha256"]) for name, each in tables.items())
     ranges: list[CountedRange] = []
     while some := tuple(itertools.islice(pairs, _COUNTED_TOGETHER)):
         name = f"part-{len(ranges):05d}"
-        ranges.append(CountedRange(name, config.out.resolve(), url, some))
+        ranges.append(CountedRange(name, config.out.resolve(), output.url, some))
     progress.start("Counting words", len(tables))
     counting = output.below(_COUNTING)
     job = ShardJob(count_range, "word counts 1", folders=(COUNTS,))

@@ -316,6 +316,11 @@ class Output:
         return self.folder if self.store is None else self.store
 
     @property
+    def url(self) -> str:
+        """The address of the store; empty if it is a folder."""
+        return "" if self.store is None else self.store.url
+
+    @property
     def has_shards(self) -> bool:
         """Whether a run has put any there."""
         if self.store is None:
