@@ -27,6 +27,7 @@ from polyseme.meanings.index import word_range
 from polyseme.meanings.index.row_group import drawn
 from polyseme.meanings.index.use_index import UseIndex, find_source, load_encoder, open_for
 from polyseme.meanings.settings import UseIndexConfig
+from polyseme.storage import folders
 from polyseme.storage.files import describe_file, sha256_of
 from polyseme.storage.folders import _DIGEST, _digest
 from polyseme.storage.records import map_array
@@ -247,6 +248,26 @@ def test_ranges_that_were_sorted_are_not_sorted_again(
     [whole] = (folder / "uses").iterdir()
     found = b"".join(path.read_bytes() for path in sorted((tmp_path / "i" / "uses").iterdir()))
     assert found == whole.read_bytes()
+
+
+def test_very_many_ranges_stand_in_a_table_beside_the_manifest(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, model, folder = made
+    out = tmp_path / "i"
+    monkeypatch.setattr(word_range, "BUFFER", 50_000)
+    monkeypatch.setattr(folders, "_MOST_IN_JSON", 15)
+    make_index(model, corpus, out, index={"words": WORDS})
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert folders.FILES in manifest["files"]
+    assert not any(name.startswith("uses/") for name in manifest["files"])
+    assert len(UseIndex.open(out).files.uses_files) == len(list((out / "uses").iterdir())) > 10
+    expected, found = (UseIndex.open(each).find(corpus, "word1") for each in (folder, out))
+    assert same_uses(found.uses, expected.uses)
+    assert not UseIndex.open(out).files.damaged_files()
+    before = hashes(out)
+    make_index(model, corpus, out, index={"words": WORDS})
+    assert hashes(out) == before
 
 
 def test_an_index_of_format_3_is_read(made: Made, tmp_path: Path) -> None:

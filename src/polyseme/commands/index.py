@@ -145,12 +145,14 @@ def _run(config: IndexConfig, output: "Output", progress: Progress, began: float
 
     def sort(job: "ShardJob", ranges: "Sequence[WordRange]", target: "Target") -> "JobResult":
         progress.start("Sorting uses by word", sum(each.size for each in ranges))
-        few = len(ranges) == 1  # sorted before a cluster would have begun
+        executor = config.executor.on("cpu")
+        if len(ranges) == 1:  # sorted before a cluster would have begun
+            executor = ExecutorConfig(workers=1)
         return run_job(
             job,
             ranges,
             target,
-            executor=ExecutorConfig(workers=1) if few else config.executor.on("cpu"),
+            executor=executor,
             on_progress=progress.update,
             on_message=progress.log,
         )

@@ -162,14 +162,16 @@ class Merge:
             made, columns = self._sort_uses(sentences, len(words), files)
             columns = [list(words), list(words.values()), *columns]
             self._write_table(scratch, "words", _WORDS, columns)
-        return FileList({**describe_files(self.folder, file_names(self.key)), **made})
+        found = FileList(describe_files(self.folder, file_names(self.key)))
+        found.add(made)  # in a table, where there are very many
+        return found
 
     def _sort_uses(
         self, sentences: list[int], num_words: int, files: Mapping[str, Mapping[str, Any]]
     ) -> tuple[dict[str, Any], list[list[Any]]]:
         """The files of uses by word; of each word how many, their hash, and in which range."""
         table = self.folder / RANGES
-        url = "" if self.output.store is None else self.output.store.url
+        url = self.output.url
         parts = list(zip(self.parts, sentences, strict=True))
         uses, spans = plan_ranges(parts, files, self.shape, num_words, table)
         self.output.keep(RANGES)
@@ -188,7 +190,6 @@ class Merge:
             for name, (first, last) in zip(names, spans, strict=True)
             for each in map_array(into.folder / HASHES / name, SHA256, last - first)
         ]
-        into.remove(RECEIPTS, HASHES)
         made = {f"{USES}/{name}": result.files[name] for name in names}
         return made, [uses.tolist(), hashes, numbers]
 

@@ -27,7 +27,13 @@ from typing_extensions import TypedDict
 
 from polyseme.errors import UseIndexError
 from polyseme.storage.files import sha256_of
-from polyseme.storage.folders import MANIFEST, ArtifactType, damaged_files, read_manifest
+from polyseme.storage.folders import (
+    FILES,
+    MANIFEST,
+    ArtifactType,
+    damaged_files,
+    read_manifest,
+)
 from polyseme.storage.parquet import ParquetReader
 from polyseme.storage.records import record_files
 from polyseme.storage.remote_folders import address_of, local_folder
@@ -131,7 +137,7 @@ class IndexFolder:
         manifest = read_manifest(folder, ARTIFACT)
         files = manifest["files"]
         found = cls(folder, manifest)
-        if set(files) != {*file_names(manifest["key"]), *found.uses_files}:
+        if set(files) - {FILES} != {*file_names(manifest["key"]), *found.uses_files}:
             raise ARTIFACT.damaged(folder, "it does not name the files of an index")
         return found
 
@@ -141,7 +147,7 @@ class IndexFolder:
         key, files = self.manifest["key"], self.manifest["files"]
         if self.manifest["format"] == 3:
             return [f"{DATA}/uses-{key}.bin"]
-        number = len(files) - len(file_names(key))
+        number = len(set(files) - {FILES, *file_names(key)})
         return [f"{USES}/{range_file(key, each)}" for each in range(number)]
 
     @property
