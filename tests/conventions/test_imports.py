@@ -54,6 +54,13 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert ours == {"polyseme"}
 
 
+def test_kernels_are_built_by_the_standard_library_alone() -> None:
+    """Where a wheel is built from source, the dependencies of the package are not there."""
+    code = "import sys; sys.path.append(sys.argv[1]); import polyseme.encoders.kernels.build"
+    source = Path(polyseme.__file__).parents[1]
+    subprocess.run([sys.executable, "-I", "-S", "-c", code, str(source)], check=True)
+
+
 PACKAGE = Path(polyseme.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 FORBIDDEN = {"util", "utils", "common", "helpers", "misc", "manager", "handler", "base"}

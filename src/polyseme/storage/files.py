@@ -27,12 +27,13 @@ import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import ExecutorError, PolysemeError, StorageError
 from polyseme.limits import open_regular
+
+if TYPE_CHECKING:  # where a wheel is built, kernels are published before any dependency is there
+    from filelock import FileLock
 
 WORK = ".work"
 """Folder for what is unfinished, inside the one it is meant for; the next run removes it."""
@@ -397,6 +398,8 @@ def hold_file(final: Path, *, wait: float = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _held(path: Path, refusal: str, wait: float = 0) -> Iterator[None]:
+    from filelock import FileLock
+
     lock = FileLock(path, is_singleton=True)  # one lock for one path, so that it can be held twice
     is_outermost = not lock.is_locked
     _acquire(lock, path, refusal, wait)
@@ -412,7 +415,9 @@ def _held(path: Path, refusal: str, wait: float = 0) -> Iterator[None]:
             lock.release()
 
 
-def _acquire(lock: FileLock, path: Path, refusal: str, wait: float) -> None:
+def _acquire(lock: "FileLock", path: Path, refusal: str, wait: float) -> None:
+    from filelock import Timeout
+
     is_in_work = path.parent.name == WORK
     while True:
         if is_in_work:
