@@ -85,7 +85,7 @@ def test_an_objective_that_reads_twice_is_trained_and_measured() -> None:
         loss = network(targets)["replaced"]
         losses.append(float(loss.detach()))
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     assert len(read) == 80
     assert losses[-1] < 0.5 * losses[0]
