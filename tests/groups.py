@@ -12,10 +12,9 @@ CLUSTER = {
     "tests/executors/test_cluster.py",
     "tests/serving/test_on_ray.py",
     "tests/reliability/test_ray_is_closed.py",
-    "tests/reliability/test_kills.py::test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed",
-    "tests/reliability/test_index_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
-    "tests/reliability/test_index_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
-    "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_what_is_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
 }
 """Files, and tests, that are marked so."""
 LONG = {
@@ -30,6 +29,7 @@ LONG = {
     "tests/embedding/test_onnx.py::test_the_graph_gives_the_librarys_vectors",
     "tests/embedding/test_pages.py",
     "tests/journeys/test_hf.py",
+    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
     "tests/explorer/test_browser.py",
     "tests/explorer/test_opening.py",
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
