@@ -105,7 +105,10 @@ def test_threads_of_a_command_wait_asleep(tmp_path: Path) -> None:
     """What OpenMP itself says it was told, when a command has imported torch."""
     need(sys.platform == "linux", "an OpenMP that can be asked")
     plain = {name: value for name, value in os.environ.items() if name not in _WAITING}
-    command = [sys.executable, "-m", "polyseme", "doctor"]
+    code = """import sys; from polyseme.cli.app import main; sys.argv = ["polyseme", "--version"]
+try: main()
+finally: import torch"""
+    command = [sys.executable, "-c", code]
     for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
         told = subprocess.run(
             command,
