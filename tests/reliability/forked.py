@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 _IMPORTED = [
-    *("pytest", "duckdb", "spacy", "polyseme.cli.app", "polyseme.cli.terminal"),
+    # The last two are what pyarrow and torch's optimizers load when they are first used.
+    *("pytest", "duckdb", "spacy", "pandas", "torch._dynamo"),
+    *("polyseme.cli.app", "polyseme.cli.terminal"),
     *("polyseme.text.shards", "polyseme.text.word_counts", "polyseme.tasks.comparison"),
     *(f"polyseme.commands.{name}" for name in ("compare", "embed", "index", "prepare")),
     *(f"polyseme.commands.{name}" for name in ("pretrain", "push", "train")),
@@ -32,12 +34,15 @@ class Forked:
     def __init__(
         self, function: Callable[..., object], *given: object, said: Path, is_held: bool = False
     ) -> None:
-        gate, self._key = context().Pipe(duplex=False)
+        gate, self._key = context().Pipe()
         place = (dict(os.environ), str(Path.cwd()), str(said))
         self._process = context().Process(target=_begin, args=(gate, place, function, given))
         self._process.start()
+        gate.close()  # the process has its own; if it dies, nobody waits for it
         self.said = said
-        if not is_held:
+        if is_held:
+            self._key.recv_bytes()  # until it has imported the function
+        else:
             self.let_go()
 
     @property
@@ -71,6 +76,7 @@ def _begin(gate: Any, place: tuple[dict[str, str], str, str], function: Any, giv
     for stream in (1, 2):
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     sys.dont_write_bytecode = True  # or the first of several would do more than the others
+    gate.send_bytes(b"here")
     gate.recv_bytes()
     code = function(*given)
     sys.exit(code if isinstance(code, int) else 0)
