@@ -26,7 +26,9 @@ LONG = {
     "tests/docs/test_notebook.py",
     "tests/docs/test_pages_on_meanings.py",
     "tests/docs/test_serving_page.py",
+    "tests/embedding/test_bulk.py::test_one_worker_and_two_give_the_same_bytes",
     "tests/embedding/test_onnx.py::test_the_graph_gives_the_librarys_vectors",
+    "tests/embedding/test_onnx.py::test_the_published_model_as_a_graph",
     "tests/embedding/test_pages.py",
     "tests/journeys/test_hf.py",
     "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
@@ -35,19 +37,28 @@ LONG = {
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
     "tests/journeys/test_every_command.py::test_a_command_works_in_a_process_of_its_own",
     "tests/storage/test_store_faults.py",
+    "tests/journeys/test_standard_streams.py::test_two_uses_are_compared_with_no_extra_but_torch",
     "tests/journeys/test_stores.py",
+    "tests/tasks/test_tagger.py::test_a_task_tags_the_same_with_one_worker_or_two",
     "tests/encoders/kernels/test_build.py",
     "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
+    "tests/training/test_processes.py::test_processes_decide_alike_and_draw_the_chance_that_one_would",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
     "tests/deploy/test_deploy.py::test_a_pod_serves_as_it_is_told_to_and_is_found_alive_and_ready",
+    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
+    "tests/tasks/readers/test_real_sets.py",
 }
 """Files, and tests, that are marked so: they walk through a whole page, browser or cluster, use
-many processes, or export many graphs. `make check` leaves them out; `make test-long` runs them, and
-so does CI. What they walk through has smaller tests of its own in `make check`."""
+many processes, export many graphs, or read what others published. `make check` leaves them out;
+`make test-long` runs them, and so does CI. What they walk through has smaller tests of its own in
+`make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
     "cluster",
+    "tests/reliability/test_commit_points.py",
+    "tests/reliability/test_serving.py",
+    "tests/reliability/test_training.py",
     "tests/explorer/test_browser.py",
     "tests/docs/test_notebook.py",
     "tests/journeys/test_every_command.py",
