@@ -45,7 +45,6 @@ LONG = {
     "tests/training/test_processes.py::test_processes_decide_alike_and_draw_the_chance_that_one_would",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
     "tests/deploy/test_deploy.py::test_a_pod_serves_as_it_is_told_to_and_is_found_alive_and_ready",
-    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
     "tests/tasks/readers/test_real_sets.py",
 }
 """Files, and tests, that are marked so: they walk through a whole page, browser or cluster, use
