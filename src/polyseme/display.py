@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from rich.console import ConsoleOptions, Group, RenderResult
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from polyseme.errors import MissingExtraError
@@ -50,6 +50,11 @@ class PrintableText(Text):
         """Add a stretch of text in a style."""
         super().append(printable(text) if isinstance(text, str) else text, style)
         return self
+
+
+def numbers(*names: str | Text) -> list[Column]:
+    """Columns of a table whose cells are numbers: set to the right."""
+    return [Column(name, justify="right") for name in names]
 
 
 def titled(title: str, table: Table) -> Group:

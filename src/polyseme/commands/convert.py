@@ -19,7 +19,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings, build
-from polyseme.display import titled
+from polyseme.display import numbers, titled
 from polyseme.errors import ConfigError, ModelError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.files import WORK, disk_faults_explained, write_text
@@ -117,9 +117,7 @@ def export(config: ExportConfig, progress: Progress | None = None) -> ConvertRes
 def show(result: ConvertResult) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
     counts = _counts(result.model)
-    table = Table()
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""))
     labels = (
         "parameters",
         "layers with context",

@@ -28,7 +28,7 @@ from rich.table import Table
 
 from polyseme.commands.senses import editable_groups
 from polyseme.config import Settings
-from polyseme.display import PrintableText, describe_groups, on_one_line, titled
+from polyseme.display import PrintableText, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
 from polyseme.progress import Progress
@@ -163,9 +163,7 @@ def _edit(config: EditConfig, groups: "EditableGroups", before: "Sequence[Edit]"
 
 def show(result: EditResult) -> RenderableType:
     """The groups as they are now."""
-    table = Table()
-    for name in ("", "uses", "share"):
-        table.add_column(name, justify="right")
+    table = Table(*numbers("", "uses", "share"))
     table.add_column("name", overflow="fold")
     total = sum(len(group.uses) for group in result.groups.values())
     for id_, (name, uses) in result.groups.items():

@@ -32,7 +32,7 @@ from polyseme.data.ngrams import (
     held_out_perplexity,
     scratch_for_counting,
 )
-from polyseme.display import PrintableText, on_one_line, titled
+from polyseme.display import PrintableText, numbers, on_one_line, titled
 from polyseme.errors import ConfigError, ModelError
 from polyseme.progress import NullProgress, Progress
 from polyseme.storage.installed import model_folder
@@ -190,15 +190,10 @@ def _cell(value: str | int | float) -> PrintableText:
 def _show_model(result: Evaluated) -> RenderableType:
     """One row for each part, n-grams beside the model."""
     order = result.config.order
-    table = Table()
-    table.add_column("part")
-    table.add_column("predictions", justify="right")
+    columns = ["predictions", "model"]
     if result.ngrams:
-        table.add_column("unigram", justify="right")
-        table.add_column(f"{order}-gram", justify="right")
-    table.add_column("model", justify="right")
-    if result.ngrams:
-        table.add_column(f"vs. {order}-gram", justify="right")
+        columns = ["predictions", "unigram", f"{order}-gram", "model", f"vs. {order}-gram"]
+    table = Table("part", *numbers(*columns))
     for part, perplexity in result.evaluation.values("perplexity").items():
         cells = [part, f"{result.evaluation.parts[part].count:,}"]
         told = f"{perplexity:,.1f}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import Group, RenderableType
 
 from polyseme.config import Folder, Settings
-from polyseme.display import PrintableText, counted
+from polyseme.display import counted
 from polyseme.meanings.settings import Conditions
 from polyseme.progress import Progress
 
@@ -76,4 +76,4 @@ def show(result: ExportResult) -> RenderableType:
         f"{counted(counts.texts, 'text')} written to {result.config.out}; "
         f"{counted(counts.senses, 'word')} with a sense."
     )
-    return Group(PrintableText(told), PrintableText(f"To compile it: {result.command}"))
+    return Group(told, f"To compile it: {result.command}")

@@ -25,7 +25,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Folder, Settings, to_toml
-from polyseme.display import PrintableText, on_one_line
+from polyseme.display import numbers, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig
@@ -182,9 +182,7 @@ def _check_folder(config: IndexConfig) -> None:
 def show(result: IndexResult) -> RenderableType:
     """What the index has, what it weighs, and what to do next."""
     counts: dict[str, Any] = result.index.manifest["counts"]
-    table = Table(show_header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""), show_header=False)
     size = result.index.num_bytes
     rows = {
         "words": f"{result.num_words:,}",
@@ -197,12 +195,12 @@ def show(result: IndexResult) -> RenderableType:
         table.add_row(name, value)
     parts: list[RenderableType] = [table]
     if result.was_there:
-        parts.append(PrintableText("The index was already there, and is intact."))
+        parts.append("The index was already there, and is intact.")
     else:
         speed = result.words_now / max(1e-9, result.seconds)
-        parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))
+        parts.append(f"Took {duration(result.seconds)}, {speed:,.0f} words/s.")
     if result.parts_found:
-        parts.append(PrintableText(f"{result.parts_found:,} parts of an earlier run were reused."))
+        parts.append(f"{result.parts_found:,} parts of an earlier run were reused.")
     folder = quote(result.index.address)
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)

@@ -9,7 +9,6 @@ Examples:
   polyseme models
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from rich.console import Group, RenderableType
 from rich.filesize import decimal
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import on_one_line
 from polyseme.errors import ModelError
@@ -61,23 +61,15 @@ class InstalledModel:
         }
 
 
-@dataclass(frozen=True)
-class ModelsResult:
-    """What is published, here or not."""
-
-    rows: list[InstalledModel]
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each model."""
-        return (row.to_json() for row in self.rows)
-
-
-def run(config: ModelsConfig, progress: Progress | None = None) -> ModelsResult:
+def run(
+    config: ModelsConfig, progress: Progress | None = None
+) -> Result[list[InstalledModel], ModelsConfig]:
     """Look for what is published; weights are not read."""
-    del config, progress
+    del progress
     defaults = {_default(language) for language in ("en", "zh")}
     rows = [_look_at(data) for data in list_data()]
-    return ModelsResult([replace(row, is_default=row.data.name in defaults) for row in rows])
+    found = [replace(row, is_default=row.data.name in defaults) for row in rows]
+    return Result(found, config)
 
 
 def _default(language: str) -> str | None:
@@ -87,9 +79,9 @@ def _default(language: str) -> str | None:
         return None
 
 
-def show(result: ModelsResult) -> RenderableType:
+def show(result: Result[list[InstalledModel], ModelsConfig]) -> RenderableType:
     """A table of what is here, and a command a line for the rest."""
-    rows = result.rows
+    rows = result.found
     table = Table()
     for name in ("name", "what it is", "language", "size", "perplexity"):
         table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))

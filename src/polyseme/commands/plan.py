@@ -22,7 +22,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import OptionalFolder, Settings
-from polyseme.display import titled
+from polyseme.display import numbers, titled
 from polyseme.pretraining import RunConfig
 from polyseme.progress import NullProgress, Progress, duration
 from polyseme.text.corpus import Corpus
@@ -139,9 +139,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
 
 def show(result: PlanResult | PresetList) -> RenderableType:
     """The plan as a table; or the presets."""
-    if isinstance(result, PresetList):
-        return _presets()
-    return _table(result)
+    return _presets() if isinstance(result, PresetList) else _table(result)
 
 
 def _presets() -> RenderableType:
@@ -164,9 +162,7 @@ def _table(result: PlanResult) -> RenderableType:
     memory, speed = throughput.memory, throughput.words_per_second
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
-    table = Table()
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""))
     rows = [
         ("parameters", f"{parameters:,}"),
         ("  of these in the encoder", f"{in_encoder:,}"),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.display import PrintableText
+from polyseme.display import PrintableText, numbers
 from polyseme.pretraining import PretrainConfig
 from polyseme.progress import Progress, duration
 
@@ -46,10 +46,7 @@ def show(result: "PretrainResult | None") -> RenderableType:
     if result is None:
         return ""
     metadata = result.model.metadata
-    table = Table()
-    table.add_column("part")
-    table.add_column("held-out perplexity", justify="right")
-    table.add_column("unigram", justify="right")
+    table = Table("part", *numbers("held-out perplexity", "unigram"))
     unigram = metadata.get("unigram_perplexity", {})
     for part, value in metadata["perplexity"].items():
         beside = f"{unigram[part]:,.2f}" if part in unigram else ""

@@ -20,17 +20,18 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.display import PrintableText, counted, describe_groups, on_one_line, titled
+from polyseme.display import PrintableText, counted, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, out_help
 from polyseme.progress import NullProgress, Progress, duration
@@ -64,20 +65,7 @@ class SensesConfig(Settings):
     uses, which works offline."""
 
 
-@dataclass(frozen=True)
-class SensesResult:
-    """The groups, and how long it took to find them."""
-
-    senses: "Senses"
-    config: SensesConfig
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self.senses.to_json()
-
-
-def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
+def run(config: SensesConfig, progress: Progress | None = None) -> "Result[Senses, SensesConfig]":
     """Find the uses, describe and group them, name the groups."""
     from polyseme.meanings.groups.sense_files import check_senses_format, write_senses
 
@@ -95,7 +83,7 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
         write_senses(senses, config.out)
     if config.report is not None:
         _write_report(senses, config)
-    return SensesResult(senses, config, time.monotonic() - began)
+    return Result(senses, config, time.monotonic() - began)
 
 
 def _keep(senses: "Senses", config: SensesConfig) -> None:
@@ -231,29 +219,26 @@ def _kept_groups(
     return Kept.of(corpus, "groups", VERSION, fingerprint, is_indexed, asked, how)
 
 
-def show(result: SensesResult) -> RenderableType:
+def show(result: "Result[Senses, SensesConfig]") -> RenderableType:
     """The groups, then lines of each."""
-    senses, config = result.senses, result.config
+    senses, config = result.found, result.config
     parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)
         parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.keep:
-        parts.append(PrintableText("Kept: the groups that you named, for --sense."))
+        parts.append("Kept: the groups that you named, for --sense.")
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     if config.report is not None:
         parts.append(on_one_line(f"To read in a browser: {config.report}"))
-    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
-    return Group(*parts)
+    return Group(*parts, f"Took {duration(result.seconds)}.")
 
 
 def groups_table(senses: "Senses") -> RenderableType:
     """A row for each group: its figures and its name."""
-    table = Table()
-    for name in ("", "uses", "share", "stability"):
-        table.add_column(name, justify="right")
+    table = Table(*numbers("", "uses", "share", "stability"))
     table.add_column("substitutes | collocates | frames", overflow="fold")
     for group in senses.groups:
         stability = "" if group.stability is None else f"{group.stability:.2f}"
