@@ -31,7 +31,7 @@ from polyseme.commands.judge import as_listed
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, numbers, on_one_line, titled
 from polyseme.meanings.settings import out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.agreement import Estimate
@@ -75,7 +75,7 @@ class AgreementResult:
         return {**self.agreement.to_json(), "notes": _more(self)}
 
 
-def run(config: AgreementConfig, progress: Progress | None = None) -> AgreementResult:
+def run(config: AgreementConfig, progress: Progress = SILENT) -> AgreementResult:
     """Read, measure, write."""
     from polyseme.meanings.judgments import (
         check_judgments_format,

@@ -47,7 +47,7 @@ from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import Conditions, FindConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.meanings.change.periods import SensesOverTime
@@ -105,7 +105,7 @@ class ChangeConfig(Settings):
 
 
 def run(
-    config: ChangeConfig, progress: Progress | None = None
+    config: ChangeConfig, progress: Progress = SILENT
 ) -> "Result[WordChange | VocabularyChange | SensesOverTime, ChangeConfig]":
     """Find the uses of both sides, group them together, compare the sides."""
     from polyseme.meanings.change.sides import Sides
@@ -117,13 +117,13 @@ def run(
     _check(config)
     corpus = Corpus.open(config.find.corpus)
     if config.by is not None:
-        over_time = _over_time(config, corpus, config.by, progress or NullProgress())
+        over_time = _over_time(config, corpus, config.by, progress)
         return Result(over_time, config, time.monotonic() - began)
     columns = CorpusColumns(corpus)
     given = (config.before, config.after, config.find.where)
     sides = Sides(*(parse_where(texts, columns) for texts in given))
     compare = _compare_one if config.is_of_one_word else _compare_many
-    found = compare(config, corpus, sides, progress or NullProgress())
+    found = compare(config, corpus, sides, progress)
     _write_report(found, config)
     return Result(found, config, time.monotonic() - began)
 

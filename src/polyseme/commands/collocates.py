@@ -27,7 +27,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import CollocateListConfig, FindConfig, WindowConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.wordlists.word_list import WordList
@@ -52,7 +52,7 @@ class CollocatesConfig(Settings):
 
 
 def run(
-    config: CollocatesConfig, progress: Progress | None = None
+    config: CollocatesConfig, progress: Progress = SILENT
 ) -> "Result[WordList, CollocatesConfig]":
     """Count the words around all uses, and all others."""
     from polyseme.meanings.concordance.export import check_format, write_table
@@ -66,7 +66,7 @@ def run(
     return Result(found, config)
 
 
-def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
+def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress) -> "WordList":
     from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import (
         NamedUses,

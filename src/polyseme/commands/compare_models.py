@@ -23,7 +23,7 @@ from rich.table import Table
 from polyseme.commands import Result
 from polyseme.config import Folder, Settings
 from polyseme.display import PrintableText, on_one_line, titled
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.model_comparison import ModelComparison
@@ -51,7 +51,7 @@ class CompareModelsConfig(Settings):
 
 
 def run(
-    config: CompareModelsConfig, progress: Progress | None = None
+    config: CompareModelsConfig, progress: Progress = SILENT
 ) -> "Result[ModelComparison, CompareModelsConfig]":
     """Train and measure each, write the report."""
     from polyseme.meanings.model_comparison import compare_models

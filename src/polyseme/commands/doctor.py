@@ -23,7 +23,7 @@ from polyseme import __version__
 from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.errors import PolysemeError, pip_command
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import MODELS, NOT_ON_PYPI, TASKS, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
 
@@ -70,10 +70,9 @@ def exit_code(result: DoctorResult) -> int:
     return 1 if result.wrong else 0
 
 
-def run(config: DoctorConfig, progress: Progress | None = None) -> DoctorResult:
+def run(config: DoctorConfig, progress: Progress = SILENT) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
     del config
-    progress = progress or NullProgress()
     progress.start("Checking", 3)
     findings = [_program()]
     for number, look in enumerate((_packages, _machine, _models), start=1):

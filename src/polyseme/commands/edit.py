@@ -31,7 +31,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ class EditResult:
         return {"edit": self.number, "groups": groups, "notes": list(self.notes)}
 
 
-def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
+def run(config: EditConfig, progress: Progress = SILENT) -> EditResult:
     """Apply earlier edits to the groups, and add this one."""
     from polyseme.meanings.edits import append_next, read_edits
 

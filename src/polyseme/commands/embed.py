@@ -37,7 +37,7 @@ from polyseme.embedding.settings import ModelName, VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.executors import JobResult, ModelExecutorConfig, run_job
 from polyseme.limits import TOML_BYTES, read_text
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
@@ -108,13 +108,12 @@ class EmbedResult:
         return {"folder": self.vectors.address, **facts(self.vectors), **how}
 
 
-def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
+def run(config: EmbedConfig, progress: Progress = SILENT) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
     from polyseme.devices import num_threads
     from polyseme.embedding.bulk import embed_part
     from polyseme.embedding.model_work import ModelWork
 
-    progress = progress or NullProgress()
     began = time.monotonic()
     model = _model(config)
     device = config.executor.chosen_device()

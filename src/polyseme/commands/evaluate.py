@@ -34,7 +34,7 @@ from polyseme.data.ngrams import (
 )
 from polyseme.display import PrintableText, numbers, on_one_line, titled
 from polyseme.errors import ConfigError, ModelError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
 
@@ -83,12 +83,11 @@ class Evaluated:
     ngrams: dict[str, NgramResult]
 
 
-def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateResult:
+def run(config: EvaluateConfig, progress: Progress = SILENT) -> EvaluateResult:
     """Measure; nothing is left on disk."""
     from polyseme.tasks.prediction import evaluate_task
     from polyseme.tasks.task import is_task
 
-    progress = progress or NullProgress()
     config = config.model_copy(update={"model_or_task": model_folder(config.model_or_task)})
     folder = config.model_or_task
     if is_task(folder):

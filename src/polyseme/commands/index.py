@@ -30,7 +30,7 @@ from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class IndexResult:
         }
 
 
-def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
+def run(config: IndexConfig, progress: Progress = SILENT) -> IndexResult:
     """Make an index, or go on with one that was begun."""
     from polyseme.devices import num_threads
     from polyseme.storage.files import disk_faults_explained, hold_folder
@@ -99,7 +99,7 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     ):
         config = config.model_copy(update={"out": output.folder})
         with hold_folder(config.out):
-            return _run(config, output, progress or NullProgress(), began)
+            return _run(config, output, progress, began)
 
 
 def _run(config: IndexConfig, output: "Output", progress: Progress, began: float) -> IndexResult:

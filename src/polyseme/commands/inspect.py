@@ -21,7 +21,7 @@ from rich.table import Table
 from polyseme.config import Folder, Settings
 from polyseme.display import numbers
 from polyseme.errors import ConfigError, CorpusError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.records import list_reasons
 from polyseme.text.word_counts import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
@@ -66,9 +66,8 @@ class InspectResult:
         }
 
 
-def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
+def run(config: InspectConfig, progress: Progress = SILENT) -> InspectResult:
     """Gather the figures; with `verify`, refuse a damaged corpus."""
-    progress = progress or NullProgress()
     corpus = Corpus.open(config.corpus)
     notes = []
     if config.verify:

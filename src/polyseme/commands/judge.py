@@ -30,7 +30,7 @@ from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.judging import Material
@@ -86,7 +86,7 @@ class JudgeResult:
         }
 
 
-def run(config: JudgeConfig, progress: Progress | None = None) -> JudgeResult:
+def run(config: JudgeConfig, progress: Progress = SILENT) -> JudgeResult:
     """Find the uses, draw or choose items, write a table for each annotator."""
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.meanings.index.use_index import find_source

@@ -27,7 +27,7 @@ from polyseme.config import Folder, Option, Settings
 from polyseme.display import counted, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import Conditions, WordListConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.wordlists.word_list import WordList
@@ -60,9 +60,7 @@ class KeywordsConfig(Settings):
     """Which words are listed."""
 
 
-def run(
-    config: KeywordsConfig, progress: Progress | None = None
-) -> "Result[WordList, KeywordsConfig]":
+def run(config: KeywordsConfig, progress: Progress = SILENT) -> "Result[WordList, KeywordsConfig]":
     """Count the words of both parts."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.text.corpus import Corpus
@@ -92,7 +90,7 @@ def _check(config: KeywordsConfig) -> None:
         raise ConfigError("--against goes with --where alone. With --sense: --against-sense.")
 
 
-def _find(config: KeywordsConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
+def _find(config: KeywordsConfig, corpus: "Corpus", progress: Progress) -> "WordList":
     from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import NamedUses
     from polyseme.meanings.wordlists.keywords import keywords, keywords_of

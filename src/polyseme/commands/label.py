@@ -25,7 +25,7 @@ from polyseme.config import OptionalFolder, Settings
 from polyseme.display import PrintableText, counted, numbers, on_one_line, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.labels import LabelledUses
@@ -57,9 +57,7 @@ class LabelConfig(Settings):
     )
 
 
-def run(
-    config: LabelConfig, progress: Progress | None = None
-) -> "Result[LabelledUses, LabelConfig]":
+def run(config: LabelConfig, progress: Progress = SILENT) -> "Result[LabelledUses, LabelConfig]":
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.index.use_index import find_source

@@ -21,7 +21,7 @@ from polyseme.config import Settings
 from polyseme.display import on_one_line
 from polyseme.errors import ModelError
 from polyseme.limits import read_json
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import (
     MODELS,
@@ -62,7 +62,7 @@ class InstalledModel:
 
 
 def run(
-    config: ModelsConfig, progress: Progress | None = None
+    config: ModelsConfig, progress: Progress = SILENT
 ) -> Result[list[InstalledModel], ModelsConfig]:
     """Look for what is published; weights are not read."""
     del progress

@@ -30,7 +30,7 @@ from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class NearestConfig(Settings):
 
 
 def run(
-    config: NearestConfig, progress: Progress | None = None
+    config: NearestConfig, progress: Progress = SILENT
 ) -> "Result[list[Nearest], NearestConfig]":
     """Describe each use, hold it against all others of its word."""
     from polyseme.meanings.concordance.export import check_format, write_table
@@ -83,7 +83,7 @@ def run(
     corpus = Corpus.open(config.find.corpus)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
     marked = [read_marked(encoder.embedder, text, config.find.word or "") for text in texts]
-    found = _search(marked, encoder, corpus, config, progress or NullProgress())
+    found = _search(marked, encoder, corpus, config, progress)
     if config.out is not None:
         write_table(found[0].table(), config.out)
     return Result(found, config, time.monotonic() - began)

@@ -23,7 +23,7 @@ from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.meanings.settings import FindConfig, NgramListConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.concordance.conditions import Condition
@@ -43,9 +43,7 @@ class NgramsConfig(Settings):
     """Which n-grams are listed."""
 
 
-def run(
-    config: NgramsConfig, progress: Progress | None = None
-) -> "Result[NgramList, NgramsConfig]":
+def run(config: NgramsConfig, progress: Progress = SILENT) -> "Result[NgramList, NgramsConfig]":
     """Count all n-grams, or those with a word in them."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.kept_senses import find_senses_of

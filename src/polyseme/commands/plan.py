@@ -24,7 +24,7 @@ from rich.table import Table
 from polyseme.config import OptionalFolder, Settings
 from polyseme.display import numbers, titled
 from polyseme.pretraining import RunConfig
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.text.corpus import Corpus
 from polyseme.training import TrainingConfig
 
@@ -105,9 +105,8 @@ class PresetList:
         return ({"preset": name, "about": each.about} for name, each in PRESETS.items())
 
 
-def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | PresetList:
+def run(config: PlanConfig, progress: Progress = SILENT) -> PlanResult | PresetList:
     """Time a few steps; nothing is written."""
-    progress = progress or NullProgress()
     if config.corpus is None:
         return PresetList()
     from polyseme.data.vocabulary import Vocabulary

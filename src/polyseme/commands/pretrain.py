@@ -26,7 +26,7 @@ from rich.table import Table
 
 from polyseme.display import PrintableText, numbers
 from polyseme.pretraining import PretrainConfig
-from polyseme.progress import Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.pretraining.run import PretrainResult
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FEW_WORDS = 200_000
 
 
-def run(config: PretrainConfig, progress: Progress | None = None) -> "PretrainResult | None":
+def run(config: PretrainConfig, progress: Progress = SILENT) -> "PretrainResult | None":
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     from polyseme.pretraining.run import pretrain
 

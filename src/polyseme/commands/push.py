@@ -19,7 +19,7 @@ from rich.filesize import decimal
 from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import on_one_line
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -40,7 +40,7 @@ class PushConfig(Settings):
     """Commit message."""
 
 
-def run(config: PushConfig, progress: Progress | None = None) -> "Result[Transfer, PushConfig]":
+def run(config: PushConfig, progress: Progress = SILENT) -> "Result[Transfer, PushConfig]":
     """Check the folder, then upload it."""
     from polyseme.storage.hub import push
 

@@ -24,7 +24,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import STANDARD_INPUT, pairs_of_lines
 
@@ -53,15 +53,12 @@ class SameConfig(Settings):
     of the model or the corpus in a folder."""
 
 
-def run(
-    config: SameConfig, progress: Progress | None = None
-) -> "Result[list[SameMeaning], SameConfig]":
+def run(config: SameConfig, progress: Progress = SILENT) -> "Result[list[SameMeaning], SameConfig]":
     """Describe both uses of each pair, and compare them."""
     from polyseme.embedding.loading import load_embedder
     from polyseme.meanings.features.use_encoder import ModelUseEncoder
     from polyseme.meanings.same import compare_uses, learn_same, read_pairs
 
-    progress = progress or NullProgress()
     texts = _texts(config)
     judged, unread = ([], 0) if config.pairs is None else read_pairs(config.pairs)
     both = [text for pair in texts.values() for text in pair]

@@ -28,7 +28,7 @@ from polyseme.config import Option, Settings
 from polyseme.data.ngrams import NgramConfig
 from polyseme.display import PrintableText, numbers, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of
 
@@ -67,7 +67,7 @@ class ScoreResult:
         return (score.as_json() for score in self.scores)
 
 
-def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
+def run(config: ScoreConfig, progress: Progress = SILENT) -> ScoreResult:
     """Score every sentence of every text."""
     from polyseme.pretraining.evaluation import score_texts
 

@@ -34,7 +34,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.meanings.groups.calibration import Kept
@@ -65,7 +65,7 @@ class SensesConfig(Settings):
     uses, which works offline."""
 
 
-def run(config: SensesConfig, progress: Progress | None = None) -> "Result[Senses, SensesConfig]":
+def run(config: SensesConfig, progress: Progress = SILENT) -> "Result[Senses, SensesConfig]":
     """Find the uses, describe and group them, name the groups."""
     from polyseme.meanings.groups.sense_files import check_senses_format, write_senses
 
@@ -147,7 +147,7 @@ def how_it_was_made(
 
 
 def group_by_meaning(
-    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+    find: FindConfig, grouping: GroupingConfig, progress: Progress = SILENT
 ) -> "Senses":
     """The uses of a word in a corpus, in groups; which are kept beside the corpus, to be edited."""
     from polyseme.meanings.groups.senses import find_senses
@@ -169,7 +169,7 @@ def group_by_meaning(
         finer=grouping.finer - grouping.coarser,
         num_groups=grouping.groups,
         seed=grouping.seed,
-        progress=progress or NullProgress(),
+        progress=progress,
     )
     names = {group.id: group.name for group in senses.groups}
     ids = [str(number) for number in senses.labels]
@@ -180,7 +180,7 @@ def group_by_meaning(
 
 
 def editable_groups(
-    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+    find: FindConfig, grouping: GroupingConfig, progress: Progress = SILENT
 ) -> "EditableGroups":
     """The groups that were kept for this question, or are found now; without the model if kept."""
     from polyseme.embedding.loading import fingerprint_of

@@ -35,7 +35,7 @@ from polyseme.errors import (
 )
 from polyseme.limits import TOML_BYTES, read_text
 from polyseme.processes import open_port
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.serving import LimitsConfig
 
 
@@ -77,9 +77,8 @@ class ServeResult:
     address: str
 
 
-def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
+def run(config: ServeConfig, progress: Progress = SILENT) -> ServeResult:
     """Listen until a signal."""
-    progress = progress or NullProgress()
     keys = _read_keys(config)
     if config.index is not None and config.corpus is None:
         raise ConfigError("--index is of a corpus: name it with --in CORPUS.")

@@ -25,7 +25,7 @@ from polyseme.config import Folder, Option, Settings
 from polyseme.display import PrintableText, numbers, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import Conditions
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.text.corpus import Corpus
@@ -69,7 +69,7 @@ class SubcorporaResult:
         return map(asdict, self.subcorpora)
 
 
-def run(config: SubcorporaConfig, progress: Progress | None = None) -> SubcorporaResult:
+def run(config: SubcorporaConfig, progress: Progress = SILENT) -> SubcorporaResult:
     """Keep or forget one, and measure all."""
     from polyseme.meanings.concordance.conditions import (
         keep_subcorpus,

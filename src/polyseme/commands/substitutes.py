@@ -20,7 +20,7 @@ from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import PrintableText, numbers, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of
 
@@ -44,7 +44,7 @@ class SubstitutesConfig(Settings):
 
 
 def run(
-    config: SubstitutesConfig, progress: Progress | None = None
+    config: SubstitutesConfig, progress: Progress = SILENT
 ) -> "Result[list[Substitutes], SubstitutesConfig]":
     """Read each sentence, and ask the model."""
     from polyseme.embedding.loading import load_embedder

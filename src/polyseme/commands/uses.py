@@ -29,7 +29,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, numbers, on_one_line
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, SearchConfig, out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ class UsesResult:
         return objects(UseTable(self.uses))
 
 
-def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
+def run(config: UsesConfig, progress: Progress = SILENT) -> UsesResult:
     """Find, sample, sort, count and write."""
     del progress
     return find_shown(config)

@@ -31,7 +31,7 @@ from polyseme.meanings.features.use_features import Floats, UseEncoder
 from polyseme.meanings.groups.calibration import encode_uses
 from polyseme.meanings.groups.grouping import centred, join_views, unit_length
 from polyseme.meanings.groups.senses import Senses, use_ids
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -275,13 +275,12 @@ def label_uses(
     num_next: int = 10,
     at_random: bool = False,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> LabelledUses:
     """Learn from the labels of some uses, by their numbers, what the others are.
 
     The lines to look at next are those the labels leave unclear, or, `at_random`, a sample.
     """
-    progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
     features = encode_uses(uses, encoder, progress.update)
     vectors = draw_together(join_views(features, seed=seed))

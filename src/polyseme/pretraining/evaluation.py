@@ -22,7 +22,7 @@ from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, ModelError
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.prediction import HeldOutMeasure, Scores, TrainingTargets
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import TextPreprocessor
 
@@ -148,10 +148,9 @@ def evaluate(
     corpus: Corpus,
     *,
     limit_words: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Evaluation:
     """Over all held-out sentences, or about so many words of them, evenly spread."""
-    progress = progress or NullProgress()
     network, vocabulary, counts = model.network, model.vocabulary, corpus.read_stats
     total = counts["held_out_words"] + 2 * counts["held_out_sentences"]
     progress.start("Evaluating", min(total, limit_words or total))
@@ -225,7 +224,7 @@ def score_texts(
     *,
     ngram: Path | None = None,
     ngrams: NgramConfig | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Score]:
     """The sentences of all texts, in order, by the model in a folder.
 

@@ -34,7 +34,7 @@ from polyseme.pretraining.language_modeling import (
     without_denormals,
 )
 from polyseme.processes import keep_freed_memory
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import (
     canonical_json,
     disk_faults_explained,
@@ -108,9 +108,9 @@ class PretrainResult:
         return html_table(title, rows, ("part", "held-out perplexity", "unigram"))
 
 
-def pretrain(config: PretrainConfig, progress: Progress | None = None) -> PretrainResult | None:
+def pretrain(config: PretrainConfig, progress: Progress = SILENT) -> PretrainResult | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
-    progress = progress if progress and is_main_process() else NullProgress()
+    progress = progress if is_main_process() else SILENT
     with disk_faults_explained(config.out), without_denormals():
         return _pretrain(config, progress)
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from polyseme.errors import HubError, MissingExtraError, StorageError
 from polyseme.limits import JSON_BYTES, read_json, read_text
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
 from polyseme.storage.folders import FILES, MANIFEST, all_files, damaged_files, listed_files
 
@@ -87,7 +87,7 @@ def push(
     *,
     private: bool = False,
     message: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Transfer:
     """Upload a model or a corpus, in one commit. What the Hub has already is not sent again."""
     hub = _import_hub()
@@ -98,7 +98,7 @@ def push(
     if wanted.repo_type == "dataset" and target != wanted:
         raise HubError(f"{quote(str(folder))} holds a {kind}, not a dataset: push it to {target}.")
     files = manifest["files"]
-    _check_files(folder, manifest, progress or NullProgress())
+    _check_files(folder, manifest, progress)
     if _CARD in files:
         card = model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
     else:
@@ -120,10 +120,10 @@ def push(
 
 
 def pull(
-    repository: str, out: Path, *, revision: str | None = None, progress: Progress | None = None
+    repository: str, out: Path, *, revision: str | None = None, progress: Progress = SILENT
 ) -> Transfer:
     """Download what `push` uploaded into a new folder. It appears whole, or not at all."""
-    api, progress = _import_hub().HfApi(), progress or NullProgress()
+    api = _import_hub().HfApi()
     target = Repository.parse(repository)
     if out.exists():
         raise StorageError(f"{out} is there already. Choose a new folder for --out.")

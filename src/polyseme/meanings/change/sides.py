@@ -53,7 +53,7 @@ from polyseme.meanings.groups.calibration import Kept
 from polyseme.meanings.groups.grouping import MIN_USES, centred, join_views, tf_idf
 from polyseme.meanings.groups.senses import Senses, find_senses
 from polyseme.meanings.index.use_index import IndexedUses
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus, damage_explained
 
 VERSION = 1
@@ -188,7 +188,7 @@ def controls_of(
     encoder: UseEncoder,
     sides: Sides,
     counts: tuple[int, int],
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Controls | None:
     """What was measured before for these sides and this model; else it is measured.
 
@@ -202,7 +202,7 @@ def controls_of(
     kept = Kept.of(corpus, "change", VERSION, encoder.fingerprint, asked, str(sides.where), band)
     found = kept.read(_read_controls)
     if found is None:
-        found = _measure(corpus, encoder, sides, band, progress or NullProgress())
+        found = _measure(corpus, encoder, sides, band, progress)
         if found is None:  # and a model may have more to say
             return None
         kept.write(asdict(found))
@@ -435,7 +435,7 @@ def compare_sides(
     *,
     unit: Unit | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordChange:
     """Group the uses of both sides together, and measure how far the sides are apart.
 

@@ -34,7 +34,7 @@ from polyseme.meanings.features.topics import Topics, learn_aside
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
 from polyseme.meanings.index.use_index import IndexedUses
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus, beside, state_of
 
@@ -115,10 +115,9 @@ def calibrate(
     corpus: Corpus,
     encoder: UseEncoder,
     topics: Topics | None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Calibration | None:
     """Measure it; None if the corpus has too few frequent words. The same twice."""
-    progress = progress or NullProgress()
     uses = _frequent_uses(corpus)
     if len(uses) < _FEWEST_WORDS:
         return None
@@ -226,7 +225,7 @@ def _topics(folder: Path, state: str) -> Topics | None:
 
 
 def calibration_of(
-    corpus: Corpus, encoder: UseEncoder, progress: Progress | None = None
+    corpus: Corpus, encoder: UseEncoder, progress: Progress = SILENT
 ) -> Calibration | None:
     """What was measured before for this state of the corpus and this model; else it is measured.
 

@@ -45,7 +45,7 @@ from polyseme.meanings.features.use_features import Labels, UseEncoder, UseFeatu
 from polyseme.meanings.groups.calibration import LOW, Calibration, calibration_of, encode_uses
 from polyseme.meanings.groups.grouping import FEW_USES, Grouping, group_uses
 from polyseme.meanings.groups.names import GroupName, NameSource, first_copies
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -315,10 +315,9 @@ def find_senses(
     finer: int = 0,
     num_groups: int | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Senses:
     """Encode uses, group them, name the groups. The same seed gives the same groups."""
-    progress = progress or NullProgress()
     chosen, corpus = draw_uses(uses, seed), uses.corpus
     progress.start("Describing uses", len(chosen))
     features = encode_uses(chosen, encoder, progress.update)

@@ -34,7 +34,7 @@ from polyseme.meanings.wordlists.counting import (
     sentences_chosen,
 )
 from polyseme.meanings.wordlists.word_list import WordList, list_words
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.shards import GroupWords
 
@@ -66,7 +66,7 @@ def collocates(
     config: WordListConfig,
     *,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
     uses = NamedUses.of_query(query, corpus)
@@ -82,7 +82,7 @@ def collocates_of(
     config: WordListConfig,
     unit: Unit,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The collocates of any uses."""
     selection = around_uses(corpus, of, window, unit, where)
@@ -101,7 +101,7 @@ def collocates_between(
     config: WordListConfig,
     unit: Unit,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The words around some uses against those around others, as two senses of a word."""
     selection = between_uses(corpus, both, window, unit, where)

@@ -28,7 +28,7 @@ from polyseme.config import Settings
 from polyseme.data.batch import Batch, Integers
 from polyseme.embedding.loading import preparation_from
 from polyseme.errors import ConfigError, InputError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import canonical_json
 from polyseme.tasks.embeddings.features import (
     FeatureBatch,
@@ -307,7 +307,7 @@ class Embeddings(nn.Module):
         sentences: Iterable[Sequence[str]],
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> FeatureDataset:
         """A data set. `use_cache=False` for sentences met once, as in prediction."""
         labelled = Sentences(sentences)

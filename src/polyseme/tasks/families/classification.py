@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from polyseme.config import Settings
 from polyseme.encoders.lstm import Lstm, LstmConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
 from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
@@ -289,7 +289,7 @@ class SequencePair(LabelFamily[Classified | Paired]):
         embeddings: Embeddings,
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> ExampleFeatures:
         """A sequence for each example; then, if symmetric, each the other way round."""
         sequences = [example.sentences for example in examples]
