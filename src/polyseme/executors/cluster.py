@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import ExecutorError, MissingExtraError
+from polyseme.errors import ExecutorError, extra_needed_for
 from polyseme.executors.commit import (
     MAX_RETRIES,
     Receipt,
@@ -221,10 +221,8 @@ def _connected(address: str | None, workers: int) -> Iterator[Any]:
 def _connect(address: str | None, workers: int, folder: str) -> Any:
     """Ray, connected. A private cluster is closed to everyone without its token."""
     _set_switches(address)
-    try:
+    with extra_needed_for('backend = "ray"'):
         import ray
-    except ImportError as error:
-        raise MissingExtraError.of("ray", extra="cluster", purpose='backend = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         ray.init(

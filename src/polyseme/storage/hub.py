@@ -21,7 +21,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from polyseme.errors import HubError, MissingExtraError, StorageError
+from polyseme.errors import HubError, StorageError, extra_needed_for
 from polyseme.limits import JSON_BYTES, read_json, read_text
 from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
@@ -221,12 +221,8 @@ def _total_bytes(files: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def _import_hub() -> Any:
-    try:
+    with extra_needed_for("Exchanging folders with a hub"):
         import huggingface_hub
-    except ModuleNotFoundError as error:
-        raise MissingExtraError.of(
-            "huggingface_hub", extra="hf", purpose="Exchanging folders with a hub"
-        ) from error
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()  # ours are shown

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.display import load_matplotlib
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError, extra_needed_for
 from polyseme.storage.files import scratch_for
 from polyseme.tasks.spans import Span, find_spans
 
@@ -671,12 +671,8 @@ def mentions(key: Clusters, response: Clusters) -> Recall:
 
 def load_assignment() -> Any:
     """scipy's solution of the assignment problem; a MissingExtraError without scipy."""
-    try:
+    with extra_needed_for("Evaluating coreference"):
         from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "scipy", extra="senses", purpose="Evaluating coreference"
-        ) from error
     return linear_sum_assignment
 
 
@@ -753,12 +749,8 @@ def score_texts(gold: Sequence[str], predicted: Sequence[str], tokenize: Tokeniz
 
 def load_bleu() -> Any:
     """sacrebleu's class; a MissingExtraError without it."""
-    try:
+    with extra_needed_for("Evaluating generated texts"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "sacrebleu", extra="torch", purpose="Evaluating generated texts"
-        ) from error
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it warns of texts that are words
     return BLEU
 

@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from polyseme import __version__
 from polyseme.config import Settings
-from polyseme.errors import CorpusError, InputError, MissingExtraError, ModelError
+from polyseme.errors import CorpusError, InputError, MissingExtraError, ModelError, extra_needed_for
 from polyseme.text.records import WordAttributes
 from polyseme.text.segmenters import SegmenterInfo, describe_segmenter, in_words, load_segmenter
 from polyseme.text.segmenters.patterns import WordSpans
@@ -239,12 +239,8 @@ def in_other_scripts(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _converter(script: str) -> Callable[[str], str]:
-    try:
+    with extra_needed_for("Folding Chinese script"):
         import opencc
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "opencc", extra="zh", purpose="Folding Chinese script"
-        ) from error
     convert: Callable[[str], str] = opencc.OpenCC(
         "t2s" if script == "simplified" else "s2t"
     ).convert

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from polyseme.display import printable
-from polyseme.errors import ConfigError, InputError, MissingExtraError
+from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
@@ -52,10 +52,8 @@ class Tabular:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """`table` as a data frame; needs the package pandas."""
-        try:
+        with extra_needed_for("A data frame"):
             import pandas
-        except ImportError as error:
-            raise MissingExtraError.of("pandas", purpose="A data frame") from error
         table = self.table()
         return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
@@ -115,10 +113,8 @@ def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Pa
 
 
 def _openpyxl() -> Any:
-    try:
+    with extra_needed_for("A spreadsheet"):
         import openpyxl
-    except ImportError as error:
-        raise MissingExtraError.of("openpyxl", extra="senses", purpose="A spreadsheet") from error
     return openpyxl
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import extra_needed_for
 from polyseme.limits import LONGEST_LINE, open_regular
 from polyseme.storage.archives import Archive, ArchiveError, MissingMemberError
 from polyseme.text.formats.lines import join_lines
@@ -554,8 +554,6 @@ def _note(paragraphs: Paragraphs, name: str, value: str) -> None:
 
 
 def _import_lxml() -> Any:
-    try:
+    with extra_needed_for("Reading HTML"):
         from lxml import etree
-    except ImportError as error:
-        raise MissingExtraError.of("lxml", extra="documents", purpose="Reading HTML") from error
     return etree

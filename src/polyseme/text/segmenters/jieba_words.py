@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError, extra_needed_for
 from polyseme.limits import LimitError, read_bytes
 from polyseme.storage.files import sha256_of
 from polyseme.text.segmenters.patterns import WordSpans
@@ -110,12 +110,9 @@ def _import_model() -> tuple[Any, Any, Any]:
 
 
 def _import_jieba() -> Any:
-    try:
-        with warnings.catch_warnings():  # its source has escapes newer Pythons complain of
-            warnings.simplefilter("ignore")
-            import jieba
-    except ImportError as error:
-        raise MissingExtraError.of("jieba", extra="zh", purpose="Finding Chinese words") from error
+    with extra_needed_for("Finding Chinese words"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its source has escapes newer Pythons complain of
+        import jieba
     return jieba
 
 
