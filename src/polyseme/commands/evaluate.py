@@ -63,18 +63,6 @@ class EvaluateConfig(Settings):
 
 
 @dataclass(frozen=True)
-class EvaluateResult:
-    """What was measured, and how it is shown."""
-
-    found: "Evaluated | EvaluatedTask"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values: the measures, and what they are compared with."""
-        found = self.found
-        return _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
-
-
-@dataclass(frozen=True)
 class Evaluated:
     """Perplexities of the model and of the n-gram models beside it."""
 
@@ -82,8 +70,20 @@ class Evaluated:
     evaluation: "Evaluation"
     ngrams: dict[str, NgramResult]
 
+    def to_json(self) -> dict[str, Any]:
+        """Each part with its measure, and the n-gram models beside it."""
+        told: dict[str, Any] = {"model": str(self.config.model_or_task), "parts": {}}
+        for name, part in self.evaluation.parts.items():
+            told["parts"][name] = {"predictions": part.count, part.measure: part.value}
+            if beside := self.ngrams.get(name):
+                told["parts"][name] |= {
+                    "unigram_perplexity": beside.unigram_perplexity,
+                    "ngram_perplexity": beside.perplexity,
+                }
+        return told
 
-def run(config: EvaluateConfig, progress: Progress = SILENT) -> EvaluateResult:
+
+def run(config: EvaluateConfig, progress: Progress = SILENT) -> "Evaluated | EvaluatedTask":
     """Measure; nothing is left on disk."""
     from polyseme.tasks.prediction import evaluate_task
     from polyseme.tasks.task import is_task
@@ -93,14 +93,13 @@ def run(config: EvaluateConfig, progress: Progress = SILENT) -> EvaluateResult:
     if is_task(folder):
         if config.corpus is not None:
             raise ConfigError(f"{folder} is a trained task: name a file of examples with --data.")
-        task = evaluate_task(folder, config.data, model=config.model, progress=progress)
-        return EvaluateResult(task)
+        return evaluate_task(folder, config.data, model=config.model, progress=progress)
     if config.corpus is None:
         raise ConfigError(
             f"{folder} is a language model: name the corpus whose held-out text to evaluate it on "
             "with --in. Only a trained task needs none."
         )
-    return EvaluateResult(_measure(config, config.corpus, progress))
+    return _measure(config, config.corpus, progress)
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
@@ -130,34 +129,9 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     return Evaluated(config, evaluation, ngrams)
 
 
-def show(result: EvaluateResult) -> RenderableType:
+def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
     """The figures as a table."""
-    found = result.found
-    return _show_model(found) if isinstance(found, Evaluated) else _show_task(found)
-
-
-def _model_json(result: Evaluated) -> dict[str, Any]:
-    """Each part with its measure, and the n-gram models beside it."""
-    told: dict[str, Any] = {"model": str(result.config.model_or_task), "parts": {}}
-    for name, part in result.evaluation.parts.items():
-        told["parts"][name] = {"predictions": part.count, part.measure: part.value}
-        if beside := result.ngrams.get(name):
-            told["parts"][name] |= {
-                "unigram_perplexity": beside.unigram_perplexity,
-                "ngram_perplexity": beside.perplexity,
-            }
-    return told
-
-
-def _task_json(result: "EvaluatedTask") -> dict[str, Any]:
-    """The measure of each seed, and the tables of the first."""
-    return {
-        "task": str(result.folder),
-        "data": str(result.data),
-        "measure": result.measure,
-        "scores": [each.value(result.measure) for each in result.scores],
-        "tables": result.scores[0].tables(),
-    }
+    return _show_model(result) if isinstance(result, Evaluated) else _show_task(result)
 
 
 def _show_task(result: "EvaluatedTask") -> RenderableType:

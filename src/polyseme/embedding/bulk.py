@@ -40,7 +40,7 @@ from polyseme.executors import Report
 from polyseme.limits import LimitError, check_size
 from polyseme.storage.files import scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.parquet import ParquetOutput
+from polyseme.storage.parquet import ParquetOutput, required
 from polyseme.storage.remote_folders import Output, is_fetched, scratch_space
 from polyseme.text.corpus import Corpus
 
@@ -72,16 +72,9 @@ class ParquetWriter(ParquetOutput):
     def __init__(self, path: Path, columns: Sequence[str], *, dim: int, dtype: str) -> None:
         self._columns, self._dtype = columns, dtype
         vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), dim)
-        schema = pa.schema(
-            [
-                pa.field("sentence_id", _DICTIONARY, nullable=False),
-                pa.field("document", _DICTIONARY, nullable=False),
-                pa.field("position", pa.int32(), nullable=False),
-                pa.field("word_index", pa.int32(), nullable=False),
-                pa.field("word", _DICTIONARY, nullable=False),
-                *(pa.field(name, vector, nullable=False) for name in columns),
-            ]
-        )
+        kinds = (_DICTIONARY, _DICTIONARY, pa.int32(), pa.int32(), _DICTIONARY)
+        keys = dict(zip(_KEYS, kinds, strict=True))
+        schema = pa.schema(required(**keys, **dict.fromkeys(columns, vector)))
         super().__init__(
             path,
             schema,

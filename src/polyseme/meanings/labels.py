@@ -365,11 +365,5 @@ def grouped_by_label(senses: Senses, learned: LearnedLabels) -> Senses:
     order = list(dict.fromkeys([*senses.labels_by_hand.values(), *learned.labels]))
     labels = np.array([order.index(label) for label in learned.labels], np.int64)
     stability = (math.nan,) * len(order)
-    found = senses.in_groups(
-        replace(senses.grouping, labels=labels, stability=stability, is_one_meaning=False)
-    )
-    groups = tuple(
-        replace(group, given_id=label, given_name=label)
-        for label, group in zip(order, found.groups, strict=True)
-    )
-    return replace(found, groups=groups, calibration=None)
+    grouping = replace(senses.grouping, labels=labels, stability=stability, is_one_meaning=False)
+    return replace(senses.in_groups(grouping, {label: label for label in order}), calibration=None)

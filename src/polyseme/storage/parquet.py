@@ -18,7 +18,6 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
@@ -180,12 +179,7 @@ class ParquetReader:
     def __enter__(self) -> "ParquetReader":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()
         self._file.close(force=True)
 
@@ -416,6 +410,11 @@ def _sizes(array: Any) -> Sizes:
     return np.full(len(array), 8, np.int64)
 
 
+def required(**columns: Any) -> list[Any]:
+    """Fields of a schema that have no gaps, with their types."""
+    return [pa.field(name, kind, nullable=False) for name, kind in columns.items()]
+
+
 class ParquetOutput:
     """An open file; `options` are those of `pq.ParquetWriter`.
 
@@ -432,12 +431,7 @@ class ParquetOutput:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         # Closed even after an error, and before its file: left open, the writer would write to
         # the closed file when it is deleted, which takes the whole process down.
         with self._file, self._writer:

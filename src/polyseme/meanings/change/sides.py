@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from polyseme.display import counted, summary
 from polyseme.errors import InputError
@@ -113,6 +114,9 @@ class Controls:
         return AgainstControls(below, len(others), uses, value)
 
 
+_CONTROLS = TypeAdapter(Controls)
+
+
 def band_of(counts: tuple[int, int]) -> FrequencyBand | None:
     """The band of a word that is so frequent before and after; None if it is too rare."""
     return next((band for band in _BANDS if band.least <= min(counts) < band.most), None)
@@ -200,21 +204,13 @@ def controls_of(
         return None
     asked = sorted(map(str, (sides.before, sides.after)))
     kept = Kept.of(corpus, "change", VERSION, encoder.fingerprint, asked, str(sides.where), band)
-    found = kept.read(_read_controls)
+    found = kept.read(_CONTROLS.validate_python)
     if found is None:
         found = _measure(corpus, encoder, sides, band, progress)
         if found is None:  # and a model may have more to say
             return None
         kept.write(asdict(found))
     return found if min(map(len, found.own_side.values())) >= MIN_CONTROLS else None
-
-
-def _read_controls(values: Mapping[str, Any]) -> Controls:
-    shares = {
-        int(uses): {str(word): float(share) for word, share in each.items()}
-        for uses, each in values["own_side"].items()
-    }
-    return Controls(bool(values["by_document"]), shares)
 
 
 def _measure(

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from polyseme.errors import CorpusError
 from polyseme.limits import read_json
@@ -100,6 +101,9 @@ class Calibration:
         if self.gain is None or self.own_gain is None:
             return False
         return math.log(self.gain) < _UNLIKE * math.log(self.own_gain)
+
+
+_CALIBRATION: TypeAdapter[Calibration | None] = TypeAdapter(Calibration | None)
 
 
 def encode_uses(
@@ -237,7 +241,7 @@ def calibration_of(
     key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
     kept = Kept(folder_of(corpus.folder) / f"{model[:16]}.json", key)
     found: tuple[Calibration | None] | None
-    found = kept.read(lambda told: (_calibration(told["calibration"]),))
+    found = kept.read(lambda told: (_CALIBRATION.validate_python(told["calibration"]),))
     if found is not None:
         return found[0]
     if isinstance(encoder, IndexedUses):
@@ -245,13 +249,6 @@ def calibration_of(
     measured = calibrate(corpus, encoder, topics_of(corpus), progress)
     kept.write({"calibration": None if measured is None else asdict(measured)})
     return measured
-
-
-def _calibration(values: Any) -> Calibration | None:
-    if values is None:
-        return None
-    limits = Limits(**{name: float(value) for name, value in values["limits"].items()})
-    return Calibration(**{**values, "limits": limits})
 
 
 def folder_of(folder: Path) -> Path:

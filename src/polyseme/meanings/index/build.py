@@ -48,19 +48,14 @@ from polyseme.meanings.index.word_range import HASHES, SHA256, WordRange, plan_r
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import describe_files, publish, scratch_folder, scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST, FileList, check_holds, write_manifest
-from polyseme.storage.parquet import ParquetOutput, read_batches
+from polyseme.storage.parquet import ParquetOutput, read_batches, required
 from polyseme.storage.records import RecordWriter, map_array
 from polyseme.storage.remote_folders import Output, SharedFile
 from polyseme.text.corpus import Corpus, damage_explained
 
 _FREQUENT = 1e-3  # the share of all words from which on a word is no content word
 _ROWS = 1 << 16
-_SCHEMA = pa.schema(
-    [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-    ]
-)
+_SCHEMA = pa.schema(required(word=pa.string(), count=pa.int64()))
 
 
 def choose_words(corpus: Corpus, config: UseIndexConfig) -> dict[str, int]:
@@ -105,22 +100,14 @@ def write_words(words: dict[str, int], final: Path) -> None:
         output.write([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)])
 
 
+_INTEGER = pa.int64()
 _WORDS = pa.schema(
-    [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        pa.field("uses", pa.int64(), nullable=False),
-        pa.field("sha256", pa.string(), nullable=False),
-        pa.field("range", pa.int64(), nullable=False),
-    ]
+    required(word=pa.string(), count=_INTEGER, uses=_INTEGER, sha256=pa.string(), range=_INTEGER)
 )
 _PARTS = pa.schema(
-    [
-        pa.field(name, pa.int64(), nullable=False)
-        for name in ("shard", "row_group", "first_sentence", "first_value")
-    ]
+    required(shard=_INTEGER, row_group=_INTEGER, first_sentence=_INTEGER, first_value=_INTEGER)
 )
-_SUBSTITUTES = pa.schema([pa.field("word", pa.string(), nullable=False)])
+_SUBSTITUTES = pa.schema(required(word=pa.string()))
 _SYNTAX = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))])
 
 

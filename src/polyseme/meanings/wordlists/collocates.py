@@ -19,7 +19,7 @@ from polyseme.meanings.concordance.conditions import (
     rows_meeting,
 )
 from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
-from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
+from polyseme.meanings.concordance.search import CorpusColumns, Query, uses_in
 from polyseme.meanings.concordance.sentence_table import Integers, covered
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
@@ -51,7 +51,8 @@ class NamedUses(NamedTuple):
     @classmethod
     def of_query(cls, query: Query, corpus: Corpus) -> "NamedUses":
         """All uses of a word, or of what else is looked for."""
-        return cls(str(query), FindsTerms(find_terms(query, corpus)))
+        terms = find_terms(query, corpus)
+        return cls(str(query), lambda group: uses_in(group.words, terms, group.place))
 
     @classmethod
     def of_sense(cls, kept: KeptSenses, sense: str) -> "NamedUses":
@@ -154,17 +155,6 @@ class FindsPlaces:
         """Those of a row group."""
         found = places_in(self.places, group.place)
         return found[np.lexsort(found.T[::-1])]
-
-
-@dataclass(frozen=True)
-class FindsTerms:
-    """Finds terms."""
-
-    terms: Sequence[Sought]
-
-    def __call__(self, group: RowGroup) -> Integers:
-        """In a row group."""
-        return uses_in(group.words, self.terms, group.place)
 
 
 @dataclass(frozen=True)

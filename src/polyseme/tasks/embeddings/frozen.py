@@ -127,6 +127,10 @@ class Frozen:
 
     def __init__(self, config: FrozenConfig, embedder: WordEmbedder) -> None:
         self.config, self.embedder = config, embedder
+        self.model_hash = embedder.fingerprint
+        """Which model it is, wherever it lies."""
+        self.num_layers, self.dim = embedder.num_layers, embedder.dim
+        """Vectors for each word, and the dimension of each."""
 
     @classmethod
     def load(cls, config: FrozenConfig, *, device: str | None = None) -> "Frozen":
@@ -135,21 +139,6 @@ class Frozen:
             config.model, device=device, precision=config.precision, pooling=config.pooling
         )
         return cls(config, embedder)
-
-    @property
-    def model_hash(self) -> str:
-        """Which model it is, wherever it lies."""
-        return self.embedder.fingerprint
-
-    @property
-    def num_layers(self) -> int:
-        """Vectors for each word."""
-        return self.embedder.num_layers
-
-    @property
-    def dim(self) -> int:
-        """Dimension of each."""
-        return self.embedder.dim
 
     def source(
         self, sentences: Sentences, *, use_cache: bool = True, progress: Progress = SILENT
