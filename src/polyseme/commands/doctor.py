@@ -74,7 +74,8 @@ def run(config: DoctorConfig, progress: Progress = SILENT) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
     del config
     progress.start("Checking", 3)
-    findings = [_program()]
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    findings = [Finding("polyseme", "ok", f"{__version__}, {python}, {platform.platform()}")]
     for number, look in enumerate((_packages, _machine, _models), start=1):
         findings += look()
         progress.update(number)
@@ -100,11 +101,6 @@ def show(result: DoctorResult) -> RenderableType:
         remedies.append(PrintableText(NOT_ON_PYPI))
     last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "No problems found."
     return Group(table, *(["If you need what is missing:"] if remedies else []), *remedies, last)
-
-
-def _program() -> Finding:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return Finding("polyseme", "ok", f"{__version__}, {python}, {platform.platform()}")
 
 
 def _packages() -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
-from rich.table import Table
+from rich.table import Column, Table
 
 from polyseme.commands import Result
 from polyseme.config import Settings
@@ -82,9 +82,9 @@ def _default(language: str) -> str | None:
 def show(result: Result[list[InstalledModel], ModelsConfig]) -> RenderableType:
     """A table of what is here, and a command a line for the rest."""
     rows = result.found
-    table = Table()
-    for name in ("name", "what it is", "language", "size", "perplexity"):
-        table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))
+    table = Table(Column("name", no_wrap=True), "what it is", Column("language", no_wrap=True))
+    for name in ("size", "perplexity"):
+        table.add_column(name, no_wrap=True, justify="right")
     for row in rows:
         size = decimal(row.data.num_bytes) if row.data.folder else "not installed"
         language = f"{row.language} (default)" if row.is_default else row.language
@@ -98,10 +98,6 @@ def show(result: Result[list[InstalledModel], ModelsConfig]) -> RenderableType:
     if here:
         lines.append(on_one_line(f'Next: polyseme score "She plays the piano." --model {here[0]}'))
     return Group(table, *lines)
-
-
-def _justify(column: str) -> Any:
-    return "right" if column in ("size", "perplexity") else "left"
 
 
 def _look_at(data: InstalledData) -> InstalledModel:

@@ -274,13 +274,9 @@ def _check_port(address: str) -> None:
 def _check_closed(ray: Any) -> None:
     """End a private cluster that others could reach, should a new Ray not know our switch."""
     addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
-    if not all(map(_is_loopback, addresses)):
+    if not {*addresses} <= {"127.0.0.1", "::1"}:
         ray.shutdown()
         raise ExecutorError(
             f"Ray {ray.__version__} listens on {', '.join(addresses)}, not on loopback only. "
             "Start a cluster yourself and give its address, or use the local backend."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("127.0.0.1", "::1")

@@ -198,7 +198,7 @@ class ParquetReader:
         for batch in self._file.iter_batches(
             fit, row_groups=[group], columns=self._columns, use_threads=False
         ):
-            sizes = _row_sizes(batch)
+            sizes = sum(map(_sizes, batch.columns), np.zeros(batch.num_rows, np.int64))
             for begin, end in _spans(sizes):
                 part = sizes[begin:end]
                 self._count(part)
@@ -375,13 +375,6 @@ def _spans(sizes: Sizes) -> Iterator[tuple[int, int]]:
         total += size
     if begin < len(sizes):
         yield begin, len(sizes)
-
-
-def _row_sizes(batch: Any) -> Sizes:
-    total: Sizes = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        total += _sizes(column)
-    return total
 
 
 def _sizes(array: Any) -> Sizes:

@@ -259,7 +259,8 @@ def original_offsets(original: str, normalized: str, normalize: Callable[[str], 
     """
     if normalized == original:
         return np.arange(len(original))
-    for split in (_letters, _runs):
+    # Each character with its combining marks; or white space, and what stands between.
+    for split in (_letters, _RUN.findall):
         units = list(split(original))
         known = {unit: len(normalize(unit)) for unit in dict.fromkeys(units)}
         lengths = [known[unit] for unit in units]
@@ -275,11 +276,6 @@ def _letters(text: str) -> Iterator[str]:
         if place == len(text) or not unicodedata.combining(text[place]):
             yield text[begin:place]
             begin = place
-
-
-def _runs(text: str) -> Iterator[str]:
-    """White space, and what stands between."""
-    return (match[0] for match in _RUN.finditer(text))
 
 
 def _spread(before: list[int], after: list[int]) -> Offsets:

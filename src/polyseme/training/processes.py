@@ -166,7 +166,8 @@ class ThreadChoice:
         if self._trial:
             self._pace[self.number] = min(self._pace[self.number], pace)
             self._trial.pop()
-            self.number = self._trial[-1] if self._trial else self._fastest()
+            fastest = min(self._candidates, key=self._pace.__getitem__)
+            self.number = self._trial[-1] if self._trial else fastest
             return
         self._window.append(pace)
         self._steps_kept += 1
@@ -184,9 +185,6 @@ class ThreadChoice:
         self.number = self._trial[-1]
         self._window.clear()
         self._steps_kept = 0
-
-    def _fastest(self) -> int:
-        return min(self._candidates, key=self._pace.__getitem__)
 
 
 def _halved(most: int) -> list[int]:

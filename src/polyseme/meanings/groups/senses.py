@@ -402,16 +402,12 @@ def use_fingerprints(uses: Uses) -> list[str]:
     The same wherever the sentence stands and however it is divided into words. Uses in equal
     sentences have equal ones.
     """
-    begins = uses.spans[:, 0].tolist()
-    return [
-        _fingerprint("".join(words[:begin]), "".join(words[begin:]))
-        for words, begin in zip(uses.sentences(), begins, strict=True)
-    ]
-
-
-def _fingerprint(before: str, after: str) -> str:
-    content = f"{len(before)} {before}{after}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=6).hexdigest()
+    found = []
+    for words, begin in zip(uses.sentences(), uses.spans[:, 0].tolist(), strict=True):
+        content = f"{sum(map(len, words[:begin]))} {''.join(words)}"
+        digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6)
+        found.append(digest.hexdigest())
+    return found
 
 
 @dataclass(frozen=True)

@@ -187,16 +187,13 @@ class Merge:
             for path in sorted(scratch.iterdir()):
                 publish(path, self.folder / DATA / path.name)
 
-    def _part(self, part: CorpusPart, suffix: str) -> Path:
-        return self.folder / PARTS / f"{part.name}.{suffix}"
-
     def _join(self, scratch: Path, name: str) -> list[int]:
         """The records of all parts one after another; where each part's begin."""
         firsts = []
         with RecordWriter(scratch / f"{name}-{self.key}") as writer:
             for part in self.parts:
                 firsts.append(writer.count)
-                writer.append_file(self._part(part, name))
+                writer.append_file(self.folder / PARTS / f"{part.name}.{name}")
         return firsts
 
     def _write_parts(

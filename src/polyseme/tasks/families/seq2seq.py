@@ -91,7 +91,8 @@ def beam_search(
         scores, index = following.flatten(start_dim=1).topk(size, dim=1)
         parent, words = index // following.shape[-1], index % following.shape[-1]
         state = _reordered(state, parent)
-        written = torch.cat([_taken(written, parent), words[..., None]], dim=-1)
+        before = written.gather(1, parent[..., None].expand(-1, -1, written.shape[-1]))
+        written = torch.cat([before, words[..., None]], dim=-1)
         is_done = words == end if length < config.max_length else torch.ones_like(words).bool()
         weight = length**config.length_penalty
         for example, place in (is_done & (scores > -torch.inf)).nonzero().tolist():
@@ -116,10 +117,6 @@ def _reordered(state: State, parent: Tensor) -> State:
     first = torch.arange(num_examples, device=parent.device)[:, None] * size
     rows = (first + parent).flatten()
     return tuple(part[rows] for part in state)
-
-
-def _taken(written: Tensor, parent: Tensor) -> Tensor:
-    return written.gather(1, parent[..., None].expand(-1, -1, written.shape[-1]))
 
 
 END, UNKNOWN, FIRST_WORD = 1, 2, FIRST_ROW

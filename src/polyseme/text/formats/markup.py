@@ -343,7 +343,8 @@ class _HtmlText:
 
 def read_html(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per paragraph of a page, whatever its tags lack."""
-    etree = _import_lxml()
+    with extra_needed_for("Reading HTML"):
+        from lxml import etree
     paragraphs = Paragraphs(piece.source.name, config.meta)
     text = _HtmlText(paragraphs)
     parser = etree.HTMLParser(target=text, no_network=True)
@@ -551,9 +552,3 @@ def _note(paragraphs: Paragraphs, name: str, value: str) -> None:
     value = " ".join(value.split())
     if value and name in paragraphs.columns:
         paragraphs.values.setdefault(name, value)
-
-
-def _import_lxml() -> Any:
-    with extra_needed_for("Reading HTML"):
-        from lxml import etree
-    return etree

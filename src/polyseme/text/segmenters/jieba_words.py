@@ -46,7 +46,10 @@ class JiebaWords:
             word, _, frequency = entry.partition(" ")
             # Without a number jieba finds the least that keeps the word whole.
             tokenizer.add_word(word, int(frequency) if frequency else None)
-        self._words_of = LikeliestWords(tokenizer.FREQ, tokenizer.total, _import_model())
+        from jieba import finalseg
+
+        model = finalseg.start_P, finalseg.trans_P, finalseg.emit_P
+        self._words_of = LikeliestWords(tokenizer.FREQ, tokenizer.total, model)
 
     def split(self, text: str) -> WordSpans:
         """jieba's words, without those that are white space."""
@@ -100,13 +103,6 @@ def dictionary_hash() -> str:
     """SHA-256 of the dictionary jieba comes with."""
     with _import_jieba().Tokenizer().get_dict_file() as dictionary:
         return sha256_of(Path(dictionary.name))
-
-
-def _import_model() -> tuple[Any, Any, Any]:
-    """Start, transition and emission probabilities of jieba's hidden Markov model."""
-    from jieba import finalseg
-
-    return finalseg.start_P, finalseg.trans_P, finalseg.emit_P
 
 
 def _import_jieba() -> Any:
