@@ -273,15 +273,12 @@ def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:
     parts = parts_of(corpus)
     with scratch_space() if is_fetched(corpus.folder) else nullcontext(Path()) as folder:
         chosen = parts[:: max(1, len(parts) // _SAMPLED_PARTS)]
-        yield from _in_turn([part.staged(folder).sentences() for part in chosen])
-
-
-def _in_turn(some: list[Iterator[CorpusSentence]]) -> Iterator[CorpusSentence]:
-    while some:
-        taken = [list(islice(sentences, _SENTENCES_PER_SAMPLE)) for sentences in some]
-        for sentences in taken:
-            yield from sentences
-        some = [rest for rest, sentences in zip(some, taken, strict=True) if sentences]
+        some = [part.staged(folder).sentences() for part in chosen]
+        while some:
+            taken = [list(islice(sentences, _SENTENCES_PER_SAMPLE)) for sentences in some]
+            for sentences in taken:
+                yield from sentences
+            some = [rest for rest, sentences in zip(some, taken, strict=True) if sentences]
 
 
 def _chosen(sentence: CorpusSentence, config: VectorsConfig) -> list[int]:

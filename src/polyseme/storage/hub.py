@@ -98,7 +98,12 @@ def push(
     if wanted.repo_type == "dataset" and target != wanted:
         raise HubError(f"{quote(str(folder))} holds a {kind}, not a dataset: push it to {target}.")
     files = manifest["files"]
-    _check_files(folder, manifest, progress)
+    progress.start("Checking", len(files))
+    for name in damaged_files(folder, manifest, progress.update):
+        raise HubError(
+            f"{folder / name} is missing or not as it was written (SHA-256 differs from "
+            f"{MANIFEST}). Nothing was uploaded."
+        )
     if _CARD in files:
         card = model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
     else:
@@ -199,16 +204,6 @@ def _read_folder(folder: Path) -> tuple[str, dict[str, Any]]:
             f"{quote(str(folder))} holds {kind!r:.40}; a model or a corpus was expected."
         )
     return kind, manifest
-
-
-def _check_files(folder: Path, manifest: Mapping[str, Any], progress: Progress) -> None:
-    """Refuse to publish what is not as it was written."""
-    progress.start("Checking", len(manifest["files"]))
-    for name in damaged_files(folder, manifest, progress.update):
-        raise HubError(
-            f"{folder / name} is missing or not as it was written (SHA-256 differs from "
-            f"{MANIFEST}). Nothing was uploaded."
-        )
 
 
 def _on_hub(name: str) -> str:

@@ -345,7 +345,11 @@ def compare(
     `groups` names for each example the sentence it comes from, where several come from one, as
     predicates do: they rise and fall together, so they are drawn together.
     """
-    _check_same(first, second)
+    if not len(first) or not first.has_examples_of(second):
+        raise InputError(
+            f"Two systems can only be compared on the same examples with the same gold labels; "
+            f"these have {len(first):,} and {len(second):,} examples, or different labels."
+        )
     both = (first, second)
     statistics = [each.statistics(measure) for each in both]
     if groups is not None:
@@ -371,14 +375,6 @@ def compare(
         p_value=(1 + int(as_large.sum())) / (1 + resamples),
         resamples=resamples,
     )
-
-
-def _check_same(first: ExampleScores, second: ExampleScores) -> None:
-    if not len(first) or not first.has_examples_of(second):
-        raise InputError(
-            f"Two systems can only be compared on the same examples with the same gold labels; "
-            f"these have {len(first):,} and {len(second):,} examples, or different labels."
-        )
 
 
 def _grouped(statistics: Statistics, groups: Sequence[Hashable]) -> Statistics:

@@ -473,7 +473,12 @@ class TwoSides:
         if not (is_beyond and senses.grouping.is_one_meaning):
             return change, senses
         with contextlib.suppress(InputError):  # uses that are nearly all the same
-            senses = _split(senses, seed)
+            split = senses.regrouped(num_groups=_GROUPS_IF_ONE, seed=seed)
+            note = (
+                "By themselves these uses are one group. As they moved, they are split, to show "
+                "which did."
+            )
+            senses = replace(split, source_notes=(*senses.source_notes, note))
         return self.measure(senses.labels, unit=unit, seed=seed), senses
 
     def measure(
@@ -534,15 +539,6 @@ def substitute_vectors(features: UseFeatures, seed: int) -> Floats:
         return join_views(replace(features, topic=None, expected=None), seed=seed)
     nothing = np.empty((len(features), 0), np.float32)
     return join_views(UseFeatures(nothing, nothing, features.substitutes), seed=seed)
-
-
-def _split(senses: Senses, seed: int) -> Senses:
-    """A word whose uses are one group, in some groups all the same."""
-    note = (
-        "By themselves these uses are one group. As they moved, they are split, to show which did."
-    )
-    found = senses.regrouped(num_groups=_GROUPS_IF_ONE, seed=seed)
-    return replace(found, source_notes=(*senses.source_notes, note))
 
 
 def _check_sides(before: Labels, after: Labels) -> None:

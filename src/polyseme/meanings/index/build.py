@@ -138,7 +138,10 @@ class Merge:
         """Write all files, each whole or not at all, from the files of the parts."""
         with self._scratch() as scratch:
             sentences, values = (self._join(scratch, name) for name in ("sentences", "values"))
-            self._write_parts(scratch, corpus, sentences, values)
+            numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
+            shards = [numbers[part.shard] for part in self.parts]
+            groups = [part.group for part in self.parts]
+            self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
             with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
                 writer.extend(_words_of(corpus))
             self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
@@ -195,14 +198,6 @@ class Merge:
                 firsts.append(writer.count)
                 writer.append_file(self.folder / PARTS / f"{part.name}.{name}")
         return firsts
-
-    def _write_parts(
-        self, scratch: Path, corpus: Corpus, sentences: list[int], values: list[int]
-    ) -> None:
-        numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
-        shards = [numbers[part.shard] for part in self.parts]
-        groups = [part.group for part in self.parts]
-        self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
 
     def _write_table(self, scratch: Path, name: str, schema: Any, columns: list[Any]) -> None:
         path = scratch / f"{name}-{self.key}.parquet"
