@@ -40,14 +40,20 @@ LONG = {
     "tests/training/test_processes.py::test_one_then_two_then_one_then_three_processes_learn_the_same",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
     "tests/deploy/test_deploy.py::test_a_pod_serves_as_it_is_told_to_and_is_found_alive_and_ready",
+    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
+    "tests/tasks/readers/test_real_sets.py",
 }
 """Files, and tests, that are marked so: they walk through a whole page, browser or cluster, use
-many processes, or export many graphs. `make check` leaves them out; `make test-long` runs them, and
-so does CI. What they walk through has smaller tests of its own in `make check`."""
+many processes, export many graphs, or read what others published. `make check` leaves them out;
+`make test-long` runs them, and so does CI. What they walk through has smaller tests of its own in
+`make check`."""
 APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
     "cluster",
+    "tests/reliability/test_commit_points.py",
+    "tests/reliability/test_serving.py",
+    "tests/reliability/test_training.py",
     "tests/explorer/test_browser.py",
     "tests/docs/test_notebook.py",
     "tests/journeys/test_every_command.py",

@@ -42,6 +42,8 @@ def test_a_mistyped_option_is_answered_with_the_near_one() -> None:
         (("senses", "bank", "--in", "c", "--clusters=3"), "Did you mean --groups?"),
         (("uses", "bank", "--filter", "year<3"), "Did you mean --where?"),
         (("prepare", "x", "-o", "y"), "Did you mean --out?"),
+        (("uses", "bank", "--of", "c"), "For all options: polyseme uses --help"),
+        (("sences", "bank"), "For all commands: polyseme --help"),
         (
             ("evaluate", "--task", "t"),
             "MODEL_OR_TASK is named without one, as in polyseme evaluate",

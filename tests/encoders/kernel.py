@@ -23,12 +23,22 @@ def compiler(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def kernels(compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Kernels:
-    """For each instruction set of the processor. Built again: an earlier one is not trusted."""
+def kernels(
+    compiler: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Kernels:
+    """For each instruction set of the processor. Built again: one of an earlier run is not trusted.
+
+    Once for all processes that share the tests: each would wait some seconds for each of them.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "libraries"
+    folder.mkdir(mode=0o755, exist_ok=True)
 
     @functools.cache
     def built(instruction_set: InstructionSet) -> Kernel:
-        path = build.build(tmp_path_factory.mktemp("library"), instruction_set)
+        path = build.library_path(instruction_set, folder)
+        if not path.is_file():
+            path = build.build(folder, instruction_set)
         return Kernel(path, sha256_of(path), instruction_set)
 
     return built

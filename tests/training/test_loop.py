@@ -309,6 +309,15 @@ def test_a_run_without_improvement_stops_early_with_its_best_weights(tmp_path: P
     assert digests(again.module) == digests(toy.module)
 
 
+def test_a_run_with_nothing_left_to_improve_ends_with_patience_and_not_without(
+    tmp_path: Path,
+) -> None:
+    _, outcome = run_watching(tmp_path / "with", [3.0, 0.0])
+    assert (outcome.steps, outcome.best_step) == (10, 10)
+    _, outcome = run_watching(tmp_path / "without", [3.0, 0.0], patience=None)
+    assert outcome.steps == 50
+
+
 def test_a_damaged_best_checkpoint_is_told_and_the_last_weights_stay(tmp_path: Path) -> None:
     toy, _ = run_watching(tmp_path, [3.0, 1.0, 2.0, 1.5])
     weights = tmp_path / "checkpoints" / "step-000000010" / "weights.safetensors"

@@ -94,7 +94,8 @@ def _show(error: Exception, chosen: list[Verb]) -> int:
 
         command = " ".join(verb.name for verb in chosen)
         message: str = meant_by(error, command) or error.format_message()  # type: ignore[attr-defined]
-        error = ConfigError(message, f"For all options: polyseme {command} --help")
+        kind, whole = ("options", f"polyseme {command}") if command else ("commands", "polyseme")
+        error = ConfigError(message, f"For all {kind}: {whole} --help")
     explained = explain(error)
     show_error(*map(str, explained.args))
     return explained.exit_code

@@ -73,8 +73,8 @@ class TaskTrainingConfig(Settings):
     """Epochs between evaluations on the development data. Raise it if that is large and the
     training data small, or evaluation takes more time than training."""
     patience: int = Field(8, ge=1)
-    """Early stopping: evaluations without improvement before training ends. The best weights are
-    kept in any case."""
+    """Early stopping: evaluations without improvement before training ends; it ends at once when
+    nothing is left to improve. The best weights are kept in any case."""
     on_nonfinite: Literal["raise", "skip"] = "raise"
     """If the loss or gradient is not finite, or the loss spikes: raise an error, or skip it."""
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -43,7 +43,8 @@ class TrainingConfig(Settings):
     evaluate_every: int = Field(default=1000, ge=1)
     """Steps between evaluations on held-out data; the last step is always evaluated."""
     patience: int | None = Field(default=None, ge=1)
-    """Early stopping: evaluations without improvement before the run ends with the best weights."""
+    """Early stopping: evaluations without improvement before the run ends with the best weights.
+    It ends at once when nothing is left to improve."""
     on_nonfinite: Literal["raise", "skip"] = "raise"
     """If the loss or gradient is not finite, or the loss spikes: raise an error, or skip it."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

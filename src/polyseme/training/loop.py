@@ -188,9 +188,10 @@ class _Run:
         )
 
     def _is_over(self) -> bool:
-        patience = self.config.patience
-        is_hopeless = patience is not None and self.state.since_best >= patience
-        return self.state.step >= self.config.steps or is_hopeless
+        state, patience = self.state, self.config.patience
+        # No measure is below 0: what has come to it cannot improve.
+        is_hopeless = patience is not None and (state.since_best >= patience or state.best == 0)
+        return state.step >= self.config.steps or is_hopeless
 
     def _step(self, batch: TrainBatch, position: Position, stop: StopRequest) -> None:
         """One batch, from loss to log line; then the end, if a signal asks for it."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from encoders.kernel import Kernels
 from polyseme.encoders.kernels import build, loader
 from polyseme.encoders.kernels.build import instruction_sets
 from polyseme.errors import PolysemeError
@@ -28,20 +29,17 @@ def group_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_is_private_group", lambda *_: False)
 
 
-@pytest.fixture(scope="module")
-def once(compiler: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a library, built once for all tests."""
-    return build.build(tmp_path_factory.mktemp("once")).parent
-
-
 @pytest.fixture
-def built(once: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library that is loaded: all that follows is due to what a test does to it."""
+def built(kernels: Kernels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A library that is loaded: all that follows is due to what a test does to it.
+
+    What compiles it anew takes it from where it was compiled already.
+    """
+    compiled = Path(kernels(instruction_sets()[0])._name)
+    monkeypatch.setattr(build, "_compile", lambda _, __, into: shutil.copyfile(compiled, into))
     copies = tuple(Path(shutil.copy(source, tmp_path)) for source in build.SOURCES)
     monkeypatch.setattr(build, "SOURCES", copies)
-    path = build.library_path(instruction_sets()[0])
-    shutil.copytree(once, path.parent)
-    path.parent.chmod(0o755)
+    path = build.build()
     assert loader.load.__wrapped__() is not None
     return path
 
