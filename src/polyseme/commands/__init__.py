@@ -7,7 +7,11 @@ function. Nothing here prints: `cli/` does.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from polyseme.errors import InputError
+from polyseme.limits import TOML_BYTES, read_text
 
 Found = TypeVar("Found")
 Asked = TypeVar("Asked")
@@ -33,3 +37,12 @@ class Result(Generic[Found, Asked]):
         from polyseme.meanings.concordance.export import objects
 
         return objects(found.table())
+
+
+def read_list(path: Path) -> list[str]:
+    """The lines of a file that a user wrote, without those that are empty."""
+    try:
+        lines = read_text(path, TOML_BYTES).splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+    return [line.strip() for line in lines if line.strip()]

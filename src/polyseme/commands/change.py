@@ -39,13 +39,12 @@ from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.commands import Result
+from polyseme.commands import Result, read_list
 from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Option, OptionalFolder, Settings
 from polyseme.display import PrintableText, numbers, on_one_line, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
-from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import Conditions, FindConfig, out_help
 from polyseme.progress import SILENT, Progress, duration
 
@@ -262,7 +261,9 @@ def _compare_many(
 
     question = _question(config, sides)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
-    words = _read_words(config.words_file) if config.words_file else config.words or None
+    words = config.words or None
+    if config.words_file and not (words := read_list(config.words_file)):
+        raise InputError(f"{config.words_file} has no words. Expected: one per line.")
     compare = partial(compare_vocabulary, corpus, encoder, question, words=words, progress=progress)
     if config.out is None:
         return compare()
@@ -293,16 +294,6 @@ def _question(config: ChangeConfig, sides: "Sides") -> "VocabularyQuestion":
         unit=config.shuffle or "documents",
         seed=config.seed,
     )
-
-
-def _read_words(path: Path) -> list[str]:
-    try:
-        lines = read_text(path, TOML_BYTES).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"The words in {path} cannot be read: {error}.") from error
-    if not (words := [line.strip() for line in lines if line.strip()]):
-        raise InputError(f"{path} has no words. Expected: one per line.")
-    return words
 
 
 def show(

@@ -43,7 +43,9 @@ class PartEvaluation:
         """One batch more. Summed in float64: perplexity has more digits than float32."""
         self.total += float(scores.values.double().sum())
         self.count += len(scores.values)
-        self.targets = _added(self.targets, np.bincount(scores.targets.cpu().numpy()))
+        counts = np.bincount(scores.targets.cpu().numpy(), minlength=len(self.targets))
+        counts[: len(self.targets)] += self.targets
+        self.targets = counts
 
     @property
     def value(self) -> float:
@@ -104,13 +106,6 @@ def unigram_log_shares(vocabulary: Vocabulary, corpus: Corpus) -> npt.NDArray[np
     frequency[[BOS, EOS]] = sentences
     shares: npt.NDArray[np.float64] = np.log(np.maximum(frequency, 1) / total)
     return shares
-
-
-def _added(one: Integers, other: Integers) -> Integers:
-    total = np.zeros(max(len(one), len(other)), np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
-    return total
 
 
 def fixed_targets(
