@@ -225,12 +225,9 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
     example_types: ClassVar = (Choices,)
     measures: ClassVar = ("accuracy", "mrr")
     probabilities: ClassVar = "always"
+    num_texts: ClassVar[None] = None
+    """A text, then as many choices as there are."""
     config: ChoiceConfig | SequenceChoiceConfig
-
-    @property
-    def num_texts(self) -> None:
-        """A text, then as many choices as there are."""
-        return
 
     def check(self, embeddings: EmbeddingsConfig) -> None:
         """Sequences have special tokens."""

@@ -186,12 +186,8 @@ class Pairs(LabelFamily[Paired]):
     """One label for two texts."""
 
     example_types: ClassVar = (Paired,)
+    num_texts: ClassVar = 2
     config: PairsConfig
-
-    @property
-    def num_texts(self) -> int:
-        """Two."""
-        return 2
 
     def network(self, dims: InputDims) -> PairClassifier:
         """Attention between the texts."""

@@ -307,12 +307,9 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
     example_types: ClassVar = (Question,)
     measures: ClassVar = ANSWER_MEASURES
     probabilities: ClassVar = "always"
+    num_texts: ClassVar = 2
+    """A question, then its passage."""
     config: QuestionAnsweringConfig
-
-    @property
-    def num_texts(self) -> int:
-        """A question, then its passage."""
-        return 2
 
     def fit(self, examples: Sequence[Question]) -> Self:
         """Nothing is learned beforehand; but there must be something to learn from."""
