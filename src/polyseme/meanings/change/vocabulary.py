@@ -243,10 +243,6 @@ class VocabularyChange(Tabular):
                 *(word.documents_before, word.documents_after, word.unit),
             ]
 
-    def table(self) -> "VocabularyChange":
-        """Itself: it has columns and rows."""
-        return self
-
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {

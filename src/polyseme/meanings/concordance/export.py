@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from polyseme.display import printable
 from polyseme.errors import ConfigError, InputError, extra_needed_for
@@ -29,6 +29,7 @@ _MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
 _MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
 
 
+@runtime_checkable
 class ExportTable(Protocol):
     """What can be written: rows of cells below the names of their columns."""
 
@@ -47,8 +48,9 @@ class Tabular:
     """A result that can be had as a table."""
 
     def table(self) -> ExportTable:
-        """Its rows."""
-        raise NotImplementedError
+        """Its rows: those that it has itself, unless another table has them."""
+        assert isinstance(self, ExportTable)
+        return self
 
     def to_pandas(self) -> "pandas.DataFrame":
         """`table` as a data frame; needs the package pandas."""

@@ -97,10 +97,6 @@ class NgramList(Tabular, Sequence[ListedNgram]):
     def __getitem__(self, index: int | slice) -> ListedNgram | tuple[ListedNgram, ...]:
         return self.ngrams[index]
 
-    def table(self) -> "NgramList":
-        """A row for each n-gram: itself."""
-        return self
-
     @property
     def columns(self) -> list[str]:
         """Of the table."""
