@@ -78,11 +78,36 @@ class WordList(Tabular, Sequence[ListedWord]):
     def __getitem__(self, index: int | slice) -> ListedWord | tuple[ListedWord, ...]:
         return self.words[index]
 
+    def table(self) -> "WordListTable":
+        """A row for each word."""
+        return WordListTable(self)
+
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """A line for each word."""
+        return objects(self.table())
+
+    def __repr__(self) -> str:
+        first = ", ".join(each.word for each in self.words[:5])
+        return summary(self.title, counted(self.num_found, "word"), f"first: {first}")
+
+    def _repr_html_(self) -> str:
+        table = self.table()
+        rows = [[*row] for row in table.rows()][:_SHOWN]
+        shown = f"the first {_SHOWN} of " if len(self) > _SHOWN else ""
+        return html_table(f"{self.title}: {shown}{self.num_found:,}", rows, table.columns)
+
+
+@dataclass(frozen=True)
+class WordListTable:
+    """A list as rows of cells."""
+
+    words: WordList
+
     @property
     def columns(self) -> list[str]:
-        """Of the table: the word, its counts in total and per million, then what follows."""
-        target, reference = self.names
-        strength = ["log_dice", "mi3"] if self.uses else []
+        """The word, its counts in total and per million, then what is computed of them."""
+        target, reference = self.words.names
+        strength = ["log_dice", "mi3"] if self.words.uses else []
         return [
             *("word", target, reference, f"{target}_per_million", f"{reference}_per_million"),
             *("expected", *strength, "log_ratio", "log_ratio_low", "log_ratio_high"),
@@ -90,30 +115,20 @@ class WordList(Tabular, Sequence[ListedWord]):
         ]
 
     def rows(self) -> Iterator[list[Cell]]:
-        """Of the table, in the order of the list."""
-        sizes = self.target_size, self.reference_size
-        for each in self:
+        """In the order of the list."""
+        sizes = self.words.target_size, self.words.reference_size
+        for each in self.words:
             shares = (1e6 * n / max(1, size) for n, size in zip(
                 (each.count, each.reference), sizes, strict=True))  # fmt: skip
-            strength = [each.log_dice, each.mi3] if self.uses else []
+            strength = [each.log_dice, each.mi3] if self.words.uses else []
             yield [
                 *(each.word, each.count, each.reference, *shares, each.expected, *strength),
                 *(each.log_ratio, each.log_ratio_low, each.log_ratio_high),
                 *(each.g2, each.documents, each.dp),
             ]
 
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each word."""
-        return objects(self)
-
-    def __repr__(self) -> str:
-        first = ", ".join(each.word for each in self.words[:5])
-        return summary(self.title, counted(self.num_found, "word"), f"first: {first}")
-
-    def _repr_html_(self) -> str:
-        shown = f"the first {_SHOWN} of " if len(self) > _SHOWN else ""
-        title = f"{self.title}: {shown}{self.num_found:,}"
-        return html_table(title, [*self.rows()][:_SHOWN], self.columns)
+    def __len__(self) -> int:
+        return len(self.words)
 
 
 def _ranks(counts: WordCounts, measure: Measure) -> Floats:
