@@ -18,6 +18,7 @@ from polyseme.devices import (
     one_thread,
     set_threads,
     usable_cpus,
+    wait_asleep,
 )
 from polyseme.errors import ConfigError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig
@@ -101,20 +102,18 @@ def test_a_process_uses_the_processors_it_was_given(
     assert usable_cpus() == 64
 
 
-def test_threads_of_a_command_wait_asleep(tmp_path: Path) -> None:
+def test_threads_of_a_command_wait_asleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What OpenMP itself says it was told, when a command has imported torch."""
     need(sys.platform == "linux", "an OpenMP that can be asked")
     plain = {name: value for name, value in os.environ.items() if name not in _WAITING}
-    command = [sys.executable, "-m", "polyseme", "doctor"]
-    for given, expected in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
-        told = subprocess.run(
-            command,
-            env={**plain, "OMP_DISPLAY_ENV": "TRUE", **given},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert f"OMP_WAIT_POLICY = '{expected}'" in told.stderr
+    # It imports torch before it finds that there is no such model.
+    command = [sys.executable, "-m", "polyseme", "score", "x", "--model", str(tmp_path)]
+    env = {**plain, "OMP_DISPLAY_ENV": "TRUE"}
+    told = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in told.stderr
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")  # who has said otherwise is obeyed
+    wait_asleep()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
 def three_cards(monkeypatch: pytest.MonkeyPatch) -> None:

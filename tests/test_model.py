@@ -105,19 +105,6 @@ def test_the_laws_run_over_every_objective_and_context() -> None:
     assert kinds == expected | {("none", "causal"), ("none", "word2vec")}
 
 
-def test_settings_come_back_from_the_folder_as_they_were(folder: Path) -> None:
-    assert Model.load(folder).config == CASE.config
-
-
-@pytest.mark.parametrize("contextualizer", ["lstm", "plain-lstm", "rotary", "learned"])
-def test_what_is_left_out_of_an_encoder_stays_left_out_when_loaded(
-    contextualizer: str, tmp_path: Path
-) -> None:
-    case = make(contextualizer, "separate", "bidirectional", "word+characters", "full")
-    case.model().save(tmp_path, card="A test.")
-    assert Model.load(tmp_path).config == case.config
-
-
 def test_how_text_was_prepared_and_what_is_known_of_it_travel_along(folder: Path) -> None:
     model, preparation = CASE.model(), Preparation.of(CorpusConfig(language="en"))
     told = Model(model.config, model.vocabulary, model.network, preparation, {"steps": 3})

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command_line import polyseme
 from required import need
 
 POLYSEME = f"{sys.executable} -m polyseme"
@@ -18,13 +19,7 @@ def completed(line: str) -> list[str]:
         "COMP_WORDS": line,
         "COMP_CWORD": str(len(line.split(" ")) - 1),
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "polyseme"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
-    )
+    done = polyseme(environment=environment)
     assert not done.stderr
     return done.stdout.split()
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from data.making import make_vocabulary, read_back
+from data.making import make_vocabulary
 from polyseme.data.batch import BOS, EOS, FIRST_WORD, MAX_FILTER_WIDTH, PAD, Batch
 
 SENTENCES = st.lists(st.lists(st.text("abcd", min_size=1, max_size=14), max_size=6), max_size=6)
@@ -90,15 +90,6 @@ def test_a_filter_wider_than_promised_does_see_the_neighbours() -> None:
     alone, together = vocabulary.batch([["a"]]), vocabulary.batch([["a", "bbbbbbb"]])
     one = strongest_windows(-alone.char_ids, MAX_FILTER_WIDTH + 1)[alone.words[0, 1]]
     assert one != strongest_windows(-together.char_ids, MAX_FILTER_WIDTH + 1)[together.words[0, 1]]
-
-
-def test_unknown_words_keep_their_characters() -> None:
-    vocabulary = make_vocabulary(["the"])
-    sentences = [["the", "zebra", "of"], ["zebras"]]
-    assert read_back(vocabulary.batch(sentences), vocabulary) == [
-        ("<S>", "the", "zebra", "of", "</S>"),
-        ("<S>", "zebras", "</S>"),
-    ]
 
 
 def test_a_batch_moves_with_all_its_parts() -> None:

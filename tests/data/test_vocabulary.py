@@ -95,19 +95,6 @@ def test_a_saved_vocabulary_is_loaded_as_it_was(corpus: Corpus, tmp_path: Path, 
     assert loaded.batch(sentences).ids.equal(vocabulary.batch(sentences).ids)
 
 
-def test_saving_gives_the_same_bytes_and_leaves_nothing_else(
-    corpus: Corpus, tmp_path: Path
-) -> None:
-    for name in ("one", "two"):
-        Vocabulary.of(corpus, VocabularyConfig()).save(tmp_path / name)
-    first, second = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        for name in ("one", "two")
-    )
-    assert first == second
-    assert sorted(first) == ["characters.parquet", "vocabulary.parquet"]
-
-
 @pytest.mark.parametrize("name", ["vocabulary.parquet", "characters.parquet"])
 def test_a_folder_without_all_of_a_vocabulary_is_refused(
     corpus: Corpus, tmp_path: Path, name: str

@@ -25,13 +25,12 @@ from pretraining.making import tiny_values
 from torch import Tensor
 
 import polyseme
-from embedding.making import POINTS, layers_of, reading, tiny
+from embedding.making import layers_of, reading, tiny
 from polyseme.data.batch import FIRST_ROW
 from polyseme.devices import num_threads
 from polyseme.embedding import sentence_encoder
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.sentence_encoder import (
-    ChunkBatch,
     LengthSortedBatches,
     WordEmbeddingCache,
     group_sentences,
@@ -377,49 +376,6 @@ def vectors_of(embedder: Embedder) -> tuple[WordEmbeddingCache, list[int]]:
 
 
 @torch.no_grad()
-def by_hand(embedder: Embedder, word: str) -> Tensor:
-    """Layer 0 of one word, straight through the network."""
-    batch = embedder.model.vocabulary.batch([[word]])
-    found: Tensor = embedder.model.network.encoder.inputs(batch.ids, batch.char_ids)[-1]
-    return found
-
-
-@pytest.mark.parametrize("point", POINTS)
-@torch.no_grad()
-def test_they_are_the_networks_own(point: str) -> None:
-    embedder = tiny(point)
-    found = vectors_of(embedder)[0](CACHED)
-    for place, word in enumerate(CACHED):
-        assert torch.allclose(found[FIRST_ROW + place], by_hand(embedder, word), atol=1e-6)
-
-
-@torch.no_grad()
-def check_company(embedder: Embedder, number: int) -> None:
-    """Alone or beside others, before or after others: the same bits."""
-    alone = {word: vectors_of(embedder)[0]([word])[FIRST_ROW] for word in CACHED}
-    random = np.random.default_rng(5)
-    for _ in range(number):
-        words = vectors_of(embedder)[0]
-        for size in random.integers(1, len(CACHED), 3):
-            chosen = [str(word) for word in random.choice(CACHED, size, replace=False)]
-            for word, found in zip(chosen, words(chosen)[FIRST_ROW:], strict=True):
-                assert torch.equal(found, alone[word])
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_a_words_bits_do_not_depend_on_the_others(point: str) -> None:
-    check_company(tiny(point), 8)
-
-
-def test_a_layer_that_looks_at_other_words_is_noticed() -> None:
-    embedder = tiny("elmo")
-    inputs = embedder.model.network.encoder.inputs
-    inputs.register_forward_hook(lambda module, given, found: found - 1e-4 * found.mean(dim=0))
-    with pytest.raises(AssertionError):
-        check_company(embedder, 2)
-
-
-@torch.no_grad()
 def test_a_word_met_lately_is_not_worked_out_again() -> None:
     words, asked = vectors_of(tiny("elmo"))
     first = words(CACHED)
@@ -479,32 +435,6 @@ LENGTHS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
 
 def sentences_of(lengths: list[int]) -> list[list[str]]:
     return [[f"w{row}.{place % 7}" for place in range(n)] for row, n in enumerate(lengths)]
-
-
-def read_back(group: LengthSortedBatches, part: ChunkBatch) -> Iterator[tuple[int, int, list[str]]]:
-    """Each row of a batch as words again: sentence, place of its first word, words."""
-    for row, chunk in enumerate(part.chunks):
-        length = int(part.batch.lengths[row])
-        rows = part.distinct[part.batch.words[row, 1 : length - 1]].tolist()
-        yield chunk.sentence, chunk.begin, [group.distinct[n - FIRST_ROW] for n in rows]
-
-
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
-@given(LENGTHS, st.booleans())
-def test_every_word_is_in_one_batch_and_finds_back(
-    lengths: list[int], batch_invariant: bool
-) -> None:
-    sentences = sentences_of(lengths)
-    group = LengthSortedBatches(sentences, max_length=25)
-    found: dict[int, dict[int, list[str]]] = {}
-    for part in group.batches(batch_invariant=batch_invariant):
-        for sentence, begin, words in read_back(group, part):
-            assert len(words) <= 25
-            found.setdefault(sentence, {})[begin] = words
-    for number, whole in enumerate(sentences):
-        chunks = found.get(number, {})
-        assert [word for begin in sorted(chunks) for word in chunks[begin]] == whole
-        assert len(chunks) == -(-len(whole) // 25)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)

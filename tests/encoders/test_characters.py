@@ -74,17 +74,6 @@ def test_words_come_out_as_a_plain_loop_over_words_and_windows_has_them(kind: st
     assert torch.allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["unicode", "bytes"])
-def test_a_word_has_the_same_vector_beside_a_long_one(kind: str) -> None:
-    torch.manual_seed(0)
-    words = vocabulary(kind)
-    encoder = CharacterEncoder(CONFIG, num_chars=words.num_characters)
-    alone = encoder(words.batch([["bad"]]).char_ids)[3]
-    beside = words.batch([["bad", "incomprehensibilities" * 3]])
-    assert beside.char_ids.shape[1] == 30
-    assert torch.allclose(encoder(beside.char_ids)[3], alone, atol=1e-6)
-
-
 def test_a_new_highway_carries_on_more_than_it_changes() -> None:
     weights = CharacterEncoder(CONFIG, num_chars=20).state_dict()
     gates = [weights[f"highways.{number}.linear.bias"].chunk(2)[1] for number in range(2)]

@@ -30,16 +30,6 @@ def test_a_turned_sentence_stands_back_to_front_and_padding_stays(lengths: list[
         assert turned[row].tolist() == expected
 
 
-@given(lengths=LENGTHS)
-@settings(max_examples=50, derandomize=True, deadline=None)
-def test_turning_twice_changes_nothing(lengths: list[int]) -> None:
-    vectors = torch.randn(len(lengths), 7, 2)
-    twice = reverse_sequences(
-        reverse_sequences(vectors, torch.tensor(lengths)), torch.tensor(lengths)
-    )
-    assert torch.equal(twice, vectors)
-
-
 WORDS = ["the", "of", "word"]
 
 

@@ -90,10 +90,13 @@ class Visit:
         if request.url.startswith("http") and not request.url.startswith(self.served.address):
             self.elsewhere.append(request.url)
 
-    def open(self, path: str) -> None:
+    def open(self, path: str, *selectors: str) -> None:
+        """Go there, and wait for these: the page stays as it is once it has all its parts."""
         sign = "&" if "?" in path else "?"
         code = self.served.guard.new_code()
         self.page.goto(f"{self.served.address}{path}{sign}token={code}")
+        for selector in selectors:
+            self.wait(selector)
 
     def wait(self, selector: str, state: str = "visible") -> Any:
         found = self.page.wait_for_selector(selector, state=state)
@@ -246,10 +249,7 @@ def test_no_page_has_a_barrier(walked: Any) -> None:
     begin, language = walked
     here = begin()
     here.page.emulate_media(color_scheme="dark" if language == "zh" else "light")
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")
-    here.wait(".frequency")
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", ".frequency", "#map.ready")
     here.look_for_barriers()
     width = here.page.viewport_size["width"]
     for path in PAGES:
@@ -279,9 +279,7 @@ def test_reports_have_no_barrier(walked: Any) -> None:
 def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")  # from then on the page stays as it is
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", "#map.ready")
     colours = here.page.evaluate(
         """() => { const map = document.querySelector('#map').map; map.drawNow();
         const {width, height} = map.canvas, found = new Set();
@@ -321,9 +319,7 @@ def test_the_map_shows_a_line_and_a_lasso_chooses(walked: Any) -> None:
 def test_a_filter_is_written_by_the_keyboard_with_choices(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", "#map.ready")
     field, option = here.page.locator("#where"), here.page.locator("#where-choices li")
     field.focus()
     here.wait_for_count("#where-choices li", 3)  # all columns
@@ -380,8 +376,7 @@ def check_counts(here: Visit) -> None:
 def test_a_mistake_in_a_filter_is_told_beside_it_and_mended_there(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block")
     here.page.fill("#where", "year<1852 and author=River")
     here.page.press("#where", "Enter")
     here.wait("#where-problem")
@@ -412,9 +407,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     begin, language = walked
     here = begin()
     start = f"/word?q=bank&finer=2&layer=2&lang={language}"  # whose log no other test writes
-    here.open(start)
-    here.wait(".block")  # from then on the page stays as it is
-    here.wait("#map.ready")
+    here.open(start, ".block", "#map.ready")
     here.page.click(".block summary")
     here.page.fill(".block .panel [name=name]", "<i>mine</i>")
     here.edit(".block .panel [value=rename]")
@@ -429,8 +422,9 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     assert here.page.query_selector(".label") is None
     assert here.page.query_selector(".block h2:has-text('<i>mine</i>')") is None
 
-    here.open(f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900")
-    here.wait(".verdict")
+    here.open(
+        f"/compare?q=bank&finer=2&lang={language}&before=year<1900&after=year>1900", ".verdict"
+    )
     here.look_for_barriers()
     width = here.page.viewport_size["width"]
     for movement in here.page.query_selector_all(".shares td:nth-child(5)"):
@@ -442,9 +436,7 @@ def test_groups_are_judged_compared_and_exported(walked: Any) -> None:
     here.page.wait_for_url(re.compile("where="))
     assert len(here.lines()) == min(count, 50)
 
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")  # from then on the page stays as it is
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", "#map.ready")
     for link, ending, begins in EXPORTS:
         with here.page.expect_download() as download:
             here.page.click(link)
@@ -499,9 +491,8 @@ def sort_lines(here: Visit) -> None:
 def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&layer=1&lang={language}")  # whose log no other test writes
-    here.wait(".block")
-    here.wait("#map.ready")
+    # A layer whose log no other test writes.
+    here.open(f"/word?q=bank&finer=2&layer=1&lang={language}", ".block", "#map.ready")
     here.page.fill(".judge [name=name]", "mine")
     here.page.click(".judge [value=split]")
     told = here.wait("#problem .problem").inner_text()
@@ -512,9 +503,7 @@ def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> N
     other = begin()
     for tab, name in ((other, "theirs"), (here, "ours")):
         if tab is other:
-            other.open(f"/word?q=bank&finer=2&layer=1&lang={language}")
-            other.wait(".block")
-            other.wait("#map.ready")
+            other.open(f"/word?q=bank&finer=2&layer=1&lang={language}", ".block", "#map.ready")
         tab.page.query_selector_all(".tick input")[1].check()
         tab.page.click(".block summary")
         tab.page.fill(".block .panel [name=name]", name)
@@ -534,9 +523,7 @@ def test_an_edit_that_is_refused_leaves_the_page_and_its_ticks(walked: Any) -> N
 def test_ticks_are_there_again_for_who_goes_back(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", "#map.ready")
     boxes = here.page.query_selector_all(".tick input")
     numbers = [boxes[place].get_attribute("value") for place in (0, 2)]
     for place in (0, 1, 2, 1):  # the second is ticked, and no longer
@@ -557,9 +544,7 @@ def test_ticks_are_there_again_for_who_goes_back(walked: Any) -> None:
 def test_the_bar_for_edits_covers_no_line_until_one_is_ticked(walked: Any) -> None:
     begin, language = walked
     here = begin()
-    here.open(f"/word?q=bank&finer=2&lang={language}")
-    here.wait(".block")
-    here.wait("#map.ready")
+    here.open(f"/word?q=bank&finer=2&lang={language}", ".block", "#map.ready")
     # The bar is over a line if it is what is found in the middle of it.
     covered = """() => [...document.querySelectorAll('.line a.word')].filter((word) => {
         const box = word.getBoundingClientRect();
@@ -604,8 +589,7 @@ def test_pages_fit_the_screen_in_either_language(walked: Any) -> None:
     views += ["/compare?q=bank&finer=2&before=year<1900&after=year>1900&"]
     for view in views:
         for language in ("en", "zh"):
-            here.open(f"{view}lang={language}")
-            here.wait("main")
+            here.open(f"{view}lang={language}", "main")
             beyond = here.page.evaluate(
                 """(width) => document.documentElement.scrollWidth <= width ? [] :
                 [...document.querySelectorAll('main *, .top *')].filter(
@@ -650,9 +634,7 @@ def test_attributes_stand_under_words_and_are_chosen_by_the_keyboard(
     with serving(workspace) as served:
         here = visit(browser, served, 1366 if scheme == "light" else 390)
         here.page.emulate_media(color_scheme=scheme)
-        here.open("/word?q=bank&lang=zh")
-        here.wait(".block")
-        here.wait("#map.ready")
+        here.open("/word?q=bank&lang=zh", ".block", "#map.ready")
         assert here.page.query_selector("ruby") is None
         here.page.focus("[name=attribute]")
         here.page.keyboard.press("ArrowDown")

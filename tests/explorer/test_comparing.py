@@ -74,30 +74,6 @@ def test_the_verdict_is_by_control_words_and_in_bold_only_if_a_group_moved(
         explored.workspace._controls[key] = as_before
 
 
-def test_every_figure_leads_to_its_lines(explored: Explored) -> None:
-    page = explored.get(f"/compare?q=bank&finer=2&{SIDES}")
-    found = re.findall(r'class="number"><a href="(/word\?[^"]*)">([\d,]+)</a>', page)
-    assert len(found) >= 4
-    for address, count in found:
-        lines = explored.get(address.replace("&amp;", "&"))
-        assert lines.count("data-use=") == int(count) or int(count) > 50
-
-
-@pytest.mark.parametrize(
-    ("sides", "told"),
-    [
-        ("before=year<1960&after=year>=1850", "Choose sides that exclude each other"),
-        ("before=year<1800&after=year>=1850", "each side needs at least"),
-    ],
-)
-def test_sides_that_cannot_be_compared_are_refused(
-    explored: Explored, sides: str, told: str
-) -> None:
-    answer = explored.client.get(f"/compare?q=bank&finer=2&{sides}")
-    assert answer.status_code == 400
-    assert told in answer.text
-
-
 def test_a_sentence_is_coloured_and_its_words_have_substitutes(explored: Explored) -> None:
     page = explored.get("/score?text=He sat on the bank of the river.")
     bits = [float(value) for value in re.findall(r"<small>([\d.]+)</small>", page)]

@@ -104,6 +104,7 @@ def test_frequencies_are_of_what_meets_the_filter(
         part,
         re.DOTALL,
     )
+    assert "DP" in part
     uses = explored.workspace.word(View(q="bank")).uses
     years = [uses[number].metadata["year"] for number in met]
     words = dict.fromkeys(years, 0)

@@ -101,11 +101,11 @@ def test_a_thousand_hostile_words_filters_and_sentences_are_text(explored: Explo
 
 def test_names_and_labels_are_text(explored: Explored) -> None:
     view = View(q="bank", finer=2)
-    for number, text in enumerate(text for text in hostile(80) if text.strip()):
+    for number, text in enumerate(text for text in hostile(40) if text.strip()):
         form = {"name": text[:200], "label": text[:200]}
         explored.judge(view, action="rename", group="1", **form)
         explored.judge(view, action="label", use=[str(number)], **form)
-        if number % 20 == 0:
+        if number % 10 == 0:
             page = explored.get(view.address("/word"))
             look_at(page)
             assert (

@@ -14,18 +14,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
-from chromium import CHROMIUM, FLAGS, LONG, complaints_of, launch, needs_chromium
+from chromium import CHROMIUM, FLAGS, LONG, needs_chromium
 from meanings.test_named_groups import MODEL
 from required import need
 
-from polyseme.explorer.access import POLICY
 from polyseme.explorer.workspace import Workspace
 
 from .making import make_bank_corpus
@@ -180,54 +178,3 @@ def test_the_history_of_a_browser_lets_nobody_in(
     )  # the control: it is kept, though no page of that address was ever word_page
     for each in kept:
         assert httpx.get(f"{served.address}/word?q=bank&token={each}").status_code == 403
-
-
-class _OtherProgram(BaseHTTPRequestHandler):
-    """Sets cookies that are odd, as programs on 127.0.0.1 do."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        for cookie in ('prefs={"theme":"dark"}; Path=/', "a[b]=1; Path=/", "plain; Path=/word"):
-            self.send_header("Set-Cookie", cookie)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Silent."""
-
-
-def test_cookies_of_another_program_on_this_machine_keep_nobody_out(
-    playwright: Any, served: Served
-) -> None:
-    other = ThreadingHTTPServer(("127.0.0.1", 0), _OtherProgram)
-    threading.Thread(target=other.serve_forever, daemon=True).start()
-    browser = launch(playwright)
-    page = browser.new_page()
-    page.set_default_timeout(LONG)
-    page.goto(f"http://127.0.0.1:{other.server_port}/")
-    sent: list[str] = []
-    page.on("request", lambda request: sent.append(request.all_headers().get("cookie", "")))
-    assert page.goto(f"{served.address}/word?q=bank&token={served.guard.new_code()}").ok
-    assert page.goto(f"{served.address}/word?q=bank").ok
-    page.wait_for_selector(".line")
-    assert any('prefs={"theme":"dark"}' in cookie and "a[b]" in cookie for cookie in sent)
-    browser.close()
-    other.shutdown()
-    other.server_close()
-
-
-def test_an_address_with_ten_thousand_fields_is_refused_in_words(
-    playwright: Any, served: Served
-) -> None:
-    browser = launch(playwright)
-    page = browser.new_page()
-    address = f"{served.address}/word?{'a&' * 10_000}q=bank"
-    answer = page.goto(address)
-    assert answer.status == 403  # the token comes first
-    page.goto(f"{served.address}/?token={served.guard.new_code()}")
-    complaints = complaints_of(page)
-    answer = page.goto(address)
-    assert answer.status == 400
-    assert answer.headers["content-security-policy"] == POLICY
-    assert "More than 1,000 fields" in page.inner_text("body")
-    assert all("400" in complaint for complaint in complaints)
-    browser.close()

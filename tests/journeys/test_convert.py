@@ -91,11 +91,9 @@ def test_a_zip_of_simple_elmo_is_read_with_its_words(converted: Path, tmp_path: 
     }
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_elmo_for_many_langs_is_read(packed: bool, tmp_path: Path) -> None:
-    old = MANYLANGS / "model"
-    if packed:
-        old = Path(shutil.make_archive(str(tmp_path / "179"), "zip", old))
+def test_a_zip_of_elmo_for_many_langs_is_read(tmp_path: Path) -> None:
+    """Of its folder: tests/legacy/test_manylangs.py."""
+    old = Path(shutil.make_archive(str(tmp_path / "179"), "zip", MANYLANGS / "model"))
     result = run(old, tmp_path / "m")
     assert result.kind == "ELMoForManyLangs"
     assert "--language" in " ".join(result.notes)

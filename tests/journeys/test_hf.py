@@ -1,6 +1,5 @@
 """An encoder of Hugging Face wherever a model of ours can stand: embed, train, compare, predict."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from listening import Heard
 from tasks.cases import TASK, make_task
 
 import polyseme
-from polyseme.commands import compare, embed, train
+from polyseme.commands import embed, train
 from polyseme.config import build
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import ConfigError, ModelError
@@ -138,25 +137,6 @@ def test_a_task_that_cannot_read_text_says_so_when_it_is_trained(
     assert any("data.tokenizer_from" in said for said in heard.said)
     with pytest.raises(ModelError, match="tokenizer_from = 'en'"):
         Task.load(tmp_path / "out" / "seed-1").predict(["word1"])
-
-
-def test_a_cache_is_of_one_encoder_and_one_pooling(made: Made, tmp_path: Path) -> None:
-    caches: set[frozenset[str]] = set()
-    for pooling in ("mean", "first", "mean"):
-        where = {"cache": {"folder": str(tmp_path / "cache")}, "pooling": pooling}
-        quick = {"training": {"epochs": 0.2}, "embeddings": {"model": where}}
-        train_task(made, tmp_path / f"t{len(caches)}-{pooling}", **quick)
-        caches.add(frozenset(path.name for path in (tmp_path / "cache").iterdir()))
-    assert sorted(len(names) for names in caches) == [2, 4]  # of training and development data
-
-
-def test_variants_are_compared(made: Made, tmp_path: Path) -> None:
-    variants = ["static", "frozen", "finetuned"]
-    values = {"task": made.task, "out": tmp_path / "c", "variants": variants}
-    result = compare.run(build(compare.CompareConfig, values))
-    assert [each.variant for each in result.results] == variants
-    told = json.loads((tmp_path / "c" / "compare-dev.json").read_text(encoding="utf-8"))
-    assert told["variants"][1]["against_first"] is not None
 
 
 def test_where_a_model_of_ours_is_needed_the_error_says_so(made: Made) -> None:

@@ -144,7 +144,7 @@ def test_uses_of_the_same_meaning_are_nearest_with_and_without_an_index(folder: 
     static = [word for word, _ in slow.static]
     assert len(static) == 20
     assert not {"bank", "Bank"} & set(static)
-    assert json.loads(polyseme(*words, "--json").stdout)["searched"] == 84
+    assert slow.to_json()["searched"] == 84
 
 
 def test_the_sentence_itself_is_not_among_the_nearest(folder: Path) -> None:

@@ -25,23 +25,26 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "corpus"
 
 
-def test_groups_are_shown_with_names_figures_and_lines(corpus: Path) -> None:
-    shown = polyseme("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2").stdout
+def test_groups_are_shown_with_figures_and_lines_and_go_into_a_table_and_a_page(
+    corpus: Path, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "bank.csv", tmp_path / "bank.html"
+    words = ("bank", "--in", corpus, "--model", MODEL, "--groups", "2")
+    shown = polyseme("senses", *words, "--out", out, "--report", page).stdout
     assert "'bank': 84 uses in 2 groups" in shown
     assert "river" in shown
     assert "account" in shown
     assert "50%" in shown
     assert "84 uses are few" in shown
     assert shown.count("Group ") == 2
-
-
-def test_every_use_goes_into_the_file_with_its_group(corpus: Path, tmp_path: Path) -> None:
-    out = tmp_path / "bank.csv"
-    polyseme("senses", "bank", "--in", corpus, "--model", MODEL, "--groups", "2", "--out", out)
     with out.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 84
     assert len({(row["group"], row["year"]) for row in rows}) == 2
+    assert "To read in a browser" in shown
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>bank</h1>" in text
+    assert "84 documents" in text.replace("<b>", "").replace("</b>", "")
 
 
 def test_json_is_what_python_gives(corpus: Path) -> None:
@@ -49,18 +52,6 @@ def test_json_is_what_python_gives(corpus: Path) -> None:
     told = json.loads(polyseme(*words).stdout)
     found = polyseme_api.senses(corpus, "bank", model=MODEL, finer=1)
     assert told == found.to_json()
-
-
-def test_a_page_to_keep_is_written(corpus: Path, tmp_path: Path) -> None:
-    words = ("bank", "--in", corpus, "--model", MODEL)
-    shown = polyseme("senses", *words, "--groups", "2", "--report", tmp_path / "s.html").stdout
-    assert "To read in a browser" in shown
-    page = (tmp_path / "s.html").read_text(encoding="utf-8")
-    assert "<h1>bank</h1>" in page
-    assert "84 documents" in page.replace("<b>", "").replace("</b>", "")
-    sides = ("--before", "year<1900", "--after", "year>=1900")
-    polyseme("change", *words, *sides, "--report", tmp_path / "c.html")
-    assert "year&lt;1900" in (tmp_path / "c.html").read_text(encoding="utf-8")
 
 
 def test_one_layer_can_be_asked(corpus: Path) -> None:
@@ -102,9 +93,11 @@ def test_substitutes_are_shown_and_the_same_in_python() -> None:
     assert told["rank_of_word"] == found.own[0]
 
 
-def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path) -> None:
+def test_a_word_that_moved_from_rivers_to_money_has_changed(corpus: Path, tmp_path: Path) -> None:
     sides = ("--before", "year<1900", "--after", "year>=1900")
-    shown = polyseme("change", "bank", "--in", corpus, "--model", MODEL, *sides).stdout
+    words = ("bank", "--in", corpus, "--model", MODEL, "--report", tmp_path / "c.html")
+    shown = polyseme("change", *words, *sides).stdout
+    assert "year&lt;1900" in (tmp_path / "c.html").read_text(encoding="utf-8")
     assert "The sides differ by more than chance explains" in shown
     assert "vanished" in shown
     found = polyseme_api.change(corpus, "bank", model=MODEL, before="year<1900", after="year>=1900")

@@ -35,18 +35,16 @@ def test_every_seed_is_told_and_all_together(trained: Path) -> None:
         assert (trained / "seed-2" / name).is_file()
 
 
-def test_the_same_command_again_trains_nothing(case: TaskCase, trained: Path) -> None:
+def test_the_same_command_again_trains_nothing_and_removes_what_a_kill_has_left(
+    case: TaskCase, trained: Path
+) -> None:
+    work = trained / "seed-1" / ".work"
+    work.mkdir()
+    (work / "half-drawn.png").write_bytes(b"\x89PNG")
     before = (trained / "seed-1" / "model.safetensors").stat().st_mtime_ns
     shown = polyseme("train", case.task, "--out", trained, "--seeds", "1,2")
     assert "is finished" in " ".join(shown.stderr.split())
     assert (trained / "seed-1" / "model.safetensors").stat().st_mtime_ns == before
-
-
-def test_what_a_kill_left_beside_a_finished_task_is_removed(case: TaskCase, trained: Path) -> None:
-    work = trained / "seed-1" / ".work"
-    work.mkdir()
-    (work / "half-drawn.png").write_bytes(b"\x89PNG")
-    polyseme("train", case.task, "--out", trained, "--seeds", "1,2")
     assert not work.exists()
 
 

@@ -104,6 +104,7 @@ def test_saved_then_loaded_gives_the_same_bits(case: Case, tmp_path: Path) -> No
     model = case.model()
     model.save(tmp_path, card="A test.")
     loaded = Model.load(tmp_path)
+    assert loaded.config == model.config
     targets, again = case.targets(model), case.targets(loaded)
     assert torch.equal(targets.batch.words, again.batch.words)
     for part, found in model.network.log_probabilities(targets).items():

@@ -1,8 +1,6 @@
 """Models written as bilm-tf and AllenNLP read them: the same files again."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,6 @@ import torch
 from hypothesis import given, settings
 
 from legacy.bilm_files import HERE, OPTIONS, arrays_for, model_of, old_files, options_with
-from legacy.published import (
-    Published,
-    each_set,
-)
 from polyseme.errors import ModelError
 from polyseme.legacy.bilm import BilmOptions, export_bilm, read_bilm
 from polyseme.legacy.old_model import parse, vocabulary_of
@@ -35,21 +29,6 @@ def test_there_and_back_is_the_same_bit_for_bit(old: tuple[dict[str, Any], Any])
     }
     again = model_of(exported.options, exported.arrays)
     assert again.config == model.config
-
-
-@each_set
-def test_published_weights_come_back_bit_for_bit_from_a_saved_model(
-    published: Published, tmp_path: Path
-) -> None:
-    published.model().save(tmp_path, card="")
-    exported = export_bilm(Model.load(tmp_path))
-    arrays = published.arrays
-    assert exported.arrays.keys() == arrays.keys()
-    for name, array in arrays.items():
-        assert exported.arrays[name].tobytes() == array.tobytes(), name
-    told = json.loads((published.folder / "options.json").read_text(encoding="utf-8"))
-    assert exported.options == told
-    assert exported.notes == ()
 
 
 def test_a_model_of_ours_comes_back_bit_for_bit_where_biases_are_near_one() -> None:

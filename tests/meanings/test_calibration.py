@@ -67,6 +67,9 @@ class Described:
         assert corpus
         return float(len(sentences)) / 40, 14.0
 
+    def keep_in(self, folder: Path) -> None:
+        assert folder.suffix == ".calibration"
+
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """What tells nouns from verbs is in the last dimension."""
         context = features.context.copy()

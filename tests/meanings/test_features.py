@@ -143,12 +143,27 @@ def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
     # They had a third of all that varies.
     assert found.var(axis=0).sum() < 0.7 * whole.var(axis=0).sum()
     # Taken out once, nothing of them is left; and no bit depends on what other uses come with it.
-    substituter = LexicalSubstituter.of(embedder)
-    assert substituter is not None
-    assert np.abs(substituter.syntax.removed(found) - found).max() < 1e-5
-    assert np.array_equal(
-        substituter.syntax.removed(whole[:1]), substituter.syntax.removed(whole)[:1]
-    )
+    syntax = describe.syntax
+    assert syntax is not None
+    assert np.abs(syntax.removed(found) - found).max() < 1e-5
+    assert np.array_equal(syntax.removed(whole[:1]), syntax.removed(whole)[:1])
+
+
+def test_syntax_that_was_kept_is_the_same_and_damaged_is_found_again(tmp_path: Path) -> None:
+    found, kept, again = (ModelUseEncoder(polyseme.load(MODEL, threads=1)) for _ in range(3))
+    folder = tmp_path / "texts.calibration"
+    found.keep_in(folder)
+    [path] = folder.iterdir()
+    kept.keep_in(folder)
+    assert "syntax" in vars(kept)
+    path.write_bytes(b"no Parquet")
+    again.keep_in(folder)
+    again.keep_in(tmp_path / "no" / "folder")  # which cannot be written to
+    assert found.syntax
+    for each in (kept.syntax, again.syntax):
+        assert each
+        pairs = zip(found.syntax.directions, each.directions, strict=True)
+        assert all(np.array_equal(one, other) for one, other in pairs)
 
 
 def test_no_bit_depends_on_the_number_of_threads() -> None:

@@ -78,12 +78,6 @@ def test_targets_go_on_from_a_position_as_if_never_stopped(corpus: Corpus) -> No
         assert all(same(a[0], b[0]) for a, b in zip(whole[place + 1 :], rest, strict=True))
 
 
-def test_no_two_batches_mask_the_same_positions(corpus: Corpus) -> None:
-    some = list(itertools.islice(tiny_train_module(corpus, **MASKED).batches({}), 6))
-    drawn = [tuple(targets.negatives.ids.tolist()) for targets, _ in some if targets.negatives]
-    assert len(set(drawn)) > 1
-
-
 def first_draws(corpus: Corpus, position: Position, *, seed: int, number: int) -> list[float]:
     """The first random number of each batch, from which all others follow."""
     train_module = tiny_train_module(corpus, seed=seed, **MASKED)

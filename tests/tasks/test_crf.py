@@ -88,19 +88,6 @@ def test_emissions_hundreds_apart_are_summed_as_exactly(rules: Transitions | Non
     assert torch.allclose(found, values.logsumexp(0) - values, rtol=0, atol=1e-9)
 
 
-def test_a_word_s_label_is_as_probable_as_its_neighbours_make_it() -> None:
-    """B-X or O by the word itself; the next is surely I-X, which only follows B-X."""
-    crf = Crf(K, RULES)
-    emissions = torch.zeros(1, 2, K)
-    emissions[0, 0, [LABELS.index("B-Y"), LABELS.index("I-X"), LABELS.index("I-Y")]] = -50
-    emissions[0, 1, LABELS.index("I-X")] = 50
-    mask = torch.ones(1, 2, dtype=torch.bool)
-    shares = crf.marginals(emissions, mask)[0]
-    assert emissions[0, 0].softmax(-1)[LABELS.index("B-X")].item() == pytest.approx(0.5)
-    assert shares[0, LABELS.index("B-X")].item() == pytest.approx(1)
-    assert shares[0, LABELS.index("I-X")].item() == 0
-
-
 def test_a_label_that_nothing_may_lead_to_has_no_part_in_the_sum() -> None:
     """Not even when every word asks for it with all its might."""
     labels = ["O", "I-X"]
@@ -155,20 +142,6 @@ def test_gradients_are_right(rules: Transitions | None) -> None:
         return torch.func.functional_call(crf, values, (emissions, labels, mask))  # type: ignore[no-any-return]
 
     assert torch.autograd.gradcheck(losses, (emissions, *crf.parameters()))
-
-
-def test_an_inside_without_its_beginning_never_comes_out() -> None:
-    """Even where every word asks for it, and longer than any sum by hand could go."""
-    crf = Crf(K, RULES)
-    generator = torch.Generator().manual_seed(3)
-    emissions = torch.randn(64, 40, K, generator=generator) * 5
-    emissions[:, :, [2, 4]] += 20
-    mask = torch.arange(40) < torch.randint(1, 41, (64, 1), generator=generator)
-    best, _ = crf.decode(emissions, mask)
-    for row, is_word in zip(best.tolist(), mask.tolist(), strict=True):
-        assert is_allowed([LABELS[i] for i, yes in zip(row, is_word, strict=True) if yes], "bio")
-    free, _ = Crf(K).decode(emissions, mask)
-    assert any(LABELS[row[0]].startswith("I") for row in free.tolist()), "the case shows nothing"
 
 
 def test_forbidden_transitions_are_never_trained() -> None:

@@ -16,7 +16,7 @@ from polyseme.config import build
 from polyseme.errors import ConfigError, InputError
 from polyseme.tasks.data import DataConfig, Split, read_split, subsample, without_dev
 from polyseme.tasks.families import NetworkConfig
-from polyseme.tasks.families.classification import ClassificationConfig, Classified, Paired
+from polyseme.tasks.families.classification import ClassificationConfig, Classified
 from polyseme.tasks.families.family import Example
 from polyseme.tasks.families.tagging import TaggingConfig
 from polyseme.tasks.texts import ExampleStats, TextReader, choose_windows
@@ -111,19 +111,6 @@ def test_an_epoch_has_every_example_once_in_an_order_of_its_own(
     assert flat[0] == flat[1] != flat[2]
     assert all(len(batch) <= 4 for batch in epochs[0])
     assert sorted(np.concatenate(list(data.in_order(4))).tolist()) == list(range(23))
-
-
-def test_a_pair_s_sentences_stand_half_a_batch_apart(
-    models: dict[str, Path], tmp_path: Path
-) -> None:
-    examples = examples_for("pairs, static")
-    _, data = task_of(config_of("pairs, static", models, tmp_path), examples)
-    batch = data.batch(np.array([4, 2]))
-    chosen = [examples[4], examples[2]]
-    assert all(isinstance(pair, Paired) for pair in chosen)
-    expected = [len(pair.sentences[part]) for part in (0, 1) for pair in chosen]
-    assert batch.features.lengths.tolist() == expected
-    assert len(batch) == 2
 
 
 def test_counts_add_up_and_the_summary_says_why() -> None:

@@ -36,10 +36,17 @@ def config(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return config_of(NAME, models, tmp_path_factory.mktemp("cache"))
 
 
+@pytest.fixture(scope="module")
+def trained(config: TaskConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "task"
+    train_task(config, splits(), folder, seed=1, progress=NullProgress())
+    return folder
+
+
 @pytest.fixture
-def folder(config: TaskConfig, tmp_path: Path) -> Path:
-    train_task(config, splits(), tmp_path / "task", seed=1, progress=NullProgress())
-    return tmp_path / "task"
+def folder(trained: Path, tmp_path: Path) -> Path:
+    """A copy, to be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "task"))
 
 
 def test_what_is_finished_is_not_done_again(config: TaskConfig, folder: Path) -> None:

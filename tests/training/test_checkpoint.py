@@ -201,13 +201,6 @@ def test_names_that_are_none_of_ours_are_no_checkpoints(
 # --- tidying -------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_that_a_kill_left_over_is_removed_by_a_finished_run(tmp_path: Path) -> None:
-    train(Toy(), settings(6, save_steps=2, keep_checkpoints=2), tmp_path)
-    assert Checkpoints(tmp_path, keep=1).steps() == [4, 6]  # as if killed before 4 was removed
-    train(Toy(), settings(6, save_steps=2, keep_checkpoints=1), tmp_path)
-    assert Checkpoints(tmp_path, keep=1).steps() == [6]
-
-
 def test_saving_takes_the_weights_as_they_are_at_that_moment(tmp_path: Path) -> None:
     toy = Toy()
     store = Checkpoints(tmp_path, keep=1)

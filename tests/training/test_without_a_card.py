@@ -15,11 +15,20 @@ from polyseme.training.processes import DistributedContext
 from polyseme.training.step import Stepper
 
 NUMBER = 64
+# Every objective and softmax on an LSTM, and every encoder read apart and in pairs.
+SOME = [
+    case
+    for case in CASES
+    if "-word+" in case.name
+    and (
+        case.name.startswith(("lstm-", "none-"))
+        or case.config.encoder.direction == "separate"
+        or case.has_pairs
+    )
+]
 
 
-@pytest.mark.parametrize(
-    "case", [each for each in CASES if "word+" in each.name], ids=lambda case: case.name
-)
+@pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 def test_a_training_step_stays_on_the_card(case: Case) -> None:
     """Nothing is left behind on the processor: an operation on two devices would fail."""
     model = case.model()

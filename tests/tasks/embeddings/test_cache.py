@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
 from polyseme.config import build
@@ -21,8 +20,7 @@ from polyseme.tasks.embeddings.frozen import (
     LayerSource,
     cache_key,
 )
-from tasks.embeddings.making import EMBEDDINGS, SENTENCES, embeddings_of
-from tasks.embeddings.test_embeddings import train_a_little
+from tasks.embeddings.making import SENTENCES
 
 LONG = [*SENTENCES, [SENTENCES[1][0]] * 90, SENTENCES[0]]
 
@@ -145,21 +143,6 @@ def test_numbers_too_large_for_float16_are_refused(
     monkeypatch.setattr(made, "layers", lambda s: (1e6 * vectors for vectors in whole(s)))
     with pytest.raises(VectorsError, match=r"Set cache\.dtype = 'float32'"):
         source(made)
-
-
-def test_training_leaves_a_frozen_model_as_it_was(models: dict[str, Path], tmp_path: Path) -> None:
-    files = {path: path.read_bytes() for path in models["elmo"].iterdir() if path.is_file()}
-    embeddings = embeddings_of(EMBEDDINGS["frozen at both ends"], models, tmp_path)
-    assert embeddings._frozen is not None
-    assert isinstance(embeddings._frozen.embedder, Embedder)
-    network = embeddings._frozen.embedder.model.network
-    before = {name: weight.clone() for name, weight in network.state_dict().items()}
-    train_a_little(embeddings)
-    after = network.state_dict()
-    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
-    assert not network.training
-    assert {path: path.read_bytes() for path in files} == files
-    assert not any("encoder" in name for name in embeddings.state_dict())
 
 
 def test_words_order_and_ends_of_sentences_are_all_hashed() -> None:

@@ -30,7 +30,7 @@ from polyseme.tasks.embeddings.finetuned import (
     truncate,
 )
 from tasks.embeddings.making import MODELS, SENTENCES, WORDS, embeddings_of
-from tasks.embeddings.test_embeddings import embed_all, train_a_little
+from tasks.embeddings.test_embeddings import train_a_little
 
 LONG = [*SENTENCES, [SENTENCES[1][n % 9] for n in range(90)]]
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -101,21 +101,6 @@ def test_only_chosen_layers_move(
     assert moved(before, weights_of(embeddings)) == set(layers)
 
 
-def test_what_has_moved_is_in_the_saved_state_and_in_the_model(
-    models: dict[str, Path], tmp_path: Path
-) -> None:
-    embeddings = embeddings_of({"model": {"kind": "finetuned", "model": "elmo"}}, models, tmp_path)
-    train_a_little(embeddings)
-    assert embeddings.finetuned is not None
-    embeddings.finetuned.model.save(tmp_path / "tuned", card="Fine-tuned.")
-    again = Model.load(tmp_path / "tuned").network.encoder.state_dict()
-    state = embeddings.state_dict()
-    original = Model.load(models["elmo"]).network.encoder.state_dict()
-    for name, weight in again.items():
-        assert torch.equal(weight, state[f"finetuned.encoder.{name}"])
-        assert not torch.equal(weight, original[name])
-
-
 def test_layers_are_unfrozen_from_the_top() -> None:
     config = LayerTrainingConfig(unfreeze_after=10, unfreeze_every=5)
     unfrozen = [lowest_unfrozen(step, config, 3) for step in (0, 9, 10, 14, 15, 19, 20, 500)]
@@ -135,23 +120,6 @@ def test_frozen_layers_do_not_move(name: str, models: dict[str, Path], tmp_path:
         before = weights_of(embeddings)
         train_a_little(embeddings, steps)
         assert moved(before, weights_of(embeddings)) == expected
-
-
-def test_which_layers_are_frozen_depends_on_the_step_alone(models: dict[str, Path]) -> None:
-    module = finetuned(models["elmo"], unfreeze_every=3)
-    encoder_input = module.source(Sentences(LONG)).gather(np.array([0, 1]))
-
-    def learning(step: int | None) -> list[bool]:
-        module.zero_grad()
-        module(encoder_input, step=step).sum().backward()
-        assert all(parameter.requires_grad for parameter in module.parameters())
-        return [parameter.grad is not None for parameter in module.parameters()]
-
-    first = learning(4)
-    assert sum(first) == 8  # of two layers, each with four parameters
-    assert all(learning(100))
-    assert all(learning(None))
-    assert learning(4) == first
 
 
 def test_lower_layers_learn_more_slowly(models: dict[str, Path]) -> None:
@@ -216,17 +184,6 @@ def test_the_order_of_a_pair_matters_and_its_company_does_not(
     assert torch.allclose(together[0, : alone.shape[1]], alone[0], atol=1e-5)
     assert torch.allclose(chosen, alone, atol=1e-5)
     assert not torch.allclose(together[0, 0], together[1, 0])
-
-
-def test_a_row_of_one_sentence_has_the_vectors_of_that_sentence_between_bos_and_eos(
-    models: Models, tmp_path: Path
-) -> None:
-    embeddings = sequences("bert", models, tmp_path)
-    with torch.no_grad():
-        inputs = embeddings(embeddings.prepare_sequences([[C]]).gather([0]))
-    assert torch.allclose(
-        inputs.input[0, 1:-1], embed_all(embeddings, [3]).input[0, : len(C)], atol=1e-5
-    )
 
 
 def test_rows_too_long_for_the_model_are_truncated_and_counted(

@@ -167,9 +167,9 @@ def test_answers_to_odd_questions_never_leave_the_passage(
     assert 0 < found.probability <= 1
 
 
-def test_a_megabyte_is_read_in_a_few_windows(task: Task) -> None:
+def test_a_long_passage_is_read_in_a_few_windows(task: Task) -> None:
     rest = "water flows on and on. "
-    passage = (rest * 50_000)[: (1 << 20) - 40] + "William won at Hastings."
+    passage = rest * 2_000 + "William won at Hastings."
     example = Question("Who won at Hastings?", passage).with_words(TextReader(Path("en")))
     family = task.family
     assert isinstance(family, QuestionAnswering)

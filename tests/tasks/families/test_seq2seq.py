@@ -95,34 +95,6 @@ def test_a_beam_that_holds_all_sequences_finds_the_best(length: int, penalty: fl
         assert found[example] == [word for word in best if word != END]
 
 
-def test_a_wider_beam_finds_what_a_greedy_one_misses() -> None:
-    # The best first word leads nowhere: 0.6 x 0.5 < 0.4 x 1.
-    table = torch.full((1, 4, 4, 4), 1e-9)
-    table[0, END, END, 2], table[0, END, END, 3] = 0.6, 0.4
-    table[0, END, 2, END], table[0, END, 2, 2], table[0, END, 3, END] = 0.5, 0.5, 1.0
-
-    def step(state: State, words: Tensor) -> tuple[Tensor, State]:
-        return table.log()[state[0], state[1], words], (state[0], words)
-
-    state = (torch.zeros(1).long(), torch.full((1,), END))
-    found = [
-        beam_search(step, state, num_examples=1, end=END, config=BeamConfig(size, 2, 0.0))[0]
-        for size in (1, 2)
-    ]
-    assert found == [[2], [3]]
-
-
-def test_examples_do_not_mind_each_other() -> None:
-    step, (rows, before), _ = decoder(5, 6, seed=3)
-    config = BeamConfig(3, 6, 1.0)
-    together = beam_search(step, (rows, before), num_examples=5, end=END, config=config)
-    for example in range(5):
-        alone = (rows[example : example + 1], before[:1])
-        assert beam_search(step, alone, num_examples=1, end=END, config=config) == [
-            together[example]
-        ]
-
-
 def test_what_has_no_probability_is_never_written() -> None:
     def step(state: State, words: Tensor) -> tuple[Tensor, State]:
         log_probs = torch.full((len(words), 4), -torch.inf)

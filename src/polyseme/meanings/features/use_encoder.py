@@ -11,22 +11,25 @@ gives its own vector of the word as context, and no substitutes. The *bag* is wh
 of the sentence are about.
 """
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from polyseme.data.batch import EOS, FIRST_WORD
 from polyseme.devices import one_thread
 from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
-from polyseme.errors import ConfigError, InputError
+from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
 from polyseme.objectives.bidirectional import (
@@ -36,7 +39,9 @@ from polyseme.objectives.bidirectional import (
     CausalConfig,
 )
 from polyseme.pretraining.evaluation import score_sentences, unigram_log_shares
-from polyseme.text.corpus import Corpus
+from polyseme.storage.files import scratch_for
+from polyseme.storage.parquet import read_table
+from polyseme.text.corpus import Corpus, damage_explained
 
 Span = tuple[int, int]
 """A use: its first word, and the one after its last."""
@@ -51,6 +56,7 @@ _RANDOM_TEXT = (400, 8)
 """Sentences of words drawn at random, and their length."""
 _SYNTAX_SHARE = 0.05
 """Of the directions of a state, those that such a text moves most. By pairs of WiC and MCL-WiC."""
+_SYNTAX_VERSION = 1  # rises with what it is found by
 _ROWS = 512  # uses whose substitutes are found at once: 30 MB
 
 
@@ -117,10 +123,24 @@ class ModelUseEncoder:
             return features
         return replace(features, context=self.syntax.removed(features.context))
 
-    @property
+    @cached_property
     def syntax(self) -> Syntax | None:
         """What `without_syntax` takes out; None without a head."""
-        return self._substituter.syntax if self._substituter else None
+        return self._substituter.find_syntax() if self._substituter else None
+
+    def keep_in(self, folder: Path) -> None:
+        """Take the syntax from a folder, or keep it there: it takes as long to find as 150 uses."""
+        if "syntax" in vars(self):
+            return
+        path = folder / f"syntax-{_SYNTAX_VERSION}-{self.fingerprint[:16]}.parquet"
+        with contextlib.suppress(OSError, CorpusError):
+            with damage_explained(path):
+                self.syntax = Syntax.of_table(read_table(path, ["side", "direction"]))
+            return
+        with contextlib.suppress(OSError):
+            folder.mkdir(exist_ok=True)
+            with scratch_for(path) as scratch:
+                pq.write_table(Syntax.as_table(self.syntax), scratch)
 
     def gains(
         self, sentences: Sequence[Sequence[str]], corpus: Corpus
@@ -311,8 +331,7 @@ class LexicalSubstituter:
             found[rows] = logits.topk(k, dim=1).indices.numpy()
         return found
 
-    @cached_property
-    def syntax(self) -> Syntax:
+    def find_syntax(self) -> Syntax:
         """The directions in which states vary most in a text of words drawn at random.
 
         Such a text is about nothing. What moves a state there is the word or two next to it, which

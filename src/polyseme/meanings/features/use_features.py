@@ -5,10 +5,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.text.corpus import Corpus
@@ -74,6 +76,26 @@ class Syntax:
         ]
         return np.concatenate(found, axis=1)
 
+    @staticmethod
+    def as_table(syntax: "Syntax | None") -> pa.Table:
+        """To be kept in a file: a row for each direction, none where there is no syntax."""
+        rows = [
+            {"side": side, "direction": each.tolist()}
+            for side, some in enumerate(syntax.directions if syntax else ())
+            for each in some
+        ]
+        schema = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))])
+        return pa.Table.from_pylist(rows, schema)
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> "Syntax | None":
+        """What was kept."""
+        sides = table["side"].to_numpy()
+        if not len(sides):
+            return None
+        each = np.array(table["direction"].to_pylist(), np.float32)
+        return cls(tuple(each[sides == side] for side in range(int(sides.max()) + 1)))
+
 
 class UseEncoder(Protocol):
     """Whoever knows the features of uses: a model, or an index."""
@@ -95,6 +117,9 @@ class UseEncoder(Protocol):
     @property
     def layer(self) -> int | None:
         """The layer whose vectors are the only features, if that is asked for."""
+
+    def keep_in(self, folder: Path, /) -> None:
+        """Take what it found out about itself from a folder, or else keep it there."""
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """The same uses, without what only tells which part of speech is expected, if it can."""

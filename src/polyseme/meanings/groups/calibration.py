@@ -9,9 +9,10 @@ they were one word with two meanings, and grouped again: how well the groups are
 each word is grouped by itself: most words have one meaning, so the separation that its two halves
 have is none that tells meanings apart.
 
-Both are measured once and kept beside the corpus, in `NAME.calibration/`, with the corpus's topics.
-Each file there is JSON with the key of what it was made from (`Kept`): another corpus, model or
-question has another key. What cannot be written is found again the next time.
+Both are measured once and kept beside the corpus, in `NAME.calibration/`, with the corpus's topics
+and the model's syntax. What was measured is JSON with the key of what it was made from
+(`Kept`): another corpus, model or question has another key. What cannot be written is found again
+the next time.
 """
 
 import contextlib
@@ -110,6 +111,8 @@ def encode_uses(
     uses: Uses, encoder: UseEncoder, on_use: Callable[[int], None] = lambda _: None
 ) -> UseFeatures:
     """All that groups are made from: what the model tells, without syntax, and topics."""
+    if uses.corpus and encoder.layer is None:
+        encoder.keep_in(folder_of(uses.corpus.folder))
     features = encoder.without_syntax(encoder.encode(uses, on_use))
     topics = topics_of(uses.corpus) if uses.corpus and encoder.layer is None else None
     return topics.added_to(features, uses, encoder.words) if topics else features

@@ -108,7 +108,6 @@ _PARTS = pa.schema(
     required(shard=_INTEGER, row_group=_INTEGER, first_sentence=_INTEGER, first_value=_INTEGER)
 )
 _SUBSTITUTES = pa.schema(required(word=pa.string()))
-_SYNTAX = pa.schema([("side", pa.int64()), ("direction", pa.list_(pa.float32()))])
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,9 @@ class Merge:
             with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
                 writer.extend(_words_of(corpus))
             self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
-            sides = enumerate(syntax.directions if syntax else ())
-            directions = [(side, each.tolist()) for side, some in sides for each in some]
-            columns = [list(column) for column in zip(*directions, strict=True)] or [[], []]
-            self._write_table(scratch, "syntax", _SYNTAX, columns)
+            table = Syntax.as_table(syntax)
+            columns = [column.to_pylist() for column in table.columns]
+            self._write_table(scratch, "syntax", table.schema, columns)
             made, columns = self._sort_uses(sentences, len(words), files)
             columns = [list(words), list(words.values()), *columns]
             self._write_table(scratch, "words", _WORDS, columns)

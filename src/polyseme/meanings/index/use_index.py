@@ -105,7 +105,9 @@ class UseIndex:
         found = read_table(files.check_table("substitutes"), ["word"])
         self.words: list[str] = found["word"].to_pylist()
         """What the numbers of substitutes stand for."""
-        self.syntax = _read_syntax(read_table(files.check_table("syntax"), ["side", "direction"]))
+        self.syntax = Syntax.of_table(
+            read_table(files.check_table("syntax"), ["side", "direction"])
+        )
         """What may be taken out of contexts; None without a head."""
 
     @classmethod
@@ -292,6 +294,9 @@ class IndexedUses:
     def gains(self, _: Sequence[Sequence[str]], __: Corpus) -> None:
         """An index predicts nothing."""
 
+    def keep_in(self, _: Path) -> None:
+        """An index has it in a file of its own."""
+
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """As the model that the index was made with would take it out of the contexts."""
         if self.index.syntax is None:
@@ -318,14 +323,6 @@ class IndexedUses:
             return []
         kept, found = self.num_kept, self.num_found
         return [f"The index has {kept:,} of the {found:,} uses in the corpus, a random sample."]
-
-
-def _read_syntax(table: Any) -> Syntax | None:
-    sides = table["side"].to_numpy()
-    if not len(sides):
-        return None
-    each = np.array(table["direction"].to_pylist(), np.float32)
-    return Syntax(tuple(each[sides == side] for side in range(int(sides.max()) + 1)))
 
 
 def _keys(uses: Uses) -> Integers:
