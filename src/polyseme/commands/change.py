@@ -261,8 +261,8 @@ def _compare_many(
 
     question = _question(config, sides)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
-    words = config.words or None
-    if config.words_file and not (words := read_list(config.words_file)):
+    words = read_list(config.words_file) if config.words_file else [*config.words] or None
+    if config.words_file and not words:
         raise InputError(f"{config.words_file} has no words. Expected: one per line.")
     compare = partial(compare_vocabulary, corpus, encoder, question, words=words, progress=progress)
     if config.out is None:

@@ -122,8 +122,9 @@ def _summary(result: InspectResult) -> Table:
 
 
 def _lengths(result: InspectResult) -> Table:
-    columns = *numbers("", ""), ""
-    table = Table(*columns, title="Words per sentence", title_justify="left", show_header=False)
+    table = Table(*numbers("", ""), title="Words per sentence", title_justify="left")
+    table.show_header = False
+    table.add_column("")
     most = max((b.sentences for b in result.lengths), default=0) or 1
     for b in result.lengths:
         bar = "█" * round(24 * b.sentences / most)

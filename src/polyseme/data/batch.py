@@ -88,8 +88,9 @@ class Batch:
 
     def to(self, device: str | torch.device) -> "Batch":
         """The same on another device."""
-        parts = (getattr(self, each.name) for each in fields(self))
-        return Batch(*(None if part is None else moved(part, device) for part in parts))
+        parts: Iterable[Any] = (getattr(self, each.name) for each in fields(self))
+        there: list[Any] = [None if part is None else moved(part, device) for part in parts]
+        return Batch(*there)
 
 
 def padded_length(longest: int, limit: int) -> int:

@@ -167,7 +167,8 @@ class FeatureBatch:
     def to(self, device: str | torch.device) -> "FeatureBatch":
         """The same on another device."""
         parts = (getattr(self, each.name) for each in fields(self))
-        return FeatureBatch(*(None if part is None else part.to(device) for part in parts))
+        there: list[Any] = [None if part is None else part.to(device) for part in parts]
+        return FeatureBatch(*there)
 
 
 class InputDims(NamedTuple):
