@@ -12,10 +12,9 @@ CLUSTER = {
     "tests/executors/test_cluster.py",
     "tests/serving/test_on_ray.py",
     "tests/reliability/test_ray_is_closed.py",
-    "tests/reliability/test_kills.py::test_a_ray_run_comes_out_as_the_local_one_whoever_is_killed",
-    "tests/reliability/test_index_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
-    "tests/reliability/test_index_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
-    "tests/reliability/test_embedding_kills.py::test_vectors_made_on_ray_are_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_what_is_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_an_index_made_on_ray_is_the_same_whoever_is_killed",
+    "tests/reliability/test_kills.py::test_ranges_sorted_on_ray_are_those_sorted_here",
 }
 """Files, and tests, that are marked so."""
 LONG = {
@@ -32,6 +31,7 @@ LONG = {
     "tests/embedding/test_onnx.py::test_the_published_model_as_a_graph",
     "tests/embedding/test_pages.py",
     "tests/journeys/test_hf.py",
+    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
     "tests/explorer/test_browser.py",
     "tests/explorer/test_opening.py",
     "tests/explorer/test_no_network.py::test_search_groups_and_map_need_no_network_but_loopback",
@@ -45,7 +45,6 @@ LONG = {
     "tests/training/test_processes.py::test_processes_decide_alike_and_draw_the_chance_that_one_would",
     "tests/deploy/test_deploy.py::test_two_nodes_of_a_slurm_cluster_train_as_one_process_does",
     "tests/deploy/test_deploy.py::test_a_pod_serves_as_it_is_told_to_and_is_found_alive_and_ready",
-    "tests/meanings/test_periods.py::test_planted_shares_lie_in_nine_of_ten_intervals",
     "tests/tasks/readers/test_real_sets.py",
 }
 """Files, and tests, that are marked so: they walk through a whole page, browser or cluster, use

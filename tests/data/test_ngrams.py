@@ -62,7 +62,7 @@ def measure(
 sentences = st.lists(st.lists(st.sampled_from("abcdx"), min_size=1, max_size=6), max_size=12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     training=sentences,
     held_out=sentences.filter(bool),

@@ -207,8 +207,10 @@ def test_a_survivor_loses_its_folder_in_one_step(
     assert gone == [True]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [(errno.ENOSPC, 1), (errno.EDQUOT, 1), (errno.EIO, 2), (errno.EROFS, 1)],
+)
 def test_a_full_or_failing_disk_is_told_in_words(tmp_path: Path, number: int, workers: int) -> None:
     job = ShardJob(partial(fill_disk, number), "")
     inputs, executor = make_inputs(tmp_path / "in", 2), ExecutorConfig(workers=workers)

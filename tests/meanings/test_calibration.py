@@ -5,10 +5,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
@@ -28,6 +30,7 @@ from polyseme.meanings.groups.calibration import (
 from polyseme.meanings.groups.grouping import Limits
 from polyseme.text.corpus import Corpus
 
+Array = npt.NDArray[Any]
 KINDS = [f"{kind}{'abcdefgh'[number]}word" for kind in ("noun", "verb") for number in range(8)]
 
 
@@ -51,6 +54,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         (" ".join(texts[at : at + 16]), {}) for at in range(0, len(texts), 16)
     ]
     return make_corpus(tmp_path_factory.mktemp("calibration"), documents)
+
+
+@cache
+def of_word(word: str) -> tuple[Array, Array]:
+    """The point of a word, and the words near it."""
+    random = np.random.default_rng(zlib.crc32(word.encode()))
+    return random.normal(size=12), random.permutation(4_000)[:20]
 
 
 class Described:
@@ -82,10 +92,10 @@ class Described:
         rows = []
         for words, (begin, _) in zip(uses.sentences(), uses.spans.tolist(), strict=True):
             seed = zlib.crc32(" ".join(words).encode())
-            own = np.random.default_rng(zlib.crc32(words[begin].encode()))
+            own, near = of_word(words[begin])
             random = np.random.default_rng(seed)
-            point = own.normal(size=12) + self.noise * random.normal(size=12)
-            near = own.permutation(4_000)[:20] if self.noise < 1 else random.permutation(4_000)[:20]
+            point = own + self.noise * random.normal(size=12)
+            near = near if self.noise < 1 else random.choice(4_000, 20, replace=False)
             kind = 9.0 if words[begin].startswith("noun") else -9.0
             rows.append((np.append(point, kind), point, random.permutation(near)[:10]))
         context, bag, near_words = (np.array(column) for column in zip(*rows, strict=True))

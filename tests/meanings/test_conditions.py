@@ -201,44 +201,6 @@ def test_an_error_travels_between_processes() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("year<1860", [0, 1, 3]),  # as text, 900 would come after
-        ("year=01860", [2]),
-        ("year=1860.0", [2]),
-        ("year~8", [0, 2]),
-        ("author~dickens", [0]),
-        ("author~鲁", [3]),
-        ("author<E", [0, 1]),
-        ("date<1860-01-01", [0, 1]),  # dates are text, and come in their order
-        ("not (year<1860 and author~e)", [2, 3, 4]),
-        ("year<0 or author~austen or document=c.txt", [1, 2, 3]),
-    ],
-)
-def test_a_column_of_numbers_is_compared_as_numbers_any_other_as_text(
-    text: str, expected: list[int]
-) -> None:
-    assert rows(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("author=", [2, 4]),
-        ("author!=", [0, 1, 3]),
-        ("author!=鲁迅", [0, 1, 2, 4]),
-        ("author<z", [0, 1]),
-        ("not author<z", [2, 3, 4]),
-        ("author~e", [0, 1]),
-        ("year>-1000", [0, 1, 2, 3]),
-        ("not year>-1000", [4]),
-    ],
-)
-def test_a_missing_value_is_equal_to_the_empty_one_only(text: str, expected: list[int]) -> None:
-    assert rows(text) == expected
-
-
 def test_numbers_are_exact() -> None:
     table: dict[str, list[str | None]] = {"document": ["9007199254740992", "9007199254740993"]}
     assert rows("document=9007199254740993", table) == [1]  # equal as floats

@@ -70,13 +70,6 @@ def test_a_group_that_lost_uses_has_no_stability_and_the_other_keeps_it(senses: 
             assert group.stability is None
 
 
-def test_an_edit_of_another_group_is_told_and_not_applied(senses: Senses) -> None:
-    wrong = RenameEdit(group=GroupRef(id="1", name="never its name"), name="x")
-    after = senses.edited([wrong])
-    assert after.labels == senses.labels
-    assert "Edit 1 was not applied" in after.notes[0]
-
-
 def test_a_file_of_edits_gives_what_the_list_gives(senses: Senses, tmp_path: Path) -> None:
     path = tmp_path / "edits.jsonl"
     append_edit(path, boats(senses))

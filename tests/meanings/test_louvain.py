@@ -62,17 +62,29 @@ def whole_numbers(number: int, seed: int) -> Any:
     return csr_matrix((upper + upper.T).astype(np.float32))  # with loops: what is on the diagonal
 
 
-@pytest.mark.parametrize("instruction_set", instruction_sets())
-def test_compiled_and_not_they_are_the_same(
-    kernels: Kernels, instruction_set: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel = kernels(instruction_set)
+@pytest.fixture(scope="module")
+def uncompiled() -> list[tuple[Any, float, list[int]]]:
+    """Graphs, resolutions, and the communities that are found without the kernel."""
     graphs = [whole_numbers(size, seed) for seed, size in enumerate((1, 2, 3, 40, 150))]
     graphs += [planted([50, 40, 30], 0.2, 0.1, 2), csr_matrix((5, 5)), csr_matrix(np.eye(4))]
-    for graph in graphs:
-        for resolution in (0.1, 0.45, 1.0, 3.0):
-            found = []
-            for library in (kernel, None):
-                monkeypatch.setattr(loader, "load", lambda library=library: library)
-                found.append(louvain_communities(graph, resolution=resolution, seed=7).tolist())
-            assert found[0] == found[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loader, "load", lambda: None)
+        return [
+            (graph, at, louvain_communities(graph, resolution=at, seed=7).tolist())
+            for graph in graphs
+            for at in (0.1, 0.45, 1.0, 3.0)
+        ]
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_compiled_and_not_they_are_the_same(
+    kernels: Kernels,
+    instruction_set: Any,
+    uncompiled: list[tuple[Any, float, list[int]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = kernels(instruction_set)
+    monkeypatch.setattr(loader, "load", lambda: kernel)
+    for graph, resolution, expected in uncompiled:
+        found = louvain_communities(graph, resolution=resolution, seed=7)
+        assert found.tolist() == expected

@@ -24,16 +24,18 @@ def simulated(
     random: np.random.Generator, right: float, *, by_size: bool, documents: int = 20
 ) -> DatedSenses:
     """Uses of four periods. A document has a leaning of its own; the misplaced stand anywhere."""
-    senses, dates, names = [], [], []
+    senses: list[str] = []
+    dates: list[str] = []
+    names: list[str] = []
     where = PLANTED.mean(axis=0) if by_size else np.full(3, 1 / 3)
     for period, shares in enumerate(PLANTED):
         for document in range(documents):
-            own = random.dirichlet(6 * shares + 1e-3)
-            for _ in range(random.integers(3, 15)):
-                is_right = random.random() < right
-                senses.append(SENSES[random.choice(3, p=own if is_right else where)])
-                dates.append(str(1840 + 20 * period + document % 20))
-                names.append(f"{period}-{document}")
+            own, number = random.dirichlet(6 * shares + 1e-3), int(random.integers(3, 15))
+            is_right = random.random(number) < right
+            drawn = (random.choice(3, size=number, p=share) for share in (own, where))
+            senses += [SENSES[sense] for sense in np.where(is_right, *drawn)]
+            dates += [str(1840 + 20 * period + document % 20)] * number
+            names += [f"{period}-{document}"] * number
     return DatedSenses("bank", "year", senses, dates, names)
 
 

@@ -62,6 +62,9 @@ class Death:
         return isinstance(path, str | os.PathLike) and str(path).startswith(self.folder or "")
 
 
+DEATH = Death()
+
+
 def _name_of_dead(suffix: str = "") -> str:
     return new_name(suffix).replace(f"-{os.getpid()}-", f"-{dead_process()}-")
 

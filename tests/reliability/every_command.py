@@ -1,13 +1,20 @@
 """Every command of the command line, one after the other, in one process; to be watched.
 
 python -m reliability.every_command FOLDER
+
+Then those that write are told to write into a folder that is read-only, and a line `locked` with
+JSON tells of each its words, its exit code, and what it complained of. At last a model is evaluated
+on a corpus that is read-only, which needs room for counting n-grams. Root may write everywhere:
+`test_offline.py` starts this without that right.
 """
 
 import json
+import stat
 import sys
 from pathlib import Path
 
 import h5py
+from command_line import polyseme
 from legacy.bilm_files import OPTIONS, arrays_for
 from pretraining.making import rule_text
 from tasks.cases import make_task, prepare_documents
@@ -18,6 +25,7 @@ SMALL = (
     *("--preset", "elmo-teaching", "--set", "model.encoder.contextualizer.proj_size=16"),
     *("--set", "model.vocabulary.min_count=1", "--set", "batches.words=300"),
 )
+QUICK = ("--set", "training.epochs=1")
 
 
 def write_old_weights(folder: Path) -> None:
@@ -28,15 +36,10 @@ def write_old_weights(folder: Path) -> None:
             file[name] = array
 
 
-def commands(folder: Path) -> list[list[str]]:
+def commands(folder: Path, task_file: Path) -> list[list[str]]:
     """The words after `polyseme`, in an order in which each finds what it needs."""
-    folder.mkdir(parents=True)
-    case = make_task(folder)
-    documents = prepare_documents(folder / "documents", 60)
-    write_old_weights(folder / "old")
-    (folder / "text.txt").write_text(rule_text(), encoding="utf-8")
+    documents = folder / "documents" / "corpus"
     corpus, model, task = folder / "corpus", folder / "model", folder / "names"
-    quick = ("--set", "training.epochs=1")
     lines: list[tuple[object, ...]] = [
         ("plan",),
         (
@@ -96,10 +99,10 @@ def commands(folder: Path) -> list[list[str]]:
         ("models",),
         ("doctor",),
         ("convert", "import", folder / "old", "--out", folder / "elmo", "--language", "en"),
-        ("train", case.task, "--out", task, *quick),
+        ("train", task_file, "--out", task, *QUICK),
         ("evaluate", task),
         ("predict", "--task", task, "word1 word10"),
-        ("compare", case.task, "--out", folder / "compared", *quick),
+        ("compare", task_file, "--out", folder / "compared", *QUICK),
         ("choices", documents, "--examples", 16, "--out", folder / "choices"),
     ]
     return [[str(word) for word in line] for line in lines]
@@ -115,9 +118,71 @@ def run(words: list[str]) -> int:
     return 0
 
 
+def locked_commands(folder: Path, task: Path, locked: Path) -> list[tuple[object, ...]]:
+    """Each would leave something in the folder `locked`."""
+    corpus, model = folder / "corpus", folder / "model"
+    of_word = ("and", "--in", corpus, "--model", model)
+    sides = ("--before", "document<text.txt@5", "--after", "document>=text.txt@5")
+    text, use = folder / "text.txt", "The old *cat* purrs ."
+    return [
+        ("prepare", text, "--language", "en", "--out", locked),
+        ("prepare", text, "--language", "en", "--out", locked / "new"),
+        ("inspect", corpus, "--plot", locked / "plot.png"),
+        ("pretrain", corpus, *SMALL, "--steps", 3, "--out", locked / "new"),
+        ("compare-models", corpus, "--presets", "elmo-teaching", "--minutes", 0.01,
+         "--out", locked / "new"),
+        ("embed", "--model", model, corpus, "--out", locked / "new"),
+        ("index", "--model", model, corpus, "--words", "cat,and", "--out", locked / "new"),
+        ("uses", "cat", "--in", corpus, "--out", locked / "uses.csv"),
+        ("senses", *of_word, "--groups", 2, "--out", locked / "senses.csv"),
+        ("senses", *of_word, "--groups", 2, "--out", locked / "senses.conllu"),
+        ("senses", *of_word, "--groups", 2, "--report", locked / "senses.html"),
+        ("change", *of_word, *sides, "--report", locked / "change.html"),
+        ("change", "--all", "--in", corpus, "--model", model, *sides, "--permutations", 199,
+         "--min-uses", 20, "--out", locked / "change.csv"),
+        ("edit", *of_word, "--groups", 2, "--edits", locked / "edits.jsonl", "--rename", 1,
+         "--name", "first"),
+        ("nearest", use, "--in", corpus, "--model", model, "--out", locked / "nearest.csv"),
+        ("convert", "import", folder / "old", "--out", locked / "new", "--language", "en"),
+        ("train", task, "--out", locked / "new", *QUICK),
+        ("predict", "--task", folder / "names", "word1 word10", "--out", locked / "labels.jsonl"),
+        ("predict", "--task", folder / "names", "--input-file", text,
+         "--out", locked / "labels.jsonl"),
+        ("compare", task, "--out", locked / "new", *QUICK),
+        ("choices", folder / "documents/corpus", "--examples", 16, "--out", locked / "new"),
+        ("pull", "someone/something", "--out", locked / "new"),
+    ]  # fmt: skip
+
+
+def try_locked(folder: Path, task: Path) -> None:
+    locked = folder / "locked"
+    locked.mkdir()
+    (locked / "mine.txt").write_text("mine")
+    locked.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    for words in locked_commands(folder, task, locked):
+        tell(words)
+    for path in (folder / "corpus").rglob("*"):
+        path.chmod(path.stat().st_mode & ~0o222)
+    (folder / "corpus").chmod(stat.S_IRUSR | stat.S_IXUSR)
+    tell(("evaluate", folder / "model", "--in", folder / "corpus"))
+
+
+def tell(words: tuple[object, ...]) -> None:
+    done = polyseme(*map(str, words), code=None)
+    told = {"words": [str(word) for word in words], "code": done.returncode}
+    print("locked", json.dumps({**told, "stderr": done.stderr}), flush=True)
+
+
 if __name__ == "__main__":
-    for line in commands(Path(sys.argv[1])):
+    place = Path(sys.argv[1])
+    place.mkdir(parents=True)
+    case = make_task(place)
+    prepare_documents(place / "documents", 60)
+    write_old_weights(place / "old")
+    (place / "text.txt").write_text(rule_text(), encoding="utf-8")
+    for line in commands(place, case.task):
         code = run(line)
         print("did", line[0], code, file=sys.stderr)
         if code:
             sys.exit(code)
+    try_locked(place, case.task)

@@ -4,19 +4,17 @@ import contextlib
 import random
 import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 import psutil
 from executors.jobs import hashes
 
-Driver = subprocess.Popen[bytes]
+from reliability.forked import Forked, polyseme
+
+Driver = Forked
 _MOST_RUNS = 5
 
 
@@ -31,11 +29,10 @@ def make_documents(path: Path, number: int, seed: int = 1) -> None:
             stream.write(f"Document {i} is here. {body}.".encode() + bad + b"\n")
 
 
-def prepare(source: Path, out: Path, *more: str) -> list[str]:
-    """The command line; some sixty shards for 10,000 documents."""
-    options = ["--language", "en", "--layout", "lines", "--shard-bytes", "65536"]
-    program = [sys.executable, "-m", "polyseme", "prepare"]
-    return [*program, str(source), "--out", str(out), *options, *more]
+def prepare(source: Path, out: Path, *more: str, shard_bytes: int = 16_384) -> list[str]:
+    """The words after `polyseme`; some sixty shards for 2,000 documents."""
+    options = ["--language", "en", "--layout", "lines", "--shard-bytes", str(shard_bytes)]
+    return ["prepare", str(source), "--out", str(out), *options, *more]
 
 
 def wrong_files(out: Path, reference: dict[str, str]) -> list[str]:
@@ -50,10 +47,16 @@ def wrong_files(out: Path, reference: dict[str, str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str], *, said: IO[bytes], folder: Path) -> Iterator[Driver]:
-    """A running command, ended with its children if it is still there at the end."""
+def started(words: Sequence[str], said: Path) -> Iterator[Driver]:
+    """A running `polyseme`, ended with its children if it is still there at the end."""
     # What it says goes to a file: a pipe would make us wait for the orphans that hold it.
-    process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+    with running(Forked(polyseme, *words, said=said)) as driver:
+        yield driver
+
+
+@contextlib.contextmanager
+def running(process: Driver) -> Iterator[Driver]:
+    """A process, ended with its children."""
     try:
         yield process
     finally:
@@ -68,18 +71,19 @@ Blow = Callable[[Driver], bool]  # False if the work was done before there was a
 
 
 class KilledRun:
-    """Runs a command again and again while blows fall on it, each at a later moment of the work.
+    """Starts something again and again while blows fall on it, each at a later moment of the work.
 
     A blow is a function that is given the driver and kills something; `driver_dies` kills the
     driver itself, and the command is started again. Moments are measured in receipts, so that
     they are spread over the work on slow and fast machines.
     """
 
-    def __init__(self, command: list[str], out: Path, reference: dict[str, str]) -> None:
-        self.command = command
+    def __init__(
+        self, start: Callable[[Path], Driver], out: Path, reference: dict[str, str]
+    ) -> None:
+        self.start = start
         self.out = out
         self.reference = reference
-        self.folder = Path.cwd()
         self.struck = 0
         self.wrong: list[str] = []
 
@@ -101,14 +105,13 @@ class KilledRun:
 
     def _run_to_the_end(self, plan: deque[tuple[float, Blow]], choose: random.Random) -> None:
         """Start the command as often as its driver is killed."""
-        code = -signal.SIGKILL
-        with tempfile.TemporaryFile() as said:
-            while code == -signal.SIGKILL:
-                with started(self.command, said=said, folder=self.folder) as driver:
-                    self._strike_driver(driver, plan, choose)
-                    code = driver.wait()
-            said.seek(0)
-            assert code == 0, said.read().decode()
+        code: int | None = -signal.SIGKILL
+        said = self.out.with_suffix(".said")
+        while code == -signal.SIGKILL:
+            with running(self.start(said)) as driver:
+                self._strike_driver(driver, plan, choose)
+                code = driver.wait()
+        assert code == 0, said.read_text()
 
     def _strike_driver(
         self, driver: Driver, plan: deque[tuple[float, Blow]], choose: random.Random

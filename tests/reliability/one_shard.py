@@ -1,6 +1,5 @@
-"""One shard through `run_job`, to be traced.    one_shard.py INPUTS OUT careful|careless"""
+"""One shard through `run_job`, to be traced."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,6 @@ from executors.jobs import capitals_job, make_inputs
 
 from polyseme.executors import ExecutorConfig, run_job
 from reliability.slow_copies import copy_in_place
-from reliability.traced import announce
 
 
 def commit_one_shard(inputs: Path, out: Path, manner: str = "careful") -> None:
@@ -19,8 +17,3 @@ def commit_one_shard(inputs: Path, out: Path, manner: str = "careful") -> None:
     if manner == "careless":
         job = replace(job, publish=copy_in_place)
     run_job(job, shards, out, executor=ExecutorConfig(workers=1))
-
-
-if __name__ == "__main__":
-    announce()
-    commit_one_shard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -1,10 +1,6 @@
-"""A run whose files, if told so, appear bit by bit under their final names: what we must not do.
-
-slow_copies.py INPUTS OUT careful|careless
-"""
+"""A run whose files, if told so, appear bit by bit under their final names: what we must not do."""
 
 import shutil
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -24,16 +20,12 @@ def copy_in_place(scratch: Path, final: Path) -> None:
             time.sleep(0.01)
 
 
-def main() -> None:
-    inputs, out, manner = sys.argv[1:]
+def copy_slowly(inputs: Path, out: Path, manner: str) -> None:
+    """A run of many little shards by two workers."""
     job = ShardJob(
         partial(capitals_slowly, 0.05),
         "settings",
         publish=copy_in_place if manner == "careless" else publish,
     )
-    run_job(job, make_inputs(Path(inputs), 40), Path(out), executor=ExecutorConfig(workers=2))
+    run_job(job, make_inputs(inputs, 40), out, executor=ExecutorConfig(workers=2))
     shutil.rmtree(inputs)
-
-
-if __name__ == "__main__":
-    main()

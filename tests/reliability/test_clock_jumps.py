@@ -15,14 +15,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from command_line import polyseme
 from executors.jobs import hashes
 from pretraining.making import rule_corpus
 from required import needs
 
+from reliability.checkpoints import newest, pretrain, result_in
 from reliability.killing import make_documents, prepare
 from reliability.test_index_kills import Quiet, command_of
-from reliability.test_pretraining_kills import finished, pretrain, result_in
-from reliability.test_training import newest
+from reliability.test_pretraining_kills import finished
 from reliability.traced import python
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), Path("/no/libfaketime"))
@@ -54,15 +55,18 @@ class Clock:
         self._next.write_text(next(self.days) + "\n")
         self._next.replace(self.file)
 
-    def start(self, command: list[str], said: Path) -> psutil.Popen:
+    def start(self, words: list[str], said: Path) -> psutil.Popen:
         with said.open("wb") as stream:
             return psutil.Popen(
-                command, env=self.environment, stdout=stream, stderr=subprocess.STDOUT
+                python("polyseme", *words),
+                env=self.environment,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
             )
 
-    def run(self, command: list[str], said: Path) -> None:
+    def run(self, words: list[str], said: Path) -> None:
         """To its end, a jump every second or so."""
-        process = self.start(command, said)
+        process = self.start(words, said)
         while process.poll() is None:
             time.sleep(0.5)
             self.jump()
@@ -90,8 +94,8 @@ def test_the_clock_of_these_tests_jumps(clock: Clock) -> None:
 def test_a_corpus_is_the_same_whatever_the_clock_does(tmp_path: Path, clock: Clock) -> None:
     make_documents(tmp_path / "texts.txt", 200)
     quiet, out = tmp_path / "quiet", tmp_path / "corpus"
-    subprocess.run(prepare(tmp_path / "texts.txt", quiet), check=True, capture_output=True)
-    clock.run(prepare(tmp_path / "texts.txt", out), tmp_path / "said")
+    polyseme(*prepare(tmp_path / "texts.txt", quiet), "--workers", "1")
+    clock.run(prepare(tmp_path / "texts.txt", out, "--workers", "2"), tmp_path / "said")
     assert hashes(out) == hashes(quiet)
 
 
@@ -102,7 +106,7 @@ def test_pretraining_killed_goes_on_from_the_last_step_on_a_clock_that_was_set_b
     corpus = rule_corpus(tmp_path / "corpus")
     expected = finished(pretrain(corpus, tmp_path / "quiet", 30))
     words = pretrain(corpus, tmp_path / "run", 30)
-    process = clock.start(python("polyseme", *words), tmp_path / "said")
+    process = clock.start(words, tmp_path / "said")
     while newest(tmp_path / "run") < 10:
         assert process.poll() is None, (tmp_path / "said").read_text()
         clock.jump()
@@ -111,7 +115,7 @@ def test_pretraining_killed_goes_on_from_the_last_step_on_a_clock_that_was_set_b
     process.wait()
     reached = newest(tmp_path / "run")
     assert reached >= 10
-    clock.run(python("polyseme", *words), tmp_path / "said")
+    clock.run(words, tmp_path / "said")
     assert result_in(tmp_path / "run") == expected
 
 

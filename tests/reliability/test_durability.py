@@ -52,42 +52,42 @@ def check(calls: list[int | str], durable: list[Path], final: Path) -> None:
     assert final.parent.stat().st_ino in calls[at:]
 
 
-def test_a_file_is_on_the_disk_before_and_after_it_has_its_name(
-    tmp_path: Path, calls: list[int | str]
-) -> None:
-    (tmp_path / "scratch").write_text("text", encoding="utf-8")
-    final = tmp_path / "final"
-    publish(tmp_path / "scratch", final)
-    check(calls, [final], final)
+def publish_file(folder: Path) -> Path:
+    (folder / "scratch").write_text("text", encoding="utf-8")
+    publish(folder / "scratch", folder / "final")
+    return folder / "final"
 
 
-def test_a_text_is_on_the_disk_before_and_after_it_has_its_name(
-    tmp_path: Path, calls: list[int | str]
-) -> None:
-    write_text(tmp_path / "final", "text")
-    check(calls, [tmp_path / "final"], tmp_path / "final")
+def publish_text(folder: Path) -> Path:
+    write_text(folder / "final", "text")
+    return folder / "final"
 
 
-def test_every_file_of_a_folder_is_on_the_disk_before_and_after_it_has_its_name(
-    tmp_path: Path, calls: list[int | str]
-) -> None:
-    scratch, final = tmp_path / "scratch", tmp_path / "final"
-    scratch.mkdir()
+def publish_three(folder: Path) -> Path:
+    (folder / "scratch").mkdir()
     for name in "abc":
-        (scratch / name).write_text(name, encoding="utf-8")
-    publish_folder(scratch, final)
-    check(calls, [*final.iterdir(), final], final)
+        (folder / "scratch" / name).write_text(name, encoding="utf-8")
+    publish_folder(folder / "scratch", folder / "final")
+    return folder / "final"
 
 
-def test_every_file_of_a_checkpoint_is_on_the_disk_before_it_has_its_name(
-    tmp_path: Path, calls: list[int | str]
-) -> None:
-    tensors = {"a": torch.ones(3)}
-    checkpoints = Checkpoints(tmp_path, keep=1)
+def save_checkpoint(folder: Path) -> Path:
+    tensors, checkpoints = {"a": torch.ones(3)}, Checkpoints(folder, keep=1)
     checkpoints.save(Checkpoint(tensors, tensors, {"step": 3}))
-    final = checkpoints.path(3)
-    assert len(list(final.iterdir())) == 4
-    check(calls, [*final.iterdir(), final], final)
+    return checkpoints.path(3)
+
+
+@pytest.mark.parametrize(
+    ("make", "files"),
+    [(publish_file, 0), (publish_text, 0), (publish_three, 3), (save_checkpoint, 4)],
+)
+def test_all_is_on_the_disk_before_and_after_it_has_its_name(
+    tmp_path: Path, calls: list[int | str], make: Callable[[Path], Path], files: int
+) -> None:
+    final = make(tmp_path)
+    inside = list(final.iterdir()) if files else []
+    assert len(inside) == files
+    check(calls, [*inside, final], final)
 
 
 def test_a_new_folder_on_the_way_to_a_name_is_on_the_disk_too(

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from executors.jobs import hashes
 
-from reliability.dying import Death
+from reliability.dying import DEATH
 from reliability.writing_commands import COMMANDS, Inputs, make_inputs
 
-DEATH = Death()
 # Those that write; how many deaths each dies in the fast tier.
 DEATHS = {"prepare": 6, "embed": 3, "pretrain": 3, "train": 2, "predict": 4, "inspect": 1}
 DEATHS |= {"convert": 3}

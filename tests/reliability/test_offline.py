@@ -1,16 +1,21 @@
-"""No command opens a connection (L5): each is run without a network, and every call is looked at.
+"""No command opens a connection (L5), or writes into a folder that is read-only: that ends in one
+sentence. Each is run without a network, and every call is looked at.
 
 A command has nothing to fetch, so there is no list of good and bad addresses: anything that is
 not a socket of this machine's own file system is one too many.
 """
 
+import json
+import os
 import re
+import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from required import needs
+from required import need, needs
 
 from reliability import traced
 from reliability.traced import python
@@ -53,15 +58,54 @@ def outgoing(log: str) -> list[str]:
     return [line for line in log.splitlines() if set(_ADDRESS.findall(line)) - _HARMLESS]
 
 
+@pytest.fixture(scope="module")
+def ran(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, "subprocess.CompletedProcess[str]", list[str]]:
+    """The folder of all commands, what came of them, and the calls that went out."""
+    need(os.geteuid() != 0 or shutil.which("setpriv") is not None, "setpriv, to give up a right")
+    # Root may write everywhere by these two rights; files of root keep others out without them.
+    rights = "--bounding-set=-dac_override,-dac_read_search"
+    first = ["setpriv", rights] if os.geteuid() == 0 else []
+    folder = tmp_path_factory.mktemp("all")
+    command = [*first, *python("reliability.every_command", folder / "work")]
+    return folder / "work", *run_watched(command, folder)
+
+
 @needs_namespace
 @pytest.mark.timeout(600)
-def test_no_command_opens_a_connection(tmp_path: Path) -> None:
-    done, calls = run_watched(python("reliability.every_command", tmp_path / "work"), tmp_path)
+def test_no_command_opens_a_connection(
+    ran: tuple[Path, "subprocess.CompletedProcess[str]", list[str]],
+) -> None:
+    _, done, calls = ran
     assert done.returncode == 0, done.stdout + done.stderr
     assert calls == []
     did = re.findall(r"^did (\S+) 0$", done.stderr, re.MULTILINE)
     there = (TESTS.parent / "src/polyseme/commands").glob("[!_]*")  # a file, or a folder of several
     assert set(did) == {path.stem.replace("_", "-") for path in there} - NOT_WATCHED
+
+
+@needs_namespace
+@pytest.mark.timeout(600)
+def test_no_command_writes_into_a_folder_that_is_read_only(
+    ran: tuple[Path, "subprocess.CompletedProcess[str]", list[str]],
+) -> None:
+    folder, done, _ = ran
+    lines = re.findall(r"^locked (.*)$", done.stdout, re.MULTILINE)
+    *refused, last = map(json.loads, lines)
+    locked = folder / "locked"
+    locked.chmod(stat.S_IRWXU)
+    assert [path.name for path in locked.iterdir()] == ["mine.txt"]
+    assert len(refused) == 22
+    for each in refused:
+        told = " ".join(each["stderr"].split()).partition("Error: ")[2]
+        story = f"{each['words']}\n{each['stderr']}"
+        assert each["code"] == 77, story
+        assert told.startswith(str(locked)), story
+        assert "cannot be read or written by this user: Permission denied." in told, story
+        assert ".work" not in told, story
+        assert ".lock " not in told, story
+    assert last["code"] == 0, last["stderr"]
 
 
 NOT_WATCHED = {
@@ -87,3 +131,11 @@ def test_a_child_that_tries_to_connect_is_caught(tmp_path: Path, stray: str) -> 
     _, calls = run_watched([sys.executable, "-c", parent], tmp_path)
     assert len(calls) == 1
     assert "ENETUNREACH" in calls[0]
+
+
+def test_what_only_we_put_into_a_folder_is_not_named() -> None:
+    from polyseme.cli.faults import explain
+
+    for inside in (".work", ".work/a.lock", ".lock", ""):
+        error = PermissionError(13, "Permission denied", str(Path("/mine/out") / inside))
+        assert str(explain(error)).startswith("/mine/out cannot be read or written by this user")

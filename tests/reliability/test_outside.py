@@ -5,8 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import polyseme_process as polyseme
-from executors.jobs import forge_receipt
 
 from polyseme.errors import PolysemeError
 from reliability.victims import Planter, harm, make_victims, snapshot
@@ -75,45 +73,3 @@ def test_no_command_changes_anything_outside_its_output_folder(
         planted, found = attack(name, inputs, tmp_path / str(seed), seed)
         assert found == [], f"seed {seed}: {planted}"
         shutil.rmtree(tmp_path / str(seed))
-
-
-# --- what the audit found, through the command line ------------------------------------------
-
-
-def prepare_here(inputs: Inputs, out: Path, *, code: int) -> str:
-    text = str(inputs.texts[0])
-    options = ("--language", "en", "--segmenter", "whitespace", "--layout", "lines")
-    shown = polyseme("prepare", text, "--out", out, *options, "--replace", code=code)
-    assert "Traceback" not in shown.stderr
-    return " ".join(shown.stderr.split())
-
-
-def corpus_to_tamper_with(inputs: Inputs, folder: Path) -> tuple[Path, Path]:
-    """A finished corpus, and files that are none of its business."""
-    out, victims = folder / "out", make_victims(folder / "victims")
-    prepare_here(inputs, out, code=0)
-    return out, victims
-
-
-@pytest.mark.parametrize("name", ["../victims/precious.txt", "{v}/precious.txt"])
-def test_prepare_deletes_nothing_that_a_receipt_names_elsewhere(
-    inputs: Inputs, tmp_path: Path, name: str
-) -> None:
-    out, victims = corpus_to_tamper_with(inputs, tmp_path)
-    receipt = forge_receipt("part-00099", [name.format(v=victims)])
-    (out / "receipts" / "part-00099.json").write_text(receipt, encoding="utf-8")
-    before = snapshot(victims)
-    prepare_here(inputs, out, code=0)
-    assert harm(before, snapshot(victims)) == []
-
-
-@pytest.mark.parametrize("top", ["quarantine", "shards", ".work"])
-def test_prepare_empties_no_folder_that_a_link_leads_to(
-    inputs: Inputs, tmp_path: Path, top: str
-) -> None:
-    out, victims = corpus_to_tamper_with(inputs, tmp_path)
-    shutil.rmtree(out / top, ignore_errors=True)
-    (out / top).symlink_to(victims)
-    before = snapshot(victims)
-    assert f"{top} is a link to" in prepare_here(inputs, out, code=74)
-    assert harm(before, snapshot(victims)) == []

@@ -1,4 +1,4 @@
-"""The real `polyseme pretrain`, killed at random and at each call of a save (T1).
+"""The real `polyseme pretrain`, killed at random (at each call of a save: test_any_call.py).
 
 Compared are all tensors of the newest checkpoint, the optimizer's too, the model's file, and every
 loss to the last bit.
@@ -10,34 +10,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import psutil
 import pytest
+from command_line import polyseme
 from pretraining.making import rule_corpus
-from required import needs
-from training.toy import saved_digests
 
-from polyseme.storage.files import sha256_of
 from polyseme.text.corpus import Corpus
 from polyseme.training import checkpoint
 from polyseme.training.checkpoint import Checkpoints
-from reliability import traced
-from reliability.test_training import (
-    assert_nearly_all,
-    assert_only_whole_checkpoints,
-    exact_losses,
-    newest,
-)
-from reliability.traced import Point, list_points, python, run_with
+from reliability.checkpoints import assert_only_whole, exact_losses, newest, pretrain, result_in
 
-needs_strace = needs(traced.why_not() is None, traced.why_not() or "strace works", only_on="linux")
 SECONDS_TO_BE_READY = 10.0  # of processor time
 INTERVAL = 5  # steps between saves
-QUICK_STEPS = 90
+QUICK_STEPS = 60
 Result = tuple[dict[str, str], list[str], str]
 
 
@@ -57,39 +46,10 @@ def quiet(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     return run
 
 
-def pretrain(corpus: Corpus, out: Path, steps: int, *, save_steps: int = INTERVAL) -> list[str]:
-    """The words after `polyseme`: a small ELMo with dropout."""
-    return [
-        *("pretrain", str(corpus.folder), "--preset", "elmo-teaching", "--out", str(out)),
-        "--keep-training-state",
-        *(
-            "--set",
-            "model.encoder.contextualizer.proj_size=16",
-            "--set",
-            "model.vocabulary.min_count=1",
-        ),
-        *("--set", "batches.words=300", "--precision", "float32", "--evaluate-every", "50"),
-        *("--steps", str(steps), "--save-steps", str(save_steps), "--keep-checkpoints", "1"),
-    ]
-
-
-def polyseme(words: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "polyseme", *words], capture_output=True, text=True, check=False
-    )
-
-
 def finished(words: list[str]) -> Result:
     """What a run ends with, begun here or gone on with."""
-    done = polyseme(words)
-    assert done.returncode == 0, done.stderr
+    polyseme(*words)
     return result_in(Path(words[words.index("--out") + 1]))
-
-
-def result_in(out: Path) -> Result:
-    assert not (out / ".work").exists()
-    model = sha256_of(out / "model.safetensors")
-    return saved_digests(out, newest(out)), exact_losses(out), model
 
 
 def kill_after(words: list[str], goal: int, wait: float) -> None:
@@ -122,39 +82,10 @@ def test_pretraining_killed_at_random_ends_with_the_same_bits(
     for _ in range(kills):
         goal = before + choose.randrange(INTERVAL, 30)
         kill_after(words, goal, choose.uniform(0, 0.1))
-        before = assert_only_whole_checkpoints(out)
+        before = assert_only_whole(out)
         # Lines are written before a checkpoint, so no saved step is without its line.
         assert len(exact_losses(out)) >= before >= goal
     assert finished(words) == quiet(steps)
-
-
-def points_of_a_save(corpus: Corpus, folder: Path) -> list[Point]:
-    """All calls that make or retire a checkpoint, in a run that saves three times."""
-    command = python("reliability.command_traced", *pretrain(corpus, folder, 3, save_steps=1))
-    points = list_points(command, folder.parent / "log", folder)
-    # A checkpoint is written in a scratch folder, and moved from there.
-    points = [point for point in points if "checkpoint" in point.text or ".work" in point.text]
-    assert {"write", "fsync", "rename", "mkdir"} <= {point.call for point in points}
-    assert len(points) > 60
-    return points
-
-
-@needs_strace
-@pytest.mark.slow  # the same is done with the loop alone in every check
-@pytest.mark.timeout(7200)
-def test_pretraining_killed_at_any_call_of_a_save_ends_with_the_same_bits(
-    tmp_path: Path, corpus: Corpus
-) -> None:
-    points = points_of_a_save(corpus, tmp_path / "quiet")
-    expected = result_in(tmp_path / "quiet")
-    codes: Counter[int] = Counter()
-    for i, point in enumerate(points):
-        words = pretrain(corpus, tmp_path / f"out-{i}", 3, save_steps=1)
-        killed = run_with(python("reliability.command_traced", *words), point, "signal=KILL")
-        codes[killed.returncode] += 1
-        assert_only_whole_checkpoints(tmp_path / f"out-{i}")
-        assert finished(words) == expected, point
-    assert_nearly_all(codes, -9)
 
 
 @pytest.mark.slow

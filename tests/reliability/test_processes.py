@@ -18,7 +18,7 @@ from slack import allowed
 from training.toy_run import TESTS, address_of, command
 
 from polyseme.text.corpus import Corpus
-from reliability.test_training import exact_losses
+from reliability.checkpoints import exact_losses
 from reliability.traced import python
 
 GRACE = allowed(5)  # seconds beyond the timeout

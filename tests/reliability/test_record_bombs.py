@@ -54,7 +54,7 @@ def test_every_format_is_tried() -> None:
 
 @pytest.mark.timeout(900)  # some seconds where nothing else runs
 def test_what_is_too_large_is_rejected_in_little_memory(tmp_path: Path) -> None:
-    check(outcomes(tmp_path, 20, seed=1))
+    check(outcomes(tmp_path, 12, seed=1))
 
 
 @pytest.mark.slow

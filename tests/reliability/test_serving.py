@@ -3,14 +3,11 @@
 import asyncio
 import base64
 import contextlib
-import json
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +18,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from required import need, need_package, needs
+from command_line import polyseme
+from required import needs
 from serving.making import TEXT, children_of, embed, save_tiny, serving
 from slack import allowed
 
@@ -88,7 +86,7 @@ def test_a_text_has_the_librarys_vector_whoever_else_asks(
                     assert np.abs(found - expected.vectors).max() <= 1e-5 * size
 
 
-def test_a_signal_ends_the_server_once_all_it_accepted_is_answered(model: Path) -> None:
+def test_once_told_to_end_it_answers_all_it_accepted_and_takes_nothing_new(model: Path) -> None:
     with serving(str(model), "--max-wait", "30") as (address, process):
         children = children_of(process.pid)
         big = {"input": [" ".join(WORDS * 40)] * 32}
@@ -96,12 +94,23 @@ def test_a_signal_ends_the_server_once_all_it_accepted_is_answered(model: Path) 
         def ask(_: int) -> int:
             return httpx.post(f"{address}/v1/embeddings", json=big, timeout=60).status_code
 
-        with ThreadPoolExecutor(20) as threads:
+        with (
+            # Connections that are there already: new ones find nobody.
+            httpx.Client(base_url=address, timeout=60) as one,
+            httpx.Client(base_url=address) as two,
+            ThreadPoolExecutor(20) as threads,
+        ):
+            assert one.get("/readyz").status_code == two.get("/readyz").status_code == 200
             asked = [threads.submit(ask, n) for n in range(20)]
             while _in_flight(address) < 20 and not all(each.done() for each in asked):
                 time.sleep(0.01)
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does at Ctrl-C
             began = time.monotonic()
+            time.sleep(0.1)
+            assert one.get("/readyz").status_code == 503
+            refused = two.post("/v1/embeddings", json={"input": TEXT})
+            assert refused.status_code == 503
+            assert refused.headers["retry-after"]
             assert [each.result() for each in asked] == [200] * 20
         assert process.wait(30) == 0
         assert time.monotonic() - began < 30
@@ -129,31 +138,7 @@ def _is_alive(pid: int) -> bool:
     return b"Z" not in Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2][:3]
 
 
-def test_once_told_to_end_it_is_not_ready_and_takes_nothing_new(model: Path) -> None:
-    with serving(str(model), "--max-wait", "30") as (address, process):
-        # Connections that are there already: new ones find nobody.
-        with (
-            httpx.Client(base_url=address, timeout=60) as one,
-            httpx.Client(base_url=address) as two,
-        ):
-            assert one.get("/readyz").status_code == two.get("/readyz").status_code == 200
-            busy = threading.Thread(
-                target=embed, args=(address, " ".join(WORDS * 3_000)), daemon=True
-            )
-            busy.start()
-            while _in_flight(address) < 1 and busy.is_alive():
-                time.sleep(0.005)
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
-            assert one.get("/readyz").status_code == 503
-            refused = two.post("/v1/embeddings", json={"input": TEXT})
-            assert refused.status_code == 503
-            assert refused.headers["retry-after"]
-            busy.join(60)
-        assert process.wait(30) == 0
-
-
-@counts(3, 20)
+@counts(2, 20)
 def test_a_killed_engine_costs_only_what_it_had_in_hand(
     server: tuple[str, "subprocess.Popen[str]"], number: int
 ) -> None:
@@ -239,28 +224,26 @@ def test_a_model_with_other_weights_is_never_ready(tmp_path: Path) -> None:
     weight = next(iter(model.network.parameters()))
     weight.data += 0.5
     model.save(tmp_path / "en-mini", card="")
-    found = subprocess.run(
-        [sys.executable, "-m", "polyseme", "serve", str(tmp_path / "en-mini"), "--port", "0"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert found.returncode == 65
+    found = polyseme("serve", tmp_path / "en-mini", "--port", "0", code=65)
     assert "differ from the right ones" in " ".join(found.stderr.split())
 
 
 @counts(4, 60)
 def test_overload_is_refused_quickly_and_the_rest_is_answered(model: Path, number: int) -> None:
-    """Four times as many clients as there is room for, for so many seconds."""
+    """Four times as many clients as there is room for, for so many seconds; on a slow machine for
+    as long as it takes to answer some."""
     text = " ".join(WORDS * 30)
 
     async def flood(address: str) -> list[tuple[int, float]]:
         found: list[tuple[int, float]] = []
 
+        def num_answered() -> int:
+            return sum(status == 200 for status, _ in found)
+
         async def ask(client: httpx.AsyncClient) -> None:
             until = time.monotonic() + number
-            while time.monotonic() < until:
+            last = until + 60
+            while time.monotonic() < (until if num_answered() >= 20 else last):
                 began = time.monotonic()
                 answer = await client.post("/v1/embeddings", json={"input": [text] * 8})
                 found.append((answer.status_code, time.monotonic() - began))
@@ -282,26 +265,20 @@ def test_overload_is_refused_quickly_and_the_rest_is_answered(model: Path, numbe
 
 def test_beyond_this_machine_a_key_is_needed(tmp_path: Path, model: Path) -> None:
     def refused(*arguments: str) -> str:
-        found = subprocess.run(
-            [sys.executable, "-m", "polyseme", "serve", str(model), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert found.returncode == 2
-        return found.stderr
+        return polyseme("serve", model, *arguments, code=2).stderr
 
     assert "--api-key-file" in refused("--host", "0.0.0.0", "--port", "0")
     write_text(tmp_path / "keys.txt", "short\n")
     assert "16 characters" in refused("--port", "0", "--api-key-file", str(tmp_path / "keys.txt"))
     write_text(tmp_path / "keys.txt", "# of the lab\na-key-of-some-length\n")
     keys = ["--api-key-file", str(tmp_path / "keys.txt")]
-    with serving(str(model), "--host", "0.0.0.0", *keys) as (address, _):
+    with serving(str(model), "--host", "0.0.0.0", *keys) as (address, process):
         local = address.replace("0.0.0.0", "127.0.0.1")
         assert embed(local).status_code == 401
         headers = {"authorization": "Bearer a-key-of-some-length"}
         assert embed(local, headers=headers).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 @needs(traced.why_not() is None, traced.why_not() or "strace", only_on="linux")
@@ -313,42 +290,3 @@ def test_a_server_opens_no_connection(tmp_path: Path, model: Path) -> None:
     calls = log.read_text(errors="replace")
     assert "+++ exited" in calls
     assert outgoing(calls) == []
-
-
-NODE = """
-const response = await fetch(process.argv[1] + "/v1/embeddings", {
-  method: "POST",
-  headers: { "Content-Type": "application/json" },
-  body: JSON.stringify({ input: ["She sat on the bank."], encoding_format: "base64" }),
-});
-const { data } = await response.json();
-const bytes = Buffer.from(data[0].embedding, "base64");
-const vector = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-console.log(JSON.stringify(Array.from(vector)));
-"""
-
-
-def test_clients_in_javascript_have_the_same_vector(
-    server: tuple[str, "subprocess.Popen[str]"], model: Path
-) -> None:
-    node = shutil.which("node") or ""
-    need(bool(node), "node, which runs JavaScript")
-    found = subprocess.run(
-        [node, "--input-type=module", "-e", NODE, server[0]],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")
-    assert np.allclose(json.loads(found.stdout), expected, atol=1e-5)
-
-
-def test_the_openai_package_has_the_same_vector(
-    server: tuple[str, "subprocess.Popen[str]"], model: Path
-) -> None:
-    openai = need_package("openai")
-    client = openai.OpenAI(base_url=f"{server[0]}/v1", api_key="not needed here")
-    found = client.embeddings.create(model="tiny", input=["She sat on the bank."])
-    expected = Embedder.load(model, device="cpu").encode("She sat on the bank.")
-    assert np.allclose(found.data[0].embedding, expected, atol=1e-5)

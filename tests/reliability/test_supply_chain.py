@@ -31,29 +31,34 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return first, second
 
 
+@pytest.fixture(scope="module")
+def built(trees: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By kind."""
+    out = tmp_path_factory.mktemp("built")
+    return {kind: build(trees[0], kind, out) for kind in ("wheel", "sdist")}
+
+
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 def test_two_builds_in_two_places_give_the_same_bytes(
-    kind: str, trees: tuple[Path, Path], tmp_path: Path
+    kind: str, trees: tuple[Path, Path], built: dict[str, Path], tmp_path: Path
 ) -> None:
-    first, second = trees
-    one = build(first, kind, tmp_path / "one")
-    two = build(second, kind, tmp_path / "two")
-    assert one.name == two.name
-    assert sha256(one) == sha256(two)
+    again = build(trees[1], kind, tmp_path / "again")
+    assert again.name == built[kind].name
+    assert sha256(again) == sha256(built[kind])
 
 
-def test_a_build_at_another_time_is_noticed(trees: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_build_at_another_time_is_noticed(
+    trees: tuple[Path, Path], built: dict[str, Path], tmp_path: Path
+) -> None:
     """The control: without the fixed time the bytes differ."""
-    one = build(trees[0], "wheel", tmp_path / "one")
-    two = build(trees[0], "wheel", tmp_path / "two", epoch="1500000000")
-    assert sha256(one) != sha256(two)
+    again = build(trees[0], "wheel", tmp_path / "again", epoch="1500000000")
+    assert sha256(again) != sha256(built["wheel"])
 
 
 def test_the_wheel_holds_our_files_and_nothing_else(
-    trees: tuple[Path, Path], tmp_path: Path
+    trees: tuple[Path, Path], built: dict[str, Path]
 ) -> None:
-    wheel = build(trees[0], "wheel", tmp_path / "out")
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(built["wheel"]) as archive:
         names = set(archive.namelist())
     package = {
         path.relative_to(trees[0] / "src").as_posix()
@@ -67,10 +72,8 @@ def test_the_wheel_holds_our_files_and_nothing_else(
     assert files == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 
 
-def test_the_sdist_holds_the_source_and_nothing_else(
-    trees: tuple[Path, Path], tmp_path: Path
-) -> None:
-    with tarfile.open(build(trees[0], "sdist", tmp_path / "out")) as archive:
+def test_the_sdist_holds_the_source_and_nothing_else(built: dict[str, Path]) -> None:
+    with tarfile.open(built["sdist"]) as archive:
         tops = {name.split("/")[1] for name in archive.getnames()}
     assert tops == {*SOURCE, "PKG-INFO"}
 

@@ -4,18 +4,14 @@ Compared are the bits of every task that came out, and all that is told of it bu
 """
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +20,11 @@ from required import needs
 from storage.hub_server import Hub, local_hub
 from tasks.cases import make_task
 
-from polyseme.cli.app import main
 from polyseme.storage.files import sha256_of
 from polyseme.storage.hub import pull, push
+from reliability.checkpoints import assert_only_whole
+from reliability.forked import Forked, polyseme
 from reliability.small_disk import resize
-from reliability.test_training import assert_only_whole_checkpoints
-from reliability.traced import python
 
 pytestmark = needs(hasattr(os, "fork"), "signals of a POSIX system")
 EVERY = [pytest.param(20, marks=pytest.mark.slow)]
@@ -38,43 +33,21 @@ QUICK = ("--set", "training.epochs=4", "--set", "embeddings.model.cached=false")
 Result = dict[str, Any]
 
 
-def run_command(words: list[str], said: Path) -> None:
-    """In a process that has all imported already, and is given nothing else."""
-    for number in (1, 2):
-        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
-    sys.argv = ["polyseme", *words]
-    main()
-
-
-@pytest.fixture(scope="module")
-def processes() -> Any:
-    """Starts processes that need no second to import torch."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["reliability.test_task_kills", "polyseme.tasks.comparison"])
-    return context
-
-
 @dataclass
 class Command:
     """A command line that is killed now and then."""
 
     words: list[str]
     out: Path
-    processes: Any
     said: Path
 
-    def start(self) -> BaseProcess:
-        process: BaseProcess = self.processes.Process(
-            target=run_command, args=(self.words, self.said)
-        )
-        process.start()
-        return process
+    def start(self) -> Forked:
+        return Forked(polyseme, *self.words, said=self.said)
 
     def finish(self) -> float:
         """To its end; the seconds it took."""
-        begun, process = time.monotonic(), self.start()
-        process.join()
-        assert process.exitcode == 0, self.said.read_text()
+        begun = time.monotonic()
+        assert self.start().wait() == 0, self.said.read_text()
         return time.monotonic() - begun
 
     def kill(self, times: int, whole: float, look: Callable[[], None]) -> None:
@@ -82,14 +55,14 @@ class Command:
         choose = random.Random(7)
         for _ in range(times):
             process = self.start()
-            process.join(choose.uniform(0.1, 0.9) * whole)
-            while not process.is_alive():  # it had little left to do: begin again
-                assert process.exitcode == 0, self.said.read_text()
+            code = process.wait(choose.uniform(0.1, 0.9) * whole)
+            while code is not None:  # it had little left to do: begin again
+                assert code == 0, self.said.read_text()
                 shutil.rmtree(self.out)
                 process = self.start()
-                process.join(choose.uniform(0.1, 0.6) * whole)
-            os.kill(process.pid or 0, signal.SIGKILL)
-            process.join()
+                code = process.wait(choose.uniform(0.1, 0.6) * whole)
+            process.kill()
+            process.wait()
             look()
 
 
@@ -108,13 +81,12 @@ def words_of(command: str, task: Path, out: Path) -> list[str]:
 def quiet(
     request: pytest.FixtureRequest,
     task: Path,
-    processes: Any,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[str, Result, float]:
     """A command, what it ends with that nothing disturbs, and the seconds it takes."""
     folder = Path(tmp_path_factory.mktemp("quiet"))
     words = words_of(request.param, task, folder / "out")
-    seconds = Command(words, folder / "out", processes, folder / "said").finish()
+    seconds = Command(words, folder / "out", folder / "said").finish()
     return request.param, result_in(folder / "out"), seconds
 
 
@@ -154,7 +126,7 @@ def look_at(out: Path, expected: Result) -> None:
     for name in finished_tasks(out):
         assert bits_of(out / name) == expected[name]
     for path in out.rglob("checkpoints"):
-        assert_only_whole_checkpoints(path.parent)
+        assert_only_whole(path.parent)
     for path in [*out.glob("metrics.json"), *out.glob("compare-*.json")]:
         assert without_seconds(json.loads(path.read_text())) == expected[path.name]
 
@@ -162,11 +134,11 @@ def look_at(out: Path, expected: Result) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kills", [2, *EVERY])
 def test_tasks_that_are_killed_while_they_are_trained_end_with_the_same_bits(
-    tmp_path: Path, task: Path, processes: Any, quiet: tuple[str, Result, float], kills: int
+    tmp_path: Path, task: Path, quiet: tuple[str, Result, float], kills: int
 ) -> None:
     which, expected, seconds = quiet
     out = tmp_path / "out"
-    command = Command(words_of(which, task, out), out, processes, tmp_path / "said")
+    command = Command(words_of(which, task, out), out, tmp_path / "said")
     written: dict[tuple[str, int], int] = {}
 
     def look() -> None:
@@ -187,17 +159,16 @@ def test_tasks_that_are_killed_while_they_are_trained_end_with_the_same_bits(
     [100, *(pytest.param(size, marks=pytest.mark.slow) for size in (4, 16, 32, 64, 150, 200, 300))],
 )
 def test_a_full_disk_is_told_and_training_goes_on_when_there_is_room(
-    small_disk: Path, task: Path, processes: Any, quiet: tuple[str, Result, float], kilobytes: int
+    small_disk: Path, task: Path, quiet: tuple[str, Result, float], kilobytes: int
 ) -> None:
     name, expected, _ = quiet
     resize(small_disk, f"{kilobytes}k")
     out = small_disk / "out"
     with tempfile.TemporaryDirectory() as elsewhere:
-        command = Command(words_of(name, task, out), out, processes, Path(elsewhere) / "said")
-        process = command.start()
-        process.join()
+        command = Command(words_of(name, task, out), out, Path(elsewhere) / "said")
+        code = command.start().wait()
         said = " ".join(command.said.read_text().split())
-        assert process.exitcode == 74, said
+        assert code == 74, said
         assert "No space left on device" in said
         assert "Traceback" not in said
         if out.exists():
@@ -237,10 +208,9 @@ def test_a_push_that_is_killed_has_uploaded_all_or_nothing(
     tmp_path: Path, hub: Hub, model: Path, kills: int
 ) -> None:
     before, choose = files_of(model), random.Random(3)
-    command = python("polyseme", "push", str(model), "someone/tiny")
 
-    def begin() -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    def begin() -> Forked:
+        return Forked(polyseme, "push", model, "someone/tiny", said=tmp_path / "said")
 
     push(model, "someone/tiny")
     requests, whole = len(hub.asked), hub.files(NAME)
@@ -265,15 +235,14 @@ def test_a_push_that_is_killed_has_uploaded_all_or_nothing(
 
 
 def test_a_pull_onto_a_full_disk_is_told_and_leaves_nothing(
-    small_disk: Path, hub: Hub, model: Path
+    small_disk: Path, tmp_path: Path, hub: Hub, model: Path
 ) -> None:
     push(model, "someone/tiny")
     out = small_disk / "back"
-    command = [*python("polyseme", "pull", "someone/tiny"), "--out", str(out)]
-    failed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert failed.returncode == 74, failed.stderr
-    assert "No space left on device" in " ".join(failed.stderr.split())
-    assert "Traceback" not in failed.stderr
+    said = tmp_path / "said"
+    assert Forked(polyseme, "pull", "someone/tiny", "--out", out, said=said).wait() == 74
+    assert "No space left on device" in " ".join(said.read_text().split())
+    assert "Traceback" not in said.read_text()
     assert list(small_disk.iterdir()) == []
     resize(small_disk, "8m")
     pull("someone/tiny", out)

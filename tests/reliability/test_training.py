@@ -1,24 +1,22 @@
-"""Training through kills, bad disks, damaged files, racing saves, signals (T1, T3-6, T9, T10)."""
+"""Training through kills, damaged files, racing saves, signals; each call: test_any_call.py."""
 
+import json
 import random
 import resource
 import shutil
 import signal
-import subprocess
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from required import needs
 from slack import allowed
+from training import toy_run
 from training.damage import DAMAGES, FILES, flip
-from training.toy import Toy, saved_digests, settings
-from training.toy_run import TESTS, command
+from training.toy import Toy, settings
 
 from polyseme.training.checkpoint import (
     Checkpoint,
@@ -27,13 +25,8 @@ from polyseme.training.checkpoint import (
     load_newest,
 )
 from polyseme.training.loop import train
-from reliability import traced
-from reliability.traced import Point, list_points, run_with, sample
-
-needs_strace = needs(traced.why_not() is None, traced.why_not() or "strace works", only_on="linux")
-EVERY = pytest.param(10**6, marks=pytest.mark.slow)
-STEPS = 6
-SHORT: dict[str, Any] = {"steps": STEPS, "save_steps": 2, "keep_checkpoints": 1}
+from reliability.checkpoints import assert_only_whole, exact_losses, finish, newest
+from reliability.forked import Forked
 
 
 @pytest.fixture(autouse=True)
@@ -41,71 +34,22 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def exact_losses(folder: Path) -> list[str]:
-    lines = (folder / "run.jsonl").read_text().splitlines()
-    return [line.split('"loss": ')[1][:22] for line in lines if '"loss"' in line]
-
-
-def whole(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:
-    """State and losses of a run that nothing disturbs."""
-    train(Toy(), settings(**values), folder)
-    return saved_digests(folder, values["steps"]), exact_losses(folder)
-
-
-def assert_only_whole_checkpoints(folder: Path) -> int:
-    """Everything under a final name is sound. Returns the newest step, 0 if there is none."""
-    store = Checkpoints(folder, keep=1)
-    for step in store.steps():
-        store.load(step)
-    return max(store.steps(), default=0)
-
-
-def finish(folder: Path, **values: Any) -> tuple[dict[str, str], list[str]]:
-    """Go on to the end, and check that nothing is left lying about."""
-    found = whole(folder, **values)
-    assert {path.name for path in folder.iterdir()} <= {"checkpoints", "run.jsonl"}
-    assert len(list((folder / "checkpoints").iterdir())) <= values.get("keep_checkpoints", 2)
-    return found
-
-
-def assert_nearly_all(codes: "Counter[int]", expected: int) -> None:
-    """The log is also written by the clock, so a few of the last points may never come."""
-    assert codes.keys() <= {expected, 0}
-    assert codes[0] <= codes.total() // 10
+def start(folder: Path, **values: Any) -> Forked:
+    """A run of the toy, in a process of its own."""
+    return Forked(toy_run.main, str(folder), json.dumps(values), said=folder.with_suffix(".said"))
 
 
 # --- kills -------------------------------------------------------------------------------
-
-
-def points_of_a_run(folder: Path) -> list[Point]:
-    points = list_points(command(folder / "listed", **SHORT), folder / "log", folder / "listed")
-    assert len(points) > 60
-    return points
-
-
-@needs_strace
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("number", [3, EVERY])
-def test_a_run_killed_at_any_call_ends_with_the_same_bits(tmp_path: Path, number: int) -> None:
-    quiet = whole(tmp_path / "quiet", **SHORT)
-    codes: Counter[int] = Counter()
-    for i, point in enumerate(sample(points_of_a_run(tmp_path), number)):
-        out = tmp_path / f"out-{i}"
-        done = run_with(command(out, **SHORT), point, "signal=KILL")
-        codes[done.returncode] += 1
-        assert_only_whole_checkpoints(out)
-        assert finish(out, **SHORT) == quiet, point
-    assert_nearly_all(codes, -9)
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_run_killed_at_random_loses_at_most_one_interval(tmp_path: Path, kills: int) -> None:
     values: dict[str, Any] = {"steps": 40 * kills, "save_steps": 4}
-    quiet = whole(tmp_path / "quiet", **values)
+    quiet = finish(tmp_path / "quiet", **values)
     choose, before = random.Random(4), 0
     for _ in range(kills):
-        process = subprocess.Popen(command(tmp_path / "run", sleep=0.01, **values), cwd=TESTS)
+        process = start(tmp_path / "run", sleep=0.01, **values)
         goal = before + choose.randrange(8, 36)
         while newest(tmp_path / "run") < goal:
             assert process.poll() is None
@@ -113,43 +57,9 @@ def test_a_run_killed_at_random_loses_at_most_one_interval(tmp_path: Path, kills
         time.sleep(choose.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        before = assert_only_whole_checkpoints(tmp_path / "run")
+        before = assert_only_whole(tmp_path / "run")
         assert before >= goal
     assert finish(tmp_path / "run", **values) == quiet
-
-
-def newest(folder: Path) -> int:
-    return max(Checkpoints(folder, keep=1).steps(), default=0)
-
-
-# --- a full or failing disk --------------------------------------------------------------
-
-FAULTS = {
-    "ENOSPC": {"write", "pwrite64", "writev", "mkdir", "ftruncate"},
-    "EIO": {"write", "pwrite64", "writev", "fsync", "rename"},
-}
-
-
-@needs_strace
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("number", [2, EVERY])
-def test_a_fault_of_the_disk_at_any_call_is_told_and_loses_nothing(
-    tmp_path: Path, fault: str, number: int
-) -> None:
-    quiet = whole(tmp_path / "quiet", **SHORT)
-    points = [p for p in points_of_a_run(tmp_path) if p.call in FAULTS[fault]]
-    assert len(points) > 10
-    codes: Counter[int] = Counter()
-    for i, point in enumerate(sample(points, number)):
-        out = tmp_path / f"out-{i}"
-        done = run_with(command(out, **SHORT), point, f"error={fault}")
-        codes[done.returncode] += 1
-        assert done.returncode == 0 or "run the same command again" in done.stderr, point
-        assert "Traceback" not in done.stderr, point
-        assert_only_whole_checkpoints(out)
-        assert finish(out, **SHORT) == quiet, point
-    assert_nearly_all(codes, 74)
 
 
 # --- damage ------------------------------------------------------------------------------
@@ -187,7 +97,7 @@ def test_the_check_sees_a_damaged_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "checkpoints/step-000000004/state.json"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedCheckpointError):
-        assert_only_whole_checkpoints(tmp_path)
+        assert_only_whole(tmp_path)
 
 
 # --- a save while training goes on -------------------------------------------------------
@@ -243,7 +153,7 @@ def test_signals_at_random_times_lose_no_step(tmp_path: Path, signals: int) -> N
     values: dict[str, Any] = {"steps": 10_000, "save_minutes": 1000}
     for i in range(signals):
         out = tmp_path / f"run-{i}"
-        process = subprocess.Popen(command(out, sleep=0.002, **values), cwd=TESTS)
+        process = start(out, sleep=0.002, **values)
         while not (out / "run.jsonl").exists():
             assert process.poll() is None
             time.sleep(0.005)
@@ -254,9 +164,9 @@ def test_signals_at_random_times_lose_no_step(tmp_path: Path, signals: int) -> N
         while not (out / ".work").exists() and process.poll() is None:
             time.sleep(0.0005)
         process.send_signal(second)  # during the save
-        assert process.wait(timeout=60) == 143
+        assert process.wait(60) == 143
         assert time.monotonic() - sent < allowed(5)
-        step = assert_only_whole_checkpoints(out)
+        step = assert_only_whole(out)
         assert len(exact_losses(out)) == step > 0
         shutil.rmtree(out)
 

@@ -1,8 +1,5 @@
 """Two `predict --file` with one `--out` at once: one is refused, or both leave whole labels."""
 
-import multiprocessing
-import subprocess
-import sys
 import threading
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
@@ -15,6 +12,7 @@ from tasks.cases import TaskCase, make_task
 from polyseme.commands import predict, train
 from polyseme.config import build
 from polyseme.errors import ExecutorError
+from reliability.forked import context
 
 LINES = 200
 Answer = tuple[int, int, str, bytes]
@@ -76,14 +74,14 @@ def test_whoever_says_done_has_left_whole_labels_and_the_other_is_told(
         predict.run(settings(case.folder, writer, case.folder / f"whole-{writer}"))
         whole.append((case.folder / f"whole-{writer}").read_bytes())
     assert whole[0] != whole[1]
-    context = multiprocessing.get_context("spawn")
-    start, answers = context.Barrier(2), context.Queue()
+    start, answers = context().Barrier(2), context().Queue()
     (case.folder / "shared").mkdir(exist_ok=True)
     onlooker = Onlooker(case.folder / "shared", whole)
     onlooker.start()
     more = (rounds, start, answers)
     writers = [
-        context.Process(target=label_again_and_again, args=(case.folder, n, *more)) for n in (0, 1)
+        context().Process(target=label_again_and_again, args=(case.folder, n, *more))
+        for n in (0, 1)
     ]
     for process in writers:
         process.start()
@@ -104,29 +102,3 @@ def test_whoever_says_done_has_left_whole_labels_and_the_other_is_told(
             # If both were let in, one after the other, the second may have been quick.
             assert found == whole[writer] or (len(done) == 2 and found in whole)
     assert {path.suffix for path in (case.folder / "shared").iterdir()} == {".jsonl"}
-
-
-def test_two_commands_at_once_end_well_or_with_a_refusal(case: TaskCase, tmp_path: Path) -> None:
-    out = tmp_path / "labels.jsonl"
-    words = [
-        "-m",
-        "polyseme",
-        "predict",
-        "--task",
-        str(case.folder / "names"),
-        "--out",
-        str(out),
-        "--input-file",
-    ]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, *words, str(case.folder / f"{writer}.txt")], stderr=subprocess.PIPE
-        )
-        for writer in range(2)
-    ]
-    said = [process.communicate(timeout=120)[1].decode() for process in processes]
-    codes = sorted(process.returncode for process in processes)
-    assert codes in ([0, 0], [0, 75]), said
-    assert not any("Traceback" in each for each in said)
-    assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
-    assert len(out.read_text(encoding="utf-8").splitlines()) == LINES

@@ -1,25 +1,42 @@
 """System calls of a program, one by one: list them, then make any of them fail or be the last.
 
-strace does the work. A program to be traced calls `announce` when it is done with its imports;
-what it did before is of no interest.
+strace does the work, on a process that is forked with everything imported: what Python does to
+begin is of no interest.
 """
 
-import os
+import functools
 import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from required import needs
+
+from reliability.forked import Forked, polyseme
 
 # Everything that changes a file system, and what opens files.
 CALLS = (
     "openat,write,pwrite64,writev,fsync,fdatasync,ftruncate,flock,"
     "mkdir,mkdirat,rename,renameat,renameat2,unlink,unlinkat,rmdir,link,linkat,fchmod"
 )
-_BEGIN = "/the-program-begins"
 _LINE = re.compile(r"^(?P<thread>\d+) +(?P<call>\w+)\(")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function, and what it is given."""
+
+    function: Callable[..., object]
+    given: tuple[object, ...]
+
+
+def command(*words: object) -> Program:
+    """`polyseme`, with these words after it."""
+    return Program(polyseme, words)
 
 
 @dataclass(frozen=True)
@@ -31,14 +48,15 @@ class Point:
     text: str
 
 
-def announce() -> None:
-    """Leave a mark in the list of calls."""
-    try:
-        os.close(os.open(_BEGIN, os.O_RDONLY))
-    except FileNotFoundError:
-        return
+@dataclass(frozen=True)
+class Ended:
+    """The exit code, and all that was said."""
+
+    code: int
+    said: str
 
 
+@functools.cache
 def why_not() -> str | None:
     """Why calls cannot be traced here, or None if they can."""
     if shutil.which("strace") is None:
@@ -49,27 +67,28 @@ def why_not() -> str | None:
     return None if tried.returncode == 0 else "strace may not trace processes here"
 
 
-def list_points(command: list[str], log: Path, touching: Path) -> list[Point]:
+needs_strace = needs(why_not() is None, why_not() or "strace works", only_on="linux")
+
+
+def list_points(program: Program, log: Path, touching: Path) -> list[Point]:
     """Run the program once in peace, and list its successful calls that concern a folder."""
-    _strace(command, "-y", "-s", "256", "-o", str(log), check=True)
+    ended = _strace(program, log.with_suffix(".said"), "-y", "-s", "256", "-o", str(log))
+    assert ended.code == 0, ended.said
     seen: Counter[tuple[str, str]] = Counter()
     points: list[Point] = []
-    has_begun = False
     for line in log.read_text(errors="replace").splitlines():
         if found := _LINE.match(line):
             seen[found["thread"], found["call"]] += 1
-            has_begun = has_begun or _BEGIN in line
-            if has_begun and str(touching) in line and " = -1 " not in line:
+            if str(touching) in line and " = -1 " not in line:
                 number = seen[found["thread"], found["call"]]
                 points.append(Point(found["call"], number, line))
     return points
 
 
-def run_with(command: list[str], point: Point, effect: str) -> "subprocess.CompletedProcess[str]":
+def run_with(program: Program, point: Point, effect: str, said: Path) -> Ended:
     """Run the program with `signal=KILL` or `error=ENOSPC` at one point."""
-    return _strace(
-        command, "-o", "/dev/null", "-e", f"inject={point.call}:{effect}:when={point.number}"
-    )
+    fault = f"inject={point.call}:{effect}:when={point.number}"
+    return _strace(program, said, "-o", "/dev/null", "-e", fault)
 
 
 def sample(points: list[Point], number: int) -> list[Point]:
@@ -79,19 +98,20 @@ def sample(points: list[Point], number: int) -> list[Point]:
     return [points[i * len(points) // number] for i in range(number)]
 
 
-def _strace(
-    command: list[str], *options: str, check: bool = False
-) -> "subprocess.CompletedProcess[str]":
-    """The same program each time: no hash seeds and no byte code to be written."""
-    return subprocess.run(
-        ["strace", "-f", "-e", f"trace={CALLS}", *options, *command],
-        env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd=Path(__file__).parents[1],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=check,
-    )
+def _strace(program: Program, said: Path, *options: str) -> Ended:
+    traced = Forked(program.function, *program.given, said=said, is_held=True)
+    look = ["strace", "-f", "-p", str(traced.pid), "-e", f"trace={CALLS}", *options]
+    with subprocess.Popen(look, stderr=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stderr
+        told = tracer.stderr.readline()
+        assert "attached" in told, told
+        traced.let_go()
+        code = traced.wait(120)
+        if code is None:
+            traced.kill()
+        tracer.communicate(timeout=60)
+    assert code is not None, f"not done in two minutes: {said.read_text()}"
+    return Ended(code, said.read_text())
 
 
 def python(module: str, *arguments: object) -> list[str]:

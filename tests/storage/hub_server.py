@@ -203,7 +203,7 @@ def local_hub() -> Iterator[Hub]:
     handler = type("Answer", (_Answer,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     hub.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_ENDPOINT", hub.address)

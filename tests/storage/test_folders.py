@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from executors.jobs import forge_receipt
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reliability.victims import LEADING_OUT
@@ -18,7 +17,6 @@ from text.test_corpus import write_corpus
 
 from polyseme.embedding.folder import ARTIFACT, VectorFolder
 from polyseme.errors import CorpusError, ModelError, PolysemeError, StorageError, VectorsError
-from polyseme.executors.commit import read_receipt
 from polyseme.storage.files import make_output
 from polyseme.storage.folders import check_holds, is_inside, listed_files, write_manifest
 from polyseme.text.corpus import Corpus
@@ -68,16 +66,6 @@ def test_vectors_that_name_files_elsewhere_are_refused(tmp_path: Path, name: str
     write_manifest(tmp_path, ARTIFACT, {name: {"bytes": 1, "sha256": "0"}}, **values)
     with pytest.raises(VectorsError, match="not a plain name inside its folder"):
         VectorFolder.open(tmp_path)
-
-
-@pytest.mark.parametrize("name", OUT)
-def test_a_receipt_that_names_files_elsewhere_counts_as_missing(tmp_path: Path, name: str) -> None:
-    (tmp_path / "receipts").mkdir()
-    path = tmp_path / "receipts" / "part-00000.json"
-    path.write_text(forge_receipt("part-00000", ["shards/part-00000.parquet"]), encoding="utf-8")
-    assert read_receipt(tmp_path, "part-00000") is not None
-    path.write_text(forge_receipt("part-00000", [name]), encoding="utf-8")
-    assert read_receipt(tmp_path, "part-00000") is None
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def proxy(bucket: str, s3: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:  # noqa: F811
     server = FaultyProxy(s3.endpoint)  # type: ignore[attr-defined]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     yield server

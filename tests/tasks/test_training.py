@@ -187,6 +187,7 @@ def test_the_report_has_figures_and_pictures(config: TaskConfig, folder: Path) -
     assert '"dev_by_label"' in (folder / "metrics.json").read_text(encoding="utf-8")
     mixes = task.metadata["mixes"]
     assert set(mixes) == {"input", "output"}
+    assert mixes["input"] != mixes["output"]  # each end has learned its own
     assert all(sum(mix["weights"]) == pytest.approx(1.0) for mix in mixes.values())
 
 

@@ -179,14 +179,6 @@ def test_small_files_are_gathered_in_order(tmp_path: Path) -> None:
     assert found == [paths[:2], paths[2:4], paths[4:]]
 
 
-def test_pieces_cover_every_byte_once(tmp_path: Path) -> None:
-    source = make_source(tmp_path, b"some words\n\n" * 5000)
-    pieces = [p for b in plan_shards([source], make_config(shard_bytes=SMALLEST)) for p in b.pieces]
-    assert [piece.start for piece in pieces] == [0, *(piece.stop for piece in pieces[:-1])]
-    assert pieces[-1].stop == source.bytes
-    assert sum(piece.size for piece in pieces) == source.bytes
-
-
 def test_a_changed_byte_changes_the_digest_of_its_shard_alone(tmp_path: Path) -> None:
     data = b"some words\n\n" * 1000
     config = make_config(shard_bytes=SMALLEST)

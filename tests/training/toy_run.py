@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from reliability.traced import announce, python
 
 from polyseme.errors import PolysemeError
 from polyseme.training.loop import train
@@ -48,7 +47,6 @@ def main(folder: str, values: str) -> int:
     toy.sleep = given.pop("sleep", 0.0)
     toy.signal_at = given.pop("signal_at", -1)
     config = settings(**given)
-    announce()
     try:
         train(toy, config, Path(folder))
     except PolysemeError as error:
@@ -59,7 +57,7 @@ def main(folder: str, values: str) -> int:
 
 def command(folder: Path, **values: Any) -> list[str]:
     """The command line of a run."""
-    return python("training.toy_run", folder, json.dumps(values))
+    return [sys.executable, "-m", "training.toy_run", str(folder), json.dumps(values)]
 
 
 def address_of(processes: int) -> dict[str, str]:

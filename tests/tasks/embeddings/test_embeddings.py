@@ -157,15 +157,6 @@ def test_vectors_may_be_moved_and_are_told_from_others(models: Models, tmp_path:
     assert str(tmp_path) not in canonical_json(first)
 
 
-def test_both_ends_learn_a_mix_of_their_own(models: Models, tmp_path: Path) -> None:
-    embeddings = embeddings_of(EMBEDDINGS["frozen at both ends"], models, tmp_path)
-    assert set(embeddings.mix_weights()) == {"input", "output"}
-    train_a_little(embeddings)
-    mixes = embeddings.mix_weights()
-    assert mixes["input"] != mixes["output"]
-    assert all(abs(sum(mix["weights"]) - 1) < 1e-6 for mix in mixes.values())
-
-
 def test_the_penalty_is_that_of_all_mixes(models: Models, tmp_path: Path) -> None:
     embeddings = embeddings_of(
         EMBEDDINGS["frozen at both ends"], models, tmp_path, mix={"penalty": 0.5}

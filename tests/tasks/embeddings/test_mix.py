@@ -36,13 +36,6 @@ def test_a_mix_is_what_the_formula_says() -> None:
     assert torch.allclose(mixed, torch.as_tensor(expected), atol=1e-5)
 
 
-def test_the_order_of_sentences_changes_no_bit() -> None:
-    layers = torch.randn(3, 7, 5, 8)
-    order = torch.tensor([4, 0, 6, 2, 1, 5, 3])
-    mix = mix_of([0.5, -1.0, 2.0], layer_norm=True)
-    assert torch.equal(mix(layers)[order], mix(layers[:, order]))
-
-
 @pytest.mark.parametrize("layer_norm", [True, False])
 def test_a_word_is_mixed_alike_in_any_company(layer_norm: bool) -> None:
     layers = 10 * torch.randn(3, 7, 5, 8)

@@ -77,11 +77,6 @@ def test_a_blank_page_is_counted_and_a_password_told(tmp_path: Path) -> None:
     assert (texts(locked), reasons(locked)) == ([], ["encrypted"])
 
 
-@pytest.mark.parametrize("data", [b"", b"%PDF-1.7\n", b"%PDF-1.7\n" + bytes(5000), b"no PDF"])
-def test_what_is_no_pdf_is_a_broken_file(tmp_path: Path, data: bytes) -> None:
-    assert reasons(read_all(tmp_path, data, "pdf")) == ["broken-file"]
-
-
 def test_a_page_that_takes_too_long_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
