@@ -209,7 +209,7 @@ def senses(
     from polyseme.commands.senses import SensesConfig, run
 
     given = {"word": word, "corpus": corpus, "model": model, "index": index, **settings}
-    return _call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").senses
+    return _call(run, SensesConfig, given, progress=progress, purpose="Grouping uses").found
 
 
 def change(

@@ -14,10 +14,10 @@ from html import escape
 from typing import Any
 
 from rich.console import ConsoleOptions, Group, RenderResult
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import extra_needed_for
 
 # C0, DEL and C1; soft hyphen, zero-width and bidirectional controls; line and paragraph separators;
 # byte-order mark, annotations, tags; lone surrogates, as which Python carries bytes of file names
@@ -50,6 +50,11 @@ class PrintableText(Text):
         """Add a stretch of text in a style."""
         super().append(printable(text) if isinstance(text, str) else text, style)
         return self
+
+
+def numbers(*names: str | Text) -> list[Column]:
+    """Columns of a table whose cells are numbers: set to the right."""
+    return [Column(name, justify="right") for name in names]
 
 
 def titled(title: str, table: Table) -> Group:
@@ -101,11 +106,9 @@ def load_matplotlib(
 
     `text`: all that will be written, so that its script is known.
     """
-    try:
+    with extra_needed_for(purpose):
         from matplotlib import font_manager
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError.of("matplotlib", purpose=purpose) from error
     if not any("\u2e80" <= character <= "\U000323af" for character in text):
         return Figure, ["sans-serif"], []
     installed = set(font_manager.get_font_names())

@@ -93,16 +93,29 @@ _EXTRAS = {
     "jinja2": "senses",
     "lark": "senses",
     "simplemma": "senses",
+    "openpyxl": "senses",
+    "jieba": "zh",
+    "opencc": "zh",
+    "lxml": "documents",
+    "h5py": "torch",
+    "sacrebleu": "torch",
+    "transformers": "hf",
+    "huggingface_hub": "hf",
+    "obstore": "cluster",
+    "ray": "cluster",
     "starlette": "explorer",
     "uvicorn": "explorer",
     "httptools": "serve",
     "orjson": "serve",
     "prometheus_client": "serve",
+    "pandas": None,
+    "matplotlib": None,
+    "tensorboard": None,
     "anywidget": None,
     "onnx": None,
     "onnxscript": None,
 }
-"""Packages that whole commands need, and the extra that brings each; None: installed by itself."""
+"""Optional packages, and the extra that brings each; None: installed by itself."""
 
 
 @contextlib.contextmanager

@@ -33,3 +33,7 @@ class NullProgress:
 
     def update(self, done: int, note: str = "") -> None:
         """Nothing."""
+
+
+SILENT: Progress = NullProgress()
+"""Where nobody listens."""

@@ -159,7 +159,7 @@ def _command(verb: Verb) -> Callable[..., None]:
     signature = inspect.signature(getattr(module, verb.function))
     kind = signature.parameters["config"].annotation
     found = signature.return_annotation  # text, if it takes long to import
-    kinds = typing.get_args(found) or (found,)
+    kinds = (found, *typing.get_args(found))
     has_json = isinstance(found, str) or any(hasattr(each, n) for each in kinds for n in _JSON)
 
     def do(config: Any, as_json: bool) -> None:

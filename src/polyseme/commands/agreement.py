@@ -29,9 +29,9 @@ from rich.table import Table
 
 from polyseme.commands.judge import as_listed
 from polyseme.config import Settings
-from polyseme.display import PrintableText, counted, on_one_line, titled
+from polyseme.display import PrintableText, counted, numbers, on_one_line, titled
 from polyseme.meanings.settings import out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.agreement import Estimate
@@ -75,7 +75,7 @@ class AgreementResult:
         return {**self.agreement.to_json(), "notes": _more(self)}
 
 
-def run(config: AgreementConfig, progress: Progress | None = None) -> AgreementResult:
+def run(config: AgreementConfig, progress: Progress = SILENT) -> AgreementResult:
     """Read, measure, write."""
     from polyseme.meanings.judgments import (
         check_judgments_format,
@@ -104,16 +104,14 @@ def show(result: AgreementResult) -> RenderableType:
         told.append(f"{counted(judgments.num_undecided, 'cell')}: cannot decide.")
     if judgments.num_open:
         told.append(f"{counted(judgments.num_open, 'empty cell')}.")
-    parts: list[RenderableType] = [PrintableText(" ".join(told)), PrintableText(_alpha(agreement))]
+    parts: list[RenderableType] = [" ".join(told), _alpha(agreement)]
     if agreement.relatedness is not None and agreement.relatedness.num_items:
         mean = agreement.relatedness
         parts.append(
-            PrintableText(
-                f"Mean judgment: {_figure(mean)} (1 unrelated, 4 identical), of "
-                f"{counted(mean.num_items, 'pair')}."
-            )
+            f"Mean judgment: {_figure(mean)} (1 unrelated, 4 identical), of "
+            f"{counted(mean.num_items, 'pair')}."
         )
-    parts += [PrintableText(line) for line in _more(result)]
+    parts += _more(result)
     if agreement.words:
         parts.append(_words(agreement))
     if agreement.pairs:
@@ -125,7 +123,7 @@ def show(result: AgreementResult) -> RenderableType:
     for key in disputed[: config.lines]:
         given = ", ".join(f"{one} {value}" for one, value in judgments.values[key].items())
         parts.append(PrintableText(f"{key.id}: {given}", "bold"))
-        parts += [PrintableText(f"  {text}") for text in judgments.items[key].sentences]
+        parts += [f"  {text}" for text in judgments.items[key].sentences]
     if judgments.rejected:
         cells = counted(len(judgments.rejected), "cell")
         parts.append(PrintableText(f"{cells} set aside:", "yellow"))
@@ -186,10 +184,8 @@ def _more_of(name: str, estimate: "Estimate", within: float, judges: float) -> s
 
 
 def _each_two(agreement: "Agreement") -> RenderableType:
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("annotators")
-    for name in ("items", "the same", "alpha"):
-        table.add_column(name, justify="right")
+    columns = numbers("items", "the same", "alpha")
+    table = Table("annotators", *columns, show_edge=False, pad_edge=False)
     for two in agreement.pairs:
         alpha = "" if math.isnan(two.alpha) else f"{two.alpha:.3f}"
         figures = f"{two.num_items:,}", f"{two.same:.0%}", alpha
@@ -198,10 +194,8 @@ def _each_two(agreement: "Agreement") -> RenderableType:
 
 
 def _words(agreement: "Agreement") -> RenderableType:
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("word")
-    for name in ("items", "alpha", "95 % interval", "mean judgment"):
-        table.add_column(name, justify="right")
+    columns = numbers("items", "alpha", "95 % interval", "mean judgment")
+    table = Table("word", *columns, show_edge=False, pad_edge=False)
     for word in agreement.words:
         alpha, mean = word.alpha, word.relatedness
         interval = "" if math.isnan(alpha.low) else f"{alpha.low:.3f} to {alpha.high:.3f}"

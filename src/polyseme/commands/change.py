@@ -30,23 +30,23 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result, read_list
 from polyseme.commands.senses import check_report, how_it_was_made, language_of
 from polyseme.config import Option, OptionalFolder, Settings
-from polyseme.display import PrintableText, on_one_line, titled
+from polyseme.display import PrintableText, numbers, on_one_line, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
-from polyseme.limits import TOML_BYTES, read_text
 from polyseme.meanings.settings import Conditions, FindConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.meanings.change.periods import SensesOverTime
@@ -103,20 +103,9 @@ class ChangeConfig(Settings):
         return self.find.is_given
 
 
-@dataclass(frozen=True)
-class ChangeResult:
-    """What was found, and how long it took."""
-
-    found: "WordChange | VocabularyChange | SensesOverTime"
-    config: ChangeConfig
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self.found.to_json()
-
-
-def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
+def run(
+    config: ChangeConfig, progress: Progress = SILENT
+) -> "Result[WordChange | VocabularyChange | SensesOverTime, ChangeConfig]":
     """Find the uses of both sides, group them together, compare the sides."""
     from polyseme.meanings.change.sides import Sides
     from polyseme.meanings.concordance.conditions import parse_where
@@ -127,15 +116,15 @@ def run(config: ChangeConfig, progress: Progress | None = None) -> ChangeResult:
     _check(config)
     corpus = Corpus.open(config.find.corpus)
     if config.by is not None:
-        over_time = _over_time(config, corpus, config.by, progress or NullProgress())
-        return ChangeResult(over_time, config, time.monotonic() - began)
+        over_time = _over_time(config, corpus, config.by, progress)
+        return Result(over_time, config, time.monotonic() - began)
     columns = CorpusColumns(corpus)
     given = (config.before, config.after, config.find.where)
     sides = Sides(*(parse_where(texts, columns) for texts in given))
     compare = _compare_one if config.is_of_one_word else _compare_many
-    found = compare(config, corpus, sides, progress or NullProgress())
+    found = compare(config, corpus, sides, progress)
     _write_report(found, config)
-    return ChangeResult(found, config, time.monotonic() - began)
+    return Result(found, config, time.monotonic() - began)
 
 
 def _over_time(
@@ -272,7 +261,9 @@ def _compare_many(
 
     question = _question(config, sides)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
-    words = _read_words(config.words_file) if config.words_file else config.words or None
+    words = read_list(config.words_file) if config.words_file else [*config.words] or None
+    if config.words_file and not words:
+        raise InputError(f"{config.words_file} has no words. Expected: one per line.")
     compare = partial(compare_vocabulary, corpus, encoder, question, words=words, progress=progress)
     if config.out is None:
         return compare()
@@ -305,17 +296,9 @@ def _question(config: ChangeConfig, sides: "Sides") -> "VocabularyQuestion":
     )
 
 
-def _read_words(path: Path) -> list[str]:
-    try:
-        lines = read_text(path, TOML_BYTES).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"The words in {path} cannot be read: {error}.") from error
-    if not (words := [line.strip() for line in lines if line.strip()]):
-        raise InputError(f"{path} has no words. Expected: one per line.")
-    return words
-
-
-def show(result: ChangeResult) -> RenderableType:
+def show(
+    result: "Result[WordChange | VocabularyChange | SensesOverTime, ChangeConfig]",
+) -> RenderableType:
     """The measures, then the groups with their share on either side; or the most changed words."""
     from polyseme.meanings.change.periods import SensesOverTime
     from polyseme.meanings.change.sides import WordChange
@@ -325,16 +308,12 @@ def show(result: ChangeResult) -> RenderableType:
         shown = _periods(found, config)
     else:
         shown = _word(found, config) if isinstance(found, WordChange) else _words(found, config)
-    return Group(*shown, PrintableText(f"Took {duration(result.seconds)}."))
+    return Group(*shown, f"Took {duration(result.seconds)}.")
 
 
 def _word(found: "WordChange", config: ChangeConfig) -> list[RenderableType]:
     before, after = _sides(config)
-    table = Table()
-    table.add_column("", justify="right")
-    for side in (before, after):
-        table.add_column(PrintableText(side), justify="right")
-    table.add_column("")
+    table = Table(*numbers("", PrintableText(before), PrintableText(after)), "")
     table.add_column("substitutes | collocates", overflow="fold")
     names = {group.number: group.name for group in found.senses.groups}
     for each in sorted(found.change.groups, key=lambda each: int(each.group)):
@@ -374,10 +353,8 @@ def _periods(found: "SensesOverTime", config: ChangeConfig) -> list[RenderableTy
 
 def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableType]:
     before, after = _sides(config)
-    table = Table()
-    table.add_column("word")
-    for name in (PrintableText(before), PrintableText(after), "APD", "by chance", "q", "controls"):
-        table.add_column(name, justify="right")
+    sides = PrintableText(before), PrintableText(after)
+    table = Table("word", *numbers(*sides, "APD", "by chance", "q", "controls"))
     for each in found.words[: config.top]:
         word = each.change
         counts = (f"{word.before:,}", f"{word.after:,}")
@@ -386,10 +363,8 @@ def _words(found: "VocabularyChange", config: ChangeConfig) -> list[RenderableTy
         table.add_row(PrintableText(word.word), *counts, *measures, controls)
     found_words = f"{len(found.significant):,} of {len(found):,} words"
     title = f"{found_words} differ by more than chance (q < 0.05): {before} against {after}"
-    parts: list[RenderableType] = [titled(title, table)]
-    parts.append(
-        PrintableText("controls: how many words of similar frequency on both sides changed less.")
-    )
+    told = "controls: how many words of similar frequency on both sides changed less."
+    parts: list[RenderableType] = [titled(title, table), told]
     parts += [PrintableText(note, "yellow") for note in found.notes]
     if config.out is not None:
         parts.append(on_one_line(f"All words: {config.out}"))

@@ -19,7 +19,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import Folder, Settings
 from polyseme.display import on_one_line
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 
 class ChoiceSetConfig(Settings):
@@ -52,7 +52,7 @@ class ChoiceSet:
         return {"folder": str(self.folder), "examples": self.counts}
 
 
-def run(config: ChoiceSetConfig, progress: Progress | None = None) -> ChoiceSet:
+def run(config: ChoiceSetConfig, progress: Progress = SILENT) -> ChoiceSet:
     """Write the files."""
     from polyseme.storage.files import disk_faults_explained, make_output
     from polyseme.tasks.next_sentence import write_choices

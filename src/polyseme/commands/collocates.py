@@ -17,21 +17,19 @@ Examples:
   polyseme collocates bank --in corpus/en --sense river --against-sense money
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import CollocateListConfig, FindConfig, WindowConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from polyseme.meanings.wordlists.word_list import WordList
     from polyseme.text.corpus import Corpus
 
@@ -53,19 +51,9 @@ class CollocatesConfig(Settings):
     """Which words are listed."""
 
 
-@dataclass(frozen=True)
-class CollocatesResult:
-    """The collocates."""
-
-    found: "WordList"
-    config: CollocatesConfig
-
-    def json_lines(self) -> "Iterator[dict[str, Any]]":
-        """A line for each collocate."""
-        return self.found.json_lines()
-
-
-def run(config: CollocatesConfig, progress: Progress | None = None) -> CollocatesResult:
+def run(
+    config: CollocatesConfig, progress: Progress = SILENT
+) -> "Result[WordList, CollocatesConfig]":
     """Count the words around all uses, and all others."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.text.corpus import Corpus
@@ -75,10 +63,10 @@ def run(config: CollocatesConfig, progress: Progress | None = None) -> Collocate
     found = _find(config, Corpus.open(config.find.corpus), progress)
     if config.words.out is not None:
         write_table(found.table(), config.words.out)
-    return CollocatesResult(found, config)
+    return Result(found, config)
 
 
-def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
+def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress) -> "WordList":
     from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import (
         NamedUses,
@@ -103,17 +91,17 @@ def _find(config: CollocatesConfig, corpus: "Corpus", progress: Progress | None)
     return collocates_between(corpus, both, config.window, words, unit, find.where, progress)
 
 
-def show(result: CollocatesResult) -> RenderableType:
+def show(result: "Result[WordList, CollocatesConfig]") -> RenderableType:
     """The list, and what it was counted from."""
     found, config = result.found, result.config
     parts: list[RenderableType] = [titled(found.title, word_table(found))] if len(found) else []
-    parts.append(PrintableText(how_many(found)))
     around = f"{counted(found.target_size, 'word')} {config.window}"
     around += f" of {counted(found.uses, 'use')}" if found.uses else ""
     there = "elsewhere" if config.against_sense is None else f"around {config.against_sense}"
-    parts.append(
-        PrintableText(f"Counted: {around}; {counted(found.reference_size, 'word')} {there}.")
-    )
+    parts += [
+        how_many(found),
+        f"Counted: {around}; {counted(found.reference_size, 'word')} {there}.",
+    ]
     if config.words.out is not None:
         parts.append(on_one_line(f"{counted(len(found), 'word')} written to {config.words.out}."))
     return Group(*parts)

@@ -24,7 +24,7 @@ from rich.table import Table
 from polyseme.commands.train import TaskFileConfig
 from polyseme.config import Option
 from polyseme.errors import ConfigError
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
 from polyseme.tasks.embeddings import Variant
 
@@ -55,7 +55,7 @@ class CompareResult:
         return {"on": self.config.on, "measure": self.measure, "variants": variants}
 
 
-def run(config: CompareConfig, progress: Progress | None = None) -> CompareResult:
+def run(config: CompareConfig, progress: Progress = SILENT) -> CompareResult:
     """Train and measure all variants."""
     from polyseme.processes import keep_freed_memory
     from polyseme.tasks.comparison import compare_variants
@@ -71,7 +71,7 @@ def run(config: CompareConfig, progress: Progress | None = None) -> CompareResul
             config.out,
             seeds=config.seeds,
             on_test=config.on == "test",
-            progress=progress or NullProgress(),
+            progress=progress,
         )
         result = CompareResult(config, task.measured_by, results)
         write_text(config.out / f"compare-{config.on}.json", canonical_json(result.to_json()))

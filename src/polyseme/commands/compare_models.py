@@ -13,17 +13,17 @@ Examples:
       --word bank --tagged treebank.conllu --out models/compared
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.config import Folder, Settings
 from polyseme.display import PrintableText, on_one_line, titled
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.model_comparison import ModelComparison
@@ -50,19 +50,9 @@ class CompareModelsConfig(Settings):
     """CoNLL-U file on which each layer is probed for parts of speech."""
 
 
-@dataclass(frozen=True)
-class CompareModelsResult:
-    """What was found, and where the report is."""
-
-    found: "ModelComparison"
-    config: CompareModelsConfig
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self.found.to_json()
-
-
-def run(config: CompareModelsConfig, progress: Progress | None = None) -> CompareModelsResult:
+def run(
+    config: CompareModelsConfig, progress: Progress = SILENT
+) -> "Result[ModelComparison, CompareModelsConfig]":
     """Train and measure each, write the report."""
     from polyseme.meanings.model_comparison import compare_models
     from polyseme.meanings.report import write_page
@@ -78,10 +68,10 @@ def run(config: CompareModelsConfig, progress: Progress | None = None) -> Compar
         progress=progress,
     )
     write_page(config.out / REPORT, found.to_html())
-    return CompareModelsResult(found, config)
+    return Result(found, config)
 
 
-def show(result: CompareModelsResult) -> RenderableType:
+def show(result: "Result[ModelComparison, CompareModelsConfig]") -> RenderableType:
     """The table, the uses, and how to read both."""
     found, config = result.found, result.config
     table = Table()
@@ -92,10 +82,7 @@ def show(result: CompareModelsResult) -> RenderableType:
         table.add_row(*map(PrintableText, cells))
     parts: list[RenderableType] = [titled("Models after equal time", table)]
     if found.query:
-        parts.append(PrintableText(f"Uses most like: {found.query}"))
+        parts.append(f"Uses most like: {found.query}")
         for each in filter(lambda model: model.nearest, found.models):
-            lines = (PrintableText(f"  {line}") for line in each.nearest)
-            parts += [PrintableText(each.preset, "bold"), *lines]
-    parts += map(PrintableText, found.notes)
-    parts.append(on_one_line(f"Report: {config.out / REPORT}"))
-    return Group(*parts)
+            parts += [PrintableText(each.preset, "bold"), *(f"  {line}" for line in each.nearest)]
+    return Group(*parts, *found.notes, on_one_line(f"Report: {config.out / REPORT}"))

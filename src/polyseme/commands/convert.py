@@ -19,9 +19,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Settings, build
-from polyseme.display import titled
+from polyseme.display import numbers, titled
 from polyseme.errors import ConfigError, ModelError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import WORK, disk_faults_explained, write_text
 from polyseme.text.settings import CorpusConfig, SegmenterName
 
@@ -79,7 +79,7 @@ class ConvertResult:
         return {**told, "notes": self.notes}
 
 
-def import_(config: ImportConfig, progress: Progress | None = None) -> ConvertResult:
+def import_(config: ImportConfig, progress: Progress = SILENT) -> ConvertResult:
     """Import ELMo weights from AllenNLP, bilm-tf, simple_elmo or ELMoForManyLangs.
 
     Reads bilm-tf and AllenNLP weights (HDF5 with options.json, or simple_elmo's zip) and folders of
@@ -93,10 +93,10 @@ def import_(config: ImportConfig, progress: Progress | None = None) -> ConvertRe
     """
     _check_output(config.out)
     with disk_faults_explained(config.out):
-        return _import(config, progress or NullProgress())
+        return _import(config, progress)
 
 
-def export(config: ExportConfig, progress: Progress | None = None) -> ConvertResult:
+def export(config: ExportConfig, progress: Progress = SILENT) -> ConvertResult:
     """Export a model to ELMo weights for other programs, or to an ONNX graph.
 
     AllenNLP, bilm-tf and simple_elmo read options.json, model.hdf5 and vocab.txt. Only a model that
@@ -111,15 +111,13 @@ def export(config: ExportConfig, progress: Progress | None = None) -> ConvertRes
     """
     _check_output(config.out)
     with disk_faults_explained(config.out):
-        return _export(config, progress or NullProgress())
+        return _export(config, progress)
 
 
 def show(result: ConvertResult) -> RenderableType:
     """What the model is, what it lacks, and what to do next."""
     counts = _counts(result.model)
-    table = Table()
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""))
     labels = (
         "parameters",
         "layers with context",

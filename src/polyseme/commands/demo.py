@@ -30,7 +30,7 @@ from polyseme.commands.explore import Announcement
 from polyseme.config import Settings
 from polyseme.explorer import PagesConfig
 from polyseme.processes import open_port, python_process
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.settings import SegmenterName
 
 if TYPE_CHECKING:
@@ -99,13 +99,12 @@ class DemoResult:
     folder: Path
 
 
-def run(config: DemoConfig, progress: Progress | None = None) -> DemoResult:
+def run(config: DemoConfig, progress: Progress = SILENT) -> DemoResult:
     """Prepare the texts if need be, then serve pages until they are no longer wanted."""
     from polyseme.processes import hold_little_memory
     from polyseme.storage.installed import model_folder, require_texts
 
     hold_little_memory()
-    progress = progress or NullProgress()
     demo = _DEMOS[config.language]
     model = str(model_folder(demo.model))
     folder = (config.cache or cache_folder()) / demo.texts

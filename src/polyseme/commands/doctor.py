@@ -23,7 +23,7 @@ from polyseme import __version__
 from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.errors import PolysemeError, pip_command
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import MODELS, NOT_ON_PYPI, TASKS, list_data
 from polyseme.storage.installed import pip_command as pip_command_for_data
 
@@ -70,12 +70,12 @@ def exit_code(result: DoctorResult) -> int:
     return 1 if result.wrong else 0
 
 
-def run(config: DoctorConfig, progress: Progress | None = None) -> DoctorResult:
+def run(config: DoctorConfig, progress: Progress = SILENT) -> DoctorResult:
     """Look at everything; what is missing hides nothing else."""
     del config
-    progress = progress or NullProgress()
     progress.start("Checking", 3)
-    findings = [_program()]
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    findings = [Finding("polyseme", "ok", f"{__version__}, {python}, {platform.platform()}")]
     for number, look in enumerate((_packages, _machine, _models), start=1):
         findings += look()
         progress.update(number)
@@ -101,11 +101,6 @@ def show(result: DoctorResult) -> RenderableType:
         remedies.append(PrintableText(NOT_ON_PYPI))
     last = f"Wrong: {', '.join(result.wrong)}." if result.wrong else "No problems found."
     return Group(table, *(["If you need what is missing:"] if remedies else []), *remedies, last)
-
-
-def _program() -> Finding:
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    return Finding("polyseme", "ok", f"{__version__}, {python}, {platform.platform()}")
 
 
 def _packages() -> Iterator[Finding]:

@@ -28,10 +28,10 @@ from rich.table import Table
 
 from polyseme.commands.senses import editable_groups
 from polyseme.config import Settings
-from polyseme.display import PrintableText, describe_groups, on_one_line, titled
+from polyseme.display import PrintableText, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, GroupingConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ class EditResult:
         return {"edit": self.number, "groups": groups, "notes": list(self.notes)}
 
 
-def run(config: EditConfig, progress: Progress | None = None) -> EditResult:
+def run(config: EditConfig, progress: Progress = SILENT) -> EditResult:
     """Apply earlier edits to the groups, and add this one."""
     from polyseme.meanings.edits import append_next, read_edits
 
@@ -163,9 +163,7 @@ def _edit(config: EditConfig, groups: "EditableGroups", before: "Sequence[Edit]"
 
 def show(result: EditResult) -> RenderableType:
     """The groups as they are now."""
-    table = Table()
-    for name in ("", "uses", "share"):
-        table.add_column(name, justify="right")
+    table = Table(*numbers("", "uses", "share"))
     table.add_column("name", overflow="fold")
     total = sum(len(group.uses) for group in result.groups.values())
     for id_, (name, uses) in result.groups.items():

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field
 from rich.console import Group, RenderableType
 
-from polyseme.commands import prepare
+from polyseme.commands import prepare, read_list
 from polyseme.commands.vectors import facts, summary
 from polyseme.config import Folder, Settings, build, to_toml
 from polyseme.devices import resolve_precision
@@ -36,8 +36,7 @@ from polyseme.embedding.folder import ARTIFACT, COUNTS, VECTORS, VectorFolder
 from polyseme.embedding.settings import ModelName, VectorsConfig
 from polyseme.errors import ConfigError, InputError, ModelError, VectorsError
 from polyseme.executors import JobResult, ModelExecutorConfig, run_job
-from polyseme.limits import TOML_BYTES, read_text
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
@@ -108,13 +107,12 @@ class EmbedResult:
         return {"folder": self.vectors.address, **facts(self.vectors), **how}
 
 
-def run(config: EmbedConfig, progress: Progress | None = None) -> EmbedResult:
+def run(config: EmbedConfig, progress: Progress = SILENT) -> EmbedResult:
     """Embed a corpus, or go on with one that was begun."""
     from polyseme.devices import num_threads
     from polyseme.embedding.bulk import embed_part
     from polyseme.embedding.model_work import ModelWork
 
-    progress = progress or NullProgress()
     began = time.monotonic()
     model = _model(config)
     device = config.executor.chosen_device()
@@ -182,19 +180,14 @@ def _with_words_file(config: EmbedConfig, device: str) -> VectorsConfig:
     """The settings with all words that are to be kept, each once, in order."""
     words = set(config.vectors.words)
     if config.words_file is not None:
-        try:
-            text = read_text(config.words_file, TOML_BYTES)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{config.words_file} cannot be read: {error}.") from error
-        words |= {line.strip() for line in text.splitlines() if line.strip()}
+        words |= set(read_list(config.words_file))
         if not words:
             raise InputError(f"{config.words_file} holds no word: write one on each line.")
     vectors = config.vectors
     # What `auto` comes to here, for all workers, for the key of each file and for the manifest.
     precision = resolve_precision(vectors.precision, device)
     told = {"words": sorted(words), "precision": precision}
-    changed = {**vectors.model_dump(), **told}
-    return build(VectorsConfig, changed)
+    return build(VectorsConfig, {**vectors.model_dump(), **told})
 
 
 def _check_folder(config: EmbedConfig, chosen: VectorsConfig) -> None:

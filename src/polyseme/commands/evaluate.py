@@ -32,9 +32,9 @@ from polyseme.data.ngrams import (
     held_out_perplexity,
     scratch_for_counting,
 )
-from polyseme.display import PrintableText, on_one_line, titled
+from polyseme.display import PrintableText, numbers, on_one_line, titled
 from polyseme.errors import ConfigError, ModelError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import model_folder
 from polyseme.text.corpus import Corpus
 
@@ -63,18 +63,6 @@ class EvaluateConfig(Settings):
 
 
 @dataclass(frozen=True)
-class EvaluateResult:
-    """What was measured, and how it is shown."""
-
-    found: "Evaluated | EvaluatedTask"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values: the measures, and what they are compared with."""
-        found = self.found
-        return _model_json(found) if isinstance(found, Evaluated) else _task_json(found)
-
-
-@dataclass(frozen=True)
 class Evaluated:
     """Perplexities of the model and of the n-gram models beside it."""
 
@@ -82,26 +70,36 @@ class Evaluated:
     evaluation: "Evaluation"
     ngrams: dict[str, NgramResult]
 
+    def to_json(self) -> dict[str, Any]:
+        """Each part with its measure, and the n-gram models beside it."""
+        told: dict[str, Any] = {"model": str(self.config.model_or_task), "parts": {}}
+        for name, part in self.evaluation.parts.items():
+            told["parts"][name] = {"predictions": part.count, part.measure: part.value}
+            if beside := self.ngrams.get(name):
+                told["parts"][name] |= {
+                    "unigram_perplexity": beside.unigram_perplexity,
+                    "ngram_perplexity": beside.perplexity,
+                }
+        return told
 
-def run(config: EvaluateConfig, progress: Progress | None = None) -> EvaluateResult:
+
+def run(config: EvaluateConfig, progress: Progress = SILENT) -> "Evaluated | EvaluatedTask":
     """Measure; nothing is left on disk."""
     from polyseme.tasks.prediction import evaluate_task
     from polyseme.tasks.task import is_task
 
-    progress = progress or NullProgress()
     config = config.model_copy(update={"model_or_task": model_folder(config.model_or_task)})
     folder = config.model_or_task
     if is_task(folder):
         if config.corpus is not None:
             raise ConfigError(f"{folder} is a trained task: name a file of examples with --data.")
-        task = evaluate_task(folder, config.data, model=config.model, progress=progress)
-        return EvaluateResult(task)
+        return evaluate_task(folder, config.data, model=config.model, progress=progress)
     if config.corpus is None:
         raise ConfigError(
             f"{folder} is a language model: name the corpus whose held-out text to evaluate it on "
             "with --in. Only a trained task needs none."
         )
-    return EvaluateResult(_measure(config, config.corpus, progress))
+    return _measure(config, config.corpus, progress)
 
 
 def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evaluated:
@@ -131,34 +129,9 @@ def _measure(config: EvaluateConfig, folder: Path, progress: Progress) -> Evalua
     return Evaluated(config, evaluation, ngrams)
 
 
-def show(result: EvaluateResult) -> RenderableType:
+def show(result: "Evaluated | EvaluatedTask") -> RenderableType:
     """The figures as a table."""
-    found = result.found
-    return _show_model(found) if isinstance(found, Evaluated) else _show_task(found)
-
-
-def _model_json(result: Evaluated) -> dict[str, Any]:
-    """Each part with its measure, and the n-gram models beside it."""
-    told: dict[str, Any] = {"model": str(result.config.model_or_task), "parts": {}}
-    for name, part in result.evaluation.parts.items():
-        told["parts"][name] = {"predictions": part.count, part.measure: part.value}
-        if beside := result.ngrams.get(name):
-            told["parts"][name] |= {
-                "unigram_perplexity": beside.unigram_perplexity,
-                "ngram_perplexity": beside.perplexity,
-            }
-    return told
-
-
-def _task_json(result: "EvaluatedTask") -> dict[str, Any]:
-    """The measure of each seed, and the tables of the first."""
-    return {
-        "task": str(result.folder),
-        "data": str(result.data),
-        "measure": result.measure,
-        "scores": [each.value(result.measure) for each in result.scores],
-        "tables": result.scores[0].tables(),
-    }
+    return _show_model(result) if isinstance(result, Evaluated) else _show_task(result)
 
 
 def _show_task(result: "EvaluatedTask") -> RenderableType:
@@ -190,15 +163,10 @@ def _cell(value: str | int | float) -> PrintableText:
 def _show_model(result: Evaluated) -> RenderableType:
     """One row for each part, n-grams beside the model."""
     order = result.config.order
-    table = Table()
-    table.add_column("part")
-    table.add_column("predictions", justify="right")
+    columns = ["predictions", "model"]
     if result.ngrams:
-        table.add_column("unigram", justify="right")
-        table.add_column(f"{order}-gram", justify="right")
-    table.add_column("model", justify="right")
-    if result.ngrams:
-        table.add_column(f"vs. {order}-gram", justify="right")
+        columns = ["predictions", "unigram", f"{order}-gram", "model", f"vs. {order}-gram"]
+    table = Table("part", *numbers(*columns))
     for part, perplexity in result.evaluation.values("perplexity").items():
         cells = [part, f"{result.evaluation.parts[part].count:,}"]
         told = f"{perplexity:,.1f}"

@@ -26,7 +26,7 @@ from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.embedding.settings import ModelName
 from polyseme.explorer import PagesConfig
 from polyseme.processes import open_port
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import default_model
 from polyseme.storage.store import is_url
 
@@ -56,13 +56,12 @@ class ExploreResult:
     notes: Path
 
 
-def run(config: ExploreConfig, progress: Progress | None = None) -> ExploreResult:
+def run(config: ExploreConfig, progress: Progress = SILENT) -> ExploreResult:
     """Serve pages until they are no longer wanted."""
     from polyseme.processes import hold_little_memory
     from polyseme.text.corpus import Corpus
 
     hold_little_memory()
-    progress = progress or NullProgress()
     with open_port(config.serve.port) as listening:
         corpus = Corpus.open(config.corpus)
         model = config.model or default_model(corpus.config.language)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rich.console import Group, RenderableType
 
 from polyseme.config import Folder, Settings
-from polyseme.display import PrintableText, counted
+from polyseme.display import counted
 from polyseme.meanings.settings import Conditions
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.vertical import VerticalCounts
@@ -52,7 +52,7 @@ class ExportResult:
         return {**asdict(self.counts), "cwb": self.command, "out": str(self.config.out)}
 
 
-def run(config: ExportConfig, progress: Progress | None = None) -> ExportResult:
+def run(config: ExportConfig, progress: Progress = SILENT) -> ExportResult:
     """Write it."""
     from polyseme.meanings.concordance.conditions import parse_where
     from polyseme.meanings.concordance.kept_senses import read_senses
@@ -76,4 +76,4 @@ def show(result: ExportResult) -> RenderableType:
         f"{counted(counts.texts, 'text')} written to {result.config.out}; "
         f"{counted(counts.senses, 'word')} with a sense."
     )
-    return Group(PrintableText(told), PrintableText(f"To compile it: {result.command}"))
+    return Group(told, f"To compile it: {result.command}")

@@ -23,7 +23,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
 from polyseme.pretraining import GenerationConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of
 
@@ -55,7 +55,7 @@ class GenerateResult:
         return (text.as_json() for text in self.texts)
 
 
-def run(config: GenerateConfig, progress: Progress | None = None) -> GenerateResult:
+def run(config: GenerateConfig, progress: Progress = SILENT) -> GenerateResult:
     """Continue every beginning."""
     from polyseme.pretraining.generation import generate_from
 

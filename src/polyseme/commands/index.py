@@ -25,12 +25,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Folder, Settings, to_toml
-from polyseme.display import PrintableText, on_one_line
+from polyseme.display import numbers, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import UseIndexError
 from polyseme.executors import ExecutorConfig, ModelExecutorConfig
 from polyseme.meanings.settings import UseIndexConfig
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class IndexResult:
         }
 
 
-def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
+def run(config: IndexConfig, progress: Progress = SILENT) -> IndexResult:
     """Make an index, or go on with one that was begun."""
     from polyseme.devices import num_threads
     from polyseme.storage.files import disk_faults_explained, hold_folder
@@ -99,7 +99,7 @@ def run(config: IndexConfig, progress: Progress | None = None) -> IndexResult:
     ):
         config = config.model_copy(update={"out": output.folder})
         with hold_folder(config.out):
-            return _run(config, output, progress or NullProgress(), began)
+            return _run(config, output, progress, began)
 
 
 def _run(config: IndexConfig, output: "Output", progress: Progress, began: float) -> IndexResult:
@@ -182,9 +182,7 @@ def _check_folder(config: IndexConfig) -> None:
 def show(result: IndexResult) -> RenderableType:
     """What the index has, what it weighs, and what to do next."""
     counts: dict[str, Any] = result.index.manifest["counts"]
-    table = Table(show_header=False)
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""), show_header=False)
     size = result.index.num_bytes
     rows = {
         "words": f"{result.num_words:,}",
@@ -197,12 +195,12 @@ def show(result: IndexResult) -> RenderableType:
         table.add_row(name, value)
     parts: list[RenderableType] = [table]
     if result.was_there:
-        parts.append(PrintableText("The index was already there, and is intact."))
+        parts.append("The index was already there, and is intact.")
     else:
         speed = result.words_now / max(1e-9, result.seconds)
-        parts.append(PrintableText(f"Took {duration(result.seconds)}, {speed:,.0f} words/s."))
+        parts.append(f"Took {duration(result.seconds)}, {speed:,.0f} words/s.")
     if result.parts_found:
-        parts.append(PrintableText(f"{result.parts_found:,} parts of an earlier run were reused."))
+        parts.append(f"{result.parts_found:,} parts of an earlier run were reused.")
     folder = quote(result.index.address)
     parts.append(on_one_line(f"Next: polyseme senses WORD --in CORPUS --index {folder}"))
     return Group(*parts)

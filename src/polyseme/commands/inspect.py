@@ -19,8 +19,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from polyseme.config import Folder, Settings
+from polyseme.display import numbers
 from polyseme.errors import ConfigError, CorpusError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.records import list_reasons
 from polyseme.text.word_counts import Bin, Coverage, Frequent, bin_lengths, coverage, most_frequent
@@ -53,12 +54,20 @@ class InspectResult:
 
     def to_json(self) -> dict[str, Any]:
         """The tables as values."""
-        return _object(self)
+        corpus = self.corpus
+        return {
+            "language": corpus.config.language,
+            "segmenter": dict(corpus.preparation.segmenter),
+            "annotators": corpus.annotators,
+            **corpus.read_stats,
+            "coverage": [asdict(row) for row in self.coverage],
+            "frequent": [asdict(row) for row in self.frequent],
+            "notes": self.notes,
+        }
 
 
-def run(config: InspectConfig, progress: Progress | None = None) -> InspectResult:
+def run(config: InspectConfig, progress: Progress = SILENT) -> InspectResult:
     """Gather the figures; with `verify`, refuse a damaged corpus."""
-    progress = progress or NullProgress()
     corpus = Corpus.open(config.corpus)
     notes = []
     if config.verify:
@@ -89,20 +98,6 @@ def show(result: InspectResult) -> RenderableType:
     return Group(Columns(tables, padding=(0, 3)), *result.notes)
 
 
-def _object(result: InspectResult) -> dict[str, Any]:
-    """The tables as values."""
-    corpus = result.corpus
-    return {
-        "language": corpus.config.language,
-        "segmenter": dict(corpus.preparation.segmenter),
-        "annotators": corpus.annotators,
-        **corpus.read_stats,
-        "coverage": [asdict(row) for row in result.coverage],
-        "frequent": [asdict(row) for row in result.frequent],
-        "notes": result.notes,
-    }
-
-
 def _summary(result: InspectResult) -> Table:
     counts = result.corpus.read_stats
     segmenter = result.corpus.preparation.segmenter
@@ -127,9 +122,9 @@ def _summary(result: InspectResult) -> Table:
 
 
 def _lengths(result: InspectResult) -> Table:
-    table = Table(title="Words per sentence", title_justify="left", show_header=False)
-    for justify in ("right", "right", "left"):
-        table.add_column(justify=justify)
+    table = Table(*numbers("", ""), title="Words per sentence", title_justify="left")
+    table.show_header = False
+    table.add_column("")
     most = max((b.sentences for b in result.lengths), default=0) or 1
     for b in result.lengths:
         bar = "█" * round(24 * b.sentences / most)
@@ -138,20 +133,16 @@ def _lengths(result: InspectResult) -> Table:
 
 
 def _coverage(result: InspectResult) -> Table:
-    table = Table(title="Coverage of the text", title_justify="left")
-    table.add_column("vocabulary", justify="right")
-    table.add_column("of all words", justify="right")
-    table.add_column("rarest count", justify="right")
+    columns = numbers("vocabulary", "of all words", "rarest count")
+    table = Table(*columns, title="Coverage of the text", title_justify="left")
     for row in result.coverage:
         table.add_row(f"{row.size:,}", f"{row.share:.2%}", f"{row.rarest:,}")
     return table
 
 
 def _frequent(result: InspectResult) -> Table:
-    table = Table(title="Most frequent words", title_justify="left")
-    table.add_column("word")
-    table.add_column("count", justify="right")
-    table.add_column("share", justify="right")
+    columns = numbers("count", "share")
+    table = Table("word", *columns, title="Most frequent words", title_justify="left")
     total = result.corpus.read_stats["words"] or 1
     for row in result.frequent:
         table.add_row(row.word, f"{row.count:,}", f"{row.count / total:.2%}")

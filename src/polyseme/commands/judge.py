@@ -30,7 +30,7 @@ from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.judging import Material
@@ -86,7 +86,7 @@ class JudgeResult:
         }
 
 
-def run(config: JudgeConfig, progress: Progress | None = None) -> JudgeResult:
+def run(config: JudgeConfig, progress: Progress = SILENT) -> JudgeResult:
     """Find the uses, draw or choose items, write a table for each annotator."""
     from polyseme.meanings.concordance.uses import find_uses
     from polyseme.meanings.index.use_index import find_source
@@ -125,21 +125,17 @@ def show(result: JudgeResult) -> RenderableType:
     word = "pair" if material.kind == "pairs" else "line"
     annotators = counted(len(material.sheets), "annotator")
     lines: list[RenderableType] = [
-        PrintableText(
-            f"{counted(len(material.items), word)} of {material.lemma!r} for {annotators}:"
-        ),
+        f"{counted(len(material.items), word)} of {material.lemma!r} for {annotators}:",
         *(on_one_line(f"  {path}") for path in result.paths),
     ]
     if material.kind == "pairs":
-        lines += [
-            PrintableText(
-                "Fill in `judgment`: 4 identical, 3 closely related, 2 distantly related, 1 "
-                "unrelated, 0 cannot decide."
-            )
-        ]
+        lines.append(
+            "Fill in `judgment`: 4 identical, 3 closely related, 2 distantly related, 1 "
+            "unrelated, 0 cannot decide."
+        )
     else:
         senses = ", ".join(result.config.senses)
-        lines += [PrintableText(f"Fill in `sense`: {senses}; or ? if you cannot decide.")]
+        lines.append(f"Fill in `sense`: {senses}; or ? if you cannot decide.")
     lines += [PrintableText(note, "yellow") for note in material.notes]
     lines += [on_one_line(f"How far they agree: polyseme agreement {out}")]
     return Group(*lines)

@@ -17,21 +17,19 @@ Examples:
   polyseme keywords bank --in corpus/en --sense river --against-sense money
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from rich.console import Group, RenderableType
 
+from polyseme.commands import Result
 from polyseme.commands.collocates import how_many, word_table
 from polyseme.config import Folder, Option, Settings
-from polyseme.display import PrintableText, counted, on_one_line, titled
+from polyseme.display import counted, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import Conditions, WordListConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from polyseme.meanings.wordlists.word_list import WordList
     from polyseme.text.corpus import Corpus
 
@@ -62,19 +60,7 @@ class KeywordsConfig(Settings):
     """Which words are listed."""
 
 
-@dataclass(frozen=True)
-class KeywordsResult:
-    """The keywords."""
-
-    found: "WordList"
-    config: KeywordsConfig
-
-    def json_lines(self) -> "Iterator[dict[str, Any]]":
-        """A line for each keyword."""
-        return self.found.json_lines()
-
-
-def run(config: KeywordsConfig, progress: Progress | None = None) -> KeywordsResult:
+def run(config: KeywordsConfig, progress: Progress = SILENT) -> "Result[WordList, KeywordsConfig]":
     """Count the words of both parts."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.text.corpus import Corpus
@@ -85,7 +71,7 @@ def run(config: KeywordsConfig, progress: Progress | None = None) -> KeywordsRes
     found = _find(config, Corpus.open(config.corpus), progress)
     if config.words.out is not None:
         write_table(found.table(), config.words.out)
-    return KeywordsResult(found, config)
+    return Result(found, config)
 
 
 def _check(config: KeywordsConfig) -> None:
@@ -104,7 +90,7 @@ def _check(config: KeywordsConfig) -> None:
         raise ConfigError("--against goes with --where alone. With --sense: --against-sense.")
 
 
-def _find(config: KeywordsConfig, corpus: "Corpus", progress: Progress | None) -> "WordList":
+def _find(config: KeywordsConfig, corpus: "Corpus", progress: Progress) -> "WordList":
     from polyseme.meanings.concordance.kept_senses import find_senses_of
     from polyseme.meanings.wordlists.collocates import NamedUses
     from polyseme.meanings.wordlists.keywords import keywords, keywords_of
@@ -116,27 +102,20 @@ def _find(config: KeywordsConfig, corpus: "Corpus", progress: Progress | None) -
     kept = find_senses_of(corpus, config.word, config.sense)
     own, other = NamedUses.of_sense(kept, config.sense), config.against_sense
     against_uses = None if other is None else NamedUses.of_sense(kept, other)
+    where = config.where
     return keywords_of(
-        corpus,
-        own,
-        against_uses,
-        words,
-        where=config.where,
-        case_sensitive=case,
-        progress=progress,
+        corpus, own, against_uses, words, where=where, case_sensitive=case, progress=progress
     )
 
 
-def show(result: KeywordsResult) -> RenderableType:
+def show(result: "Result[WordList, KeywordsConfig]") -> RenderableType:
     """The list, and what it was counted from."""
     found, config = result.found, result.config
     parts: list[RenderableType] = [titled(found.title, word_table(found))] if len(found) else []
-    parts.append(PrintableText(how_many(found)))
-    parts.append(
-        PrintableText(
-            f"Counted: {counted(found.target_size, 'word')} here, {found.reference_size:,} there."
-        )
-    )
+    parts += [
+        how_many(found),
+        f"Counted: {counted(found.target_size, 'word')} here, {found.reference_size:,} there.",
+    ]
     if config.words.out is not None:
         parts.append(on_one_line(f"{counted(len(found), 'word')} written to {config.words.out}."))
     return Group(*parts)

@@ -12,21 +12,20 @@ Examples:
   polyseme label bank --in corpus/en --index index/en --labels bank.edits.jsonl --next 20
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.commands.uses import UseLines
 from polyseme.config import OptionalFolder, Settings
-from polyseme.display import PrintableText, counted, on_one_line, titled
+from polyseme.display import PrintableText, counted, numbers, on_one_line, titled
 from polyseme.embedding.settings import ModelName
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.meanings.labels import LabelledUses
@@ -58,22 +57,7 @@ class LabelConfig(Settings):
     )
 
 
-@dataclass(frozen=True)
-class LabelResult:
-    """Every use with its label."""
-
-    found: "LabelledUses"
-    config: LabelConfig
-    notes: tuple[str, ...] = ()  # what a reader should know of where the uses come from
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """Every use with its label."""
-        from polyseme.meanings.concordance.export import objects
-
-        return objects(self.found.table())
-
-
-def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
+def run(config: LabelConfig, progress: Progress = SILENT) -> "Result[LabelledUses, LabelConfig]":
     """Find the uses, read the labels, learn."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.index.use_index import find_source
@@ -103,35 +87,31 @@ def run(config: LabelConfig, progress: Progress | None = None) -> LabelResult:
         keep_labels(corpus, found.uses, learned.labels, found.left_out, config.labels)
     if config.out is not None:
         write_table(found.table(), config.out)
-    return LabelResult(found, config, source.notes)
+    return Result(found, config, notes=source.notes)
 
 
-def show(result: LabelResult) -> RenderableType:
+def show(result: "Result[LabelledUses, LabelConfig]") -> RenderableType:
     """How many uses have each label, and the lines to look at next."""
     found, config = result.found, result.config
-    parts: list[RenderableType] = [_table(found), PrintableText(_trust(found))]
+    parts: list[RenderableType] = [_table(found), _trust(found)]
     parts += [PrintableText(note, "yellow") for note in result.notes]
     if found.next:
         parts += [on_one_line("Look at these lines next:"), UseLines(found.uses.select(found.next))]
     if config.keep:
-        parts.append(PrintableText("Kept: the labels of all uses, for --sense."))
+        parts.append("Kept: the labels of all uses, for --sense.")
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their labels: {config.out}"))
         if found.next:
             parts.append(
-                PrintableText(
-                    "Fill in the column `label` where `look_next` has a number, and pass this "
-                    "table again with --labels."
-                )
+                "Fill in the column `label` where `look_next` has a number, and pass this table "
+                "again with --labels."
             )
     return Group(*parts)
 
 
 def _table(found: "LabelledUses") -> RenderableType:
-    table = Table()
-    table.add_column("label")
-    for name in ("by hand", "correct (CV)", "uses", "share", "confidence"):
-        table.add_column(name, justify="right")
+    columns = numbers("by hand", "correct (CV)", "uses", "share", "confidence")
+    table = Table("label", *columns)
     learned = found.learned
     for label, (by_hand, right) in found.left_out.items():
         rows = [number for number, own in enumerate(learned.labels) if own == label]

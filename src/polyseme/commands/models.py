@@ -9,19 +9,19 @@ Examples:
   polyseme models
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
-from rich.table import Table
+from rich.table import Column, Table
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import on_one_line
 from polyseme.errors import ModelError
 from polyseme.limits import read_json
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.folders import MANIFEST
 from polyseme.storage.installed import (
     MODELS,
@@ -61,23 +61,15 @@ class InstalledModel:
         }
 
 
-@dataclass(frozen=True)
-class ModelsResult:
-    """What is published, here or not."""
-
-    rows: list[InstalledModel]
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each model."""
-        return (row.to_json() for row in self.rows)
-
-
-def run(config: ModelsConfig, progress: Progress | None = None) -> ModelsResult:
+def run(
+    config: ModelsConfig, progress: Progress = SILENT
+) -> Result[list[InstalledModel], ModelsConfig]:
     """Look for what is published; weights are not read."""
-    del config, progress
+    del progress
     defaults = {_default(language) for language in ("en", "zh")}
     rows = [_look_at(data) for data in list_data()]
-    return ModelsResult([replace(row, is_default=row.data.name in defaults) for row in rows])
+    found = [replace(row, is_default=row.data.name in defaults) for row in rows]
+    return Result(found, config)
 
 
 def _default(language: str) -> str | None:
@@ -87,12 +79,12 @@ def _default(language: str) -> str | None:
         return None
 
 
-def show(result: ModelsResult) -> RenderableType:
+def show(result: Result[list[InstalledModel], ModelsConfig]) -> RenderableType:
     """A table of what is here, and a command a line for the rest."""
-    rows = result.rows
-    table = Table()
-    for name in ("name", "what it is", "language", "size", "perplexity"):
-        table.add_column(name, no_wrap=name != "what it is", justify=_justify(name))
+    rows = result.found
+    table = Table(Column("name", no_wrap=True), "what it is", Column("language", no_wrap=True))
+    for name in ("size", "perplexity"):
+        table.add_column(name, no_wrap=True, justify="right")
     for row in rows:
         size = decimal(row.data.num_bytes) if row.data.folder else "not installed"
         language = f"{row.language} (default)" if row.is_default else row.language
@@ -106,10 +98,6 @@ def show(result: ModelsResult) -> RenderableType:
     if here:
         lines.append(on_one_line(f'Next: polyseme score "She plays the piano." --model {here[0]}'))
     return Group(table, *lines)
-
-
-def _justify(column: str) -> Any:
-    return "right" if column in ("size", "perplexity") else "left"
 
 
 def _look_at(data: InstalledData) -> InstalledModel:

@@ -17,21 +17,20 @@ Examples:
 """
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 
+from polyseme.commands import Result
 from polyseme.commands.uses import UseLines
 from polyseme.config import OptionalFolder, Settings
 from polyseme.display import PrintableText, counted, on_one_line
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.text.streams import texts_of
 
 if TYPE_CHECKING:
@@ -65,20 +64,9 @@ class NearestConfig(Settings):
     )
 
 
-@dataclass(frozen=True)
-class NearestResult:
-    """What was found, in the order given, and how long it took."""
-
-    found: "list[Nearest]"
-    config: NearestConfig
-    seconds: float
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each sentence."""
-        return (each.to_json() for each in self.found)
-
-
-def run(config: NearestConfig, progress: Progress | None = None) -> NearestResult:
+def run(
+    config: NearestConfig, progress: Progress = SILENT
+) -> "Result[list[Nearest], NearestConfig]":
     """Describe each use, hold it against all others of its word."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.uses import read_marked
@@ -95,10 +83,10 @@ def run(config: NearestConfig, progress: Progress | None = None) -> NearestResul
     corpus = Corpus.open(config.find.corpus)
     encoder = load_encoder(config.model or default_model(corpus.config.language), corpus)
     marked = [read_marked(encoder.embedder, text, config.find.word or "") for text in texts]
-    found = _search(marked, encoder, corpus, config, progress or NullProgress())
+    found = _search(marked, encoder, corpus, config, progress)
     if config.out is not None:
         write_table(found[0].table(), config.out)
-    return NearestResult(found, config, time.monotonic() - began)
+    return Result(found, config, time.monotonic() - began)
 
 
 def _search(
@@ -144,30 +132,29 @@ def _source(
     return find_in_index(config.index, corpus, query, where=where, model=config.model)
 
 
-def show(result: NearestResult) -> RenderableType:
+def show(result: "Result[list[Nearest], NearestConfig]") -> RenderableType:
     """For each sentence the uses, then the static neighbours."""
     found, config = result.found, result.config
     parts = [part for each in found for part in _parts(each, with_sentence=len(found) > 1)]
     if config.out is not None:
         parts.append(on_one_line(f"{counted(len(found[0].uses), 'use')} written to {config.out}."))
-    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
-    return Group(*parts)
+    return Group(*parts, f"Took {duration(result.seconds)}.")
 
 
 def _parts(found: "Nearest", *, with_sentence: bool) -> list[RenderableType]:
     sentence = [PrintableText(" ".join(found.use.words), "bold")] if with_sentence else []
     parts: list[RenderableType] = [
         *sentence,
-        PrintableText(f"The nearest of {found.num_searched:,} uses, the most similar first:"),
+        f"The nearest of {found.num_searched:,} uses, the most similar first:",
         UseLines(found.uses),
     ]
     if found.similarities:
         first, last = found.similarities[0], found.similarities[-1]
-        parts.append(PrintableText(f"Similarity {first:.2f} to {last:.2f}."))
+        parts.append(f"Similarity {first:.2f} to {last:.2f}.")
     if found.tags:
         shares = ", ".join(f"{share:.0%} {tag}" for tag, share in found.tag_shares.items())
-        parts.append(PrintableText(f"Parts of speech: {shares}."))
+        parts.append(f"Parts of speech: {shares}.")
     if found.static:
         words = " ".join(word for word, _ in found.static)
-        parts.append(PrintableText(f"Static neighbours of {found.use.form!r}: {words}"))
+        parts.append(f"Static neighbours of {found.use.form!r}: {words}")
     return [*parts, *(PrintableText(note, "yellow") for note in found.notes)]

@@ -14,20 +14,18 @@ Examples:
   polyseme ngrams bank --in corpus/en --attribute lemma --upos ADJ,NOUN --size 2
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import PrintableText, counted, on_one_line, titled
 from polyseme.meanings.settings import FindConfig, NgramListConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from polyseme.meanings.concordance.conditions import Condition
     from polyseme.meanings.wordlists.ngrams import NgramList
 
@@ -45,19 +43,7 @@ class NgramsConfig(Settings):
     """Which n-grams are listed."""
 
 
-@dataclass(frozen=True)
-class NgramsResult:
-    """The n-grams."""
-
-    found: "NgramList"
-    config: NgramsConfig
-
-    def json_lines(self) -> "Iterator[dict[str, Any]]":
-        """A line for each n-gram."""
-        return self.found.json_lines()
-
-
-def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
+def run(config: NgramsConfig, progress: Progress = SILENT) -> "Result[NgramList, NgramsConfig]":
     """Count all n-grams, or those with a word in them."""
     from polyseme.meanings.concordance.export import check_format, write_table
     from polyseme.meanings.concordance.kept_senses import find_senses_of
@@ -76,20 +62,14 @@ def run(config: NgramsConfig, progress: Progress | None = None) -> NgramsResult:
     elif find.is_given:
         query = find.query
         of, where = NamedUses.of_query(query, corpus), query.condition(find.where, corpus)
-    found = ngrams(
-        corpus,
-        of,
-        config.ngrams,
-        where=where,
-        case_sensitive=find.case_sensitive,
-        progress=progress,
-    )
+    case = find.case_sensitive
+    found = ngrams(corpus, of, config.ngrams, where=where, case_sensitive=case, progress=progress)
     if config.ngrams.out is not None:
         write_table(found, config.ngrams.out)
-    return NgramsResult(found, config)
+    return Result(found, config)
 
 
-def show(result: NgramsResult) -> RenderableType:
+def show(result: "Result[NgramList, NgramsConfig]") -> RenderableType:
     """The list, and what it was counted from."""
     found, config = result.found, result.config
     table = Table(show_edge=False, pad_edge=False)
@@ -102,13 +82,11 @@ def show(result: NgramsResult) -> RenderableType:
     often = f"occur at least {counted(found.at_least, 'time')}"
     more = " More with --top." if len(found) < found.num_found else ""
     parts: list[RenderableType] = [titled(found.title, table)] if len(found) else []
-    parts.append(PrintableText(f"{len(found):,} of {found.num_found:,} that {often}.{more}"))
+    parts.append(f"{len(found):,} of {found.num_found:,} that {often}.{more}")
     if found.at_least > config.ngrams.min_frequency:
-        parts.append(PrintableText("Rarer ones were not counted one by one: there are too many."))
+        parts.append("Rarer ones were not counted one by one: there are too many.")
     parts.append(
-        PrintableText(
-            f"Counted: {counted(found.total, 'n-gram')} in {counted(found.num_words, 'word')}."
-        )
+        f"Counted: {counted(found.total, 'n-gram')} in {counted(found.num_words, 'word')}."
     )
     if config.ngrams.out is not None:
         out = config.ngrams.out

@@ -22,9 +22,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from polyseme.config import OptionalFolder, Settings
-from polyseme.display import titled
+from polyseme.display import numbers, titled
 from polyseme.pretraining import RunConfig
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.text.corpus import Corpus
 from polyseme.training import TrainingConfig
 
@@ -105,9 +105,8 @@ class PresetList:
         return ({"preset": name, "about": each.about} for name, each in PRESETS.items())
 
 
-def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | PresetList:
+def run(config: PlanConfig, progress: Progress = SILENT) -> PlanResult | PresetList:
     """Time a few steps; nothing is written."""
-    progress = progress or NullProgress()
     if config.corpus is None:
         return PresetList()
     from polyseme.data.vocabulary import Vocabulary
@@ -139,9 +138,7 @@ def run(config: PlanConfig, progress: Progress | None = None) -> PlanResult | Pr
 
 def show(result: PlanResult | PresetList) -> RenderableType:
     """The plan as a table; or the presets."""
-    if isinstance(result, PresetList):
-        return _presets()
-    return _table(result)
+    return _presets() if isinstance(result, PresetList) else _table(result)
 
 
 def _presets() -> RenderableType:
@@ -164,9 +161,7 @@ def _table(result: PlanResult) -> RenderableType:
     memory, speed = throughput.memory, throughput.words_per_second
     network = result.model.network
     parameters, in_encoder = count_parameters(network), count_parameters(network.encoder)
-    table = Table()
-    table.add_column("")
-    table.add_column("", justify="right")
+    table = Table("", *numbers(""))
     rows = [
         ("parameters", f"{parameters:,}"),
         ("  of these in the encoder", f"{in_encoder:,}"),

@@ -24,7 +24,7 @@ from rich.console import Group, RenderableType
 
 from polyseme.config import Folder, OptionalFolder, Settings
 from polyseme.errors import ConfigError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import disk_faults_explained
 from polyseme.text.streams import STANDARD_INPUT, texts_of
 
@@ -70,9 +70,8 @@ class PredictResult:
         return (each.as_json() for each in self.found)
 
 
-def run(config: PredictConfig, progress: Progress | None = None) -> PredictResult:
+def run(config: PredictConfig, progress: Progress = SILENT) -> PredictResult:
     """Label all texts."""
-    progress = progress or NullProgress()
     if bool(config.inputs) == bool(config.input_file):
         raise ConfigError("Give texts, or --input-file with texts: one of the two.")
     if config.input_file is not None and config.out is None:

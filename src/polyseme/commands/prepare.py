@@ -35,7 +35,7 @@ from polyseme.display import counted, html_table, summary, titled
 from polyseme.errors import ConfigError, CorpusError, InputError, extra_needed_for
 from polyseme.executors import ExecutorConfig, JobResult, ShardInput, ShardJob, run_job
 from polyseme.limits import JSON_BYTES, LimitError, parse_json, read_lines
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import (
     describe_files,
     disk_faults_explained,
@@ -135,9 +135,8 @@ class PrepareResult:
         return html_table(f"Accounting of {self.corpus.address}", [*rows, *advice])
 
 
-def run(config: PrepareConfig, progress: Progress | None = None) -> PrepareResult:
+def run(config: PrepareConfig, progress: Progress = SILENT) -> PrepareResult:
     """Prepare a corpus, or go on with one that was begun."""
-    progress = progress or NullProgress()
     began = time.monotonic()
     if not config.inputs:
         raise ConfigError("Nothing to prepare: name at least one file, folder or glob.")

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from polyseme.display import PrintableText
+from polyseme.display import PrintableText, numbers
 from polyseme.pretraining import PretrainConfig
-from polyseme.progress import Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.pretraining.run import PretrainResult
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _FEW_WORDS = 200_000
 
 
-def run(config: PretrainConfig, progress: Progress | None = None) -> "PretrainResult | None":
+def run(config: PretrainConfig, progress: Progress = SILENT) -> "PretrainResult | None":
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
     from polyseme.pretraining.run import pretrain
 
@@ -46,10 +46,7 @@ def show(result: "PretrainResult | None") -> RenderableType:
     if result is None:
         return ""
     metadata = result.model.metadata
-    table = Table()
-    table.add_column("part")
-    table.add_column("held-out perplexity", justify="right")
-    table.add_column("unigram", justify="right")
+    table = Table("part", *numbers("held-out perplexity", "unigram"))
     unigram = metadata.get("unigram_perplexity", {})
     for part, value in metadata["perplexity"].items():
         beside = f"{unigram[part]:,.2f}" if part in unigram else ""

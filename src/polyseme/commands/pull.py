@@ -19,7 +19,7 @@ from rich.filesize import decimal
 
 from polyseme.config import Settings
 from polyseme.display import on_one_line
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -50,7 +50,7 @@ class PullResult:
         return {"folder": str(self.out), **self.transfer.to_json()}
 
 
-def run(config: PullConfig, progress: Progress | None = None) -> PullResult:
+def run(config: PullConfig, progress: Progress = SILENT) -> PullResult:
     """Download into a new folder."""
     from polyseme.storage.hub import pull
 

@@ -10,16 +10,16 @@ Examples:
   polyseme push corpus/novels you/novels
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import on_one_line
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.storage.hub import Transfer
@@ -40,18 +40,7 @@ class PushConfig(Settings):
     """Commit message."""
 
 
-@dataclass(frozen=True)
-class PushResult:
-    """What was uploaded."""
-
-    transfer: "Transfer"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self.transfer.to_json()
-
-
-def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
+def run(config: PushConfig, progress: Progress = SILENT) -> "Result[Transfer, PushConfig]":
     """Check the folder, then upload it."""
     from polyseme.storage.hub import push
 
@@ -62,12 +51,12 @@ def run(config: PushConfig, progress: Progress | None = None) -> PushResult:
         message=config.message,
         progress=progress,
     )
-    return PushResult(done)
+    return Result(done, config)
 
 
-def show(result: PushResult) -> RenderableType:
+def show(result: "Result[Transfer, PushConfig]") -> RenderableType:
     """What is there now, and how others get it."""
-    done = result.transfer
+    done = result.found
     size = f"{done.num_files} files, {decimal(done.num_bytes)}"
     return Group(
         on_one_line(f"{done.repository} now has {size} (commit {done.commit[:12]})."),

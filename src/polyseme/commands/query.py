@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from polyseme.commands.uses import ConcordanceConfig, UsesResult, find_shown, show
 from polyseme.meanings.settings import CqlConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 __all__ = ["QueryConfig", "run", "show"]
 
@@ -32,7 +32,7 @@ class QueryConfig(ConcordanceConfig):
     """What to look for."""
 
 
-def run(config: QueryConfig, progress: Progress | None = None) -> UsesResult:
+def run(config: QueryConfig, progress: Progress = SILENT) -> UsesResult:
     """Find, sample, sort, count and write."""
     del progress
     return find_shown(config)

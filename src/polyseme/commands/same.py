@@ -14,18 +14,17 @@ Examples:
   cat pairs.tsv | polyseme same - --model models/en-mini --json
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group, RenderableType
 
+from polyseme.commands import Result
 from polyseme.config import Settings
 from polyseme.display import PrintableText
 from polyseme.embedding.settings import ModelName
 from polyseme.errors import ConfigError, InputError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import STANDARD_INPUT, pairs_of_lines
 
@@ -54,26 +53,12 @@ class SameConfig(Settings):
     of the model or the corpus in a folder."""
 
 
-@dataclass(frozen=True)
-class SameResult:
-    """What was found, in the order given."""
-
-    found: "list[SameMeaning]"
-    config: SameConfig
-    num_left_out: int  # judged pairs that could not be used
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each pair."""
-        return (each.to_json() for each in self.found)
-
-
-def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
+def run(config: SameConfig, progress: Progress = SILENT) -> "Result[list[SameMeaning], SameConfig]":
     """Describe both uses of each pair, and compare them."""
     from polyseme.embedding.loading import load_embedder
     from polyseme.meanings.features.use_encoder import ModelUseEncoder
     from polyseme.meanings.same import compare_uses, learn_same, read_pairs
 
-    progress = progress or NullProgress()
     texts = _texts(config)
     judged, unread = ([], 0) if config.pairs is None else read_pairs(config.pairs)
     both = [text for pair in texts.values() for text in pair]
@@ -86,7 +71,8 @@ def run(config: SameConfig, progress: Progress | None = None) -> SameResult:
         classifier, not_found = learn_same(encoder, judged, progress.update)
         unread += not_found
     progress.start("Comparing uses", 2 * len(pairs))
-    return SameResult(compare_uses(encoder, pairs, classifier, progress.update), config, unread)
+    notes = (f"{unread:,} pairs could not be used.",) if unread else ()
+    return Result(compare_uses(encoder, pairs, classifier, progress.update), config, notes=notes)
 
 
 def _texts(config: SameConfig) -> dict[int, tuple[str, str]]:
@@ -114,27 +100,21 @@ def _read(
         raise InputError(f"Line {line} of standard input: {error}") from error
 
 
-def show(result: SameResult) -> RenderableType:
+def show(result: "Result[list[SameMeaning], SameConfig]") -> RenderableType:
     """A line for each pair, and what the judged pairs say."""
     parts: list[RenderableType] = [*map(_line, result.found)]
     first = result.found[0]
     if first.probability is None:
         parts.append(
-            PrintableText(
-                "How similar is similar enough depends on how finely you distinguish senses: give "
-                "judged pairs with --pairs to get a probability."
-            )
+            "How similar is similar enough depends on how finely you distinguish senses: give "
+            "judged pairs with --pairs to get a probability."
         )
     else:
         parts.append(
-            PrintableText(
-                f"Trained on {first.num_pairs:,} pairs; cross-validated accuracy "
-                f"{first.accuracy:.0%} (majority baseline: {first.majority:.0%})."
-            )
+            f"Trained on {first.num_pairs:,} pairs; cross-validated accuracy "
+            f"{first.accuracy:.0%} (majority baseline: {first.majority:.0%})."
         )
-    if result.num_left_out:
-        parts.append(PrintableText(f"{result.num_left_out:,} pairs could not be used.", "yellow"))
-    return Group(*parts)
+    return Group(*parts, *(PrintableText(note, "yellow") for note in result.notes))
 
 
 def _line(found: "SameMeaning") -> PrintableText:

@@ -26,9 +26,9 @@ from rich.table import Table
 
 from polyseme.config import Option, Settings
 from polyseme.data.ngrams import NgramConfig
-from polyseme.display import PrintableText, titled
+from polyseme.display import PrintableText, numbers, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of
 
@@ -67,7 +67,7 @@ class ScoreResult:
         return (score.as_json() for score in self.scores)
 
 
-def run(config: ScoreConfig, progress: Progress | None = None) -> ScoreResult:
+def run(config: ScoreConfig, progress: Progress = SILENT) -> ScoreResult:
     """Score every sentence of every text."""
     from polyseme.pretraining.evaluation import score_texts
 
@@ -92,9 +92,8 @@ def show(result: ScoreResult) -> RenderableType:
 def _table(score: "Score", ngram: str) -> RenderableType:
     """A word a row: a sentence may have more words than a screen has columns."""
     in_bits = score.as_json()
-    table = Table("word", show_edge=False, pad_edge=False)
-    for part in score.columns:
-        table.add_column(ngram if part == "ngram" else part, justify="right")
+    columns = numbers(*(ngram if part == "ngram" else part for part in score.columns))
+    table = Table("word", *columns, show_edge=False, pad_edge=False)
     parts = [in_bits[part] for part in score.columns]
     for word, *values in zip(score.words, *(part["words"] for part in parts), strict=True):
         table.add_row(PrintableText(word, overflow="fold"), *map(_coloured, values))

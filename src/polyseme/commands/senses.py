@@ -20,20 +20,21 @@ Examples:
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.commands.uses import UseLines
 from polyseme.config import Settings
-from polyseme.display import PrintableText, counted, describe_groups, on_one_line, titled
+from polyseme.display import PrintableText, counted, describe_groups, numbers, on_one_line, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import SENSE_FILES, FindConfig, GroupingConfig, out_help
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 
 if TYPE_CHECKING:
     from polyseme.meanings.groups.calibration import Kept
@@ -64,20 +65,7 @@ class SensesConfig(Settings):
     uses, which works offline."""
 
 
-@dataclass(frozen=True)
-class SensesResult:
-    """The groups, and how long it took to find them."""
-
-    senses: "Senses"
-    config: SensesConfig
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return self.senses.to_json()
-
-
-def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
+def run(config: SensesConfig, progress: Progress = SILENT) -> "Result[Senses, SensesConfig]":
     """Find the uses, describe and group them, name the groups."""
     from polyseme.meanings.groups.sense_files import check_senses_format, write_senses
 
@@ -95,7 +83,7 @@ def run(config: SensesConfig, progress: Progress | None = None) -> SensesResult:
         write_senses(senses, config.out)
     if config.report is not None:
         _write_report(senses, config)
-    return SensesResult(senses, config, time.monotonic() - began)
+    return Result(senses, config, time.monotonic() - began)
 
 
 def _keep(senses: "Senses", config: SensesConfig) -> None:
@@ -159,7 +147,7 @@ def how_it_was_made(
 
 
 def group_by_meaning(
-    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+    find: FindConfig, grouping: GroupingConfig, progress: Progress = SILENT
 ) -> "Senses":
     """The uses of a word in a corpus, in groups; which are kept beside the corpus, to be edited."""
     from polyseme.meanings.groups.senses import find_senses
@@ -181,7 +169,7 @@ def group_by_meaning(
         finer=grouping.finer - grouping.coarser,
         num_groups=grouping.groups,
         seed=grouping.seed,
-        progress=progress or NullProgress(),
+        progress=progress,
     )
     names = {group.id: group.name for group in senses.groups}
     ids = [str(number) for number in senses.labels]
@@ -192,7 +180,7 @@ def group_by_meaning(
 
 
 def editable_groups(
-    find: FindConfig, grouping: GroupingConfig, progress: Progress | None = None
+    find: FindConfig, grouping: GroupingConfig, progress: Progress = SILENT
 ) -> "EditableGroups":
     """The groups that were kept for this question, or are found now; without the model if kept."""
     from polyseme.embedding.loading import fingerprint_of
@@ -231,29 +219,26 @@ def _kept_groups(
     return Kept.of(corpus, "groups", VERSION, fingerprint, is_indexed, asked, how)
 
 
-def show(result: SensesResult) -> RenderableType:
+def show(result: "Result[Senses, SensesConfig]") -> RenderableType:
     """The groups, then lines of each."""
-    senses, config = result.senses, result.config
+    senses, config = result.found, result.config
     parts: list[RenderableType] = [groups_table(senses)]
     for group in senses.groups if config.lines else ():
         lines = senses.grouping.most_typical(group.number - 1, config.lines)
         parts += [on_one_line(f"Group {group.id}"), UseLines(senses.uses.select(lines))]
     parts += [PrintableText(note, "yellow") for note in senses.notes]
     if config.keep:
-        parts.append(PrintableText("Kept: the groups that you named, for --sense."))
+        parts.append("Kept: the groups that you named, for --sense.")
     if config.out is not None:
         parts.append(on_one_line(f"All uses with their groups: {config.out}"))
     if config.report is not None:
         parts.append(on_one_line(f"To read in a browser: {config.report}"))
-    parts.append(PrintableText(f"Took {duration(result.seconds)}."))
-    return Group(*parts)
+    return Group(*parts, f"Took {duration(result.seconds)}.")
 
 
 def groups_table(senses: "Senses") -> RenderableType:
     """A row for each group: its figures and its name."""
-    table = Table()
-    for name in ("", "uses", "share", "stability"):
-        table.add_column(name, justify="right")
+    table = Table(*numbers("", "uses", "share", "stability"))
     table.add_column("substitutes | collocates | frames", overflow="fold")
     for group in senses.groups:
         stability = "" if group.stability is None else f"{group.stability:.2f}"

@@ -25,17 +25,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 from rich.console import RenderableType
 
+from polyseme.commands import read_list
 from polyseme.config import MayBeRemote, Option, OptionalFolder, Settings
 from polyseme.errors import (
     ConfigError,
-    InputError,
     MissingExtraError,
     ModelError,
     extra_needed_for,
 )
-from polyseme.limits import TOML_BYTES, read_text
 from polyseme.processes import open_port
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.serving import LimitsConfig
 
 
@@ -77,9 +76,8 @@ class ServeResult:
     address: str
 
 
-def run(config: ServeConfig, progress: Progress | None = None) -> ServeResult:
+def run(config: ServeConfig, progress: Progress = SILENT) -> ServeResult:
     """Listen until a signal."""
-    progress = progress or NullProgress()
     keys = _read_keys(config)
     if config.index is not None and config.corpus is None:
         raise ConfigError("--index is of a corpus: name it with --in CORPUS.")
@@ -176,11 +174,7 @@ def _read_keys(config: ServeConfig) -> tuple[str, ...]:
                 "Write one into a file and name it: --api-key-file keys.txt"
             )
         return ()
-    try:
-        lines = read_text(config.api_key_file, TOML_BYTES).splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{config.api_key_file} cannot be read: {error}") from error
-    keys = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    keys = tuple(line for line in read_list(config.api_key_file) if not line.startswith("#"))
     if not keys or min(map(len, keys)) < 16:
         raise ConfigError(
             f"{config.api_key_file} needs keys of at least 16 characters, one per line. "

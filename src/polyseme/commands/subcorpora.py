@@ -22,10 +22,10 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from polyseme.config import Folder, Option, Settings
-from polyseme.display import PrintableText, titled
+from polyseme.display import PrintableText, numbers, titled
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import Conditions
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.text.corpus import Corpus
@@ -69,7 +69,7 @@ class SubcorporaResult:
         return map(asdict, self.subcorpora)
 
 
-def run(config: SubcorporaConfig, progress: Progress | None = None) -> SubcorporaResult:
+def run(config: SubcorporaConfig, progress: Progress = SILENT) -> SubcorporaResult:
     """Keep or forget one, and measure all."""
     from polyseme.meanings.concordance.conditions import (
         keep_subcorpus,
@@ -110,10 +110,8 @@ def show(result: SubcorporaResult) -> RenderableType:
     """A row for each."""
     if not result.subcorpora:
         return PrintableText("No part of this corpus has a name. Give one with --where.")
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column("subcorpus")
-    table.add_column("documents", justify="right")
-    table.add_column("words", justify="right")
+    columns = numbers("documents", "words")
+    table = Table("subcorpus", *columns, show_edge=False, pad_edge=False)
     table.add_column("condition", overflow="fold")
     for each in result.subcorpora:
         figures = f"{each.documents:,}", f"{each.words:,}", PrintableText(each.where)

@@ -10,18 +10,17 @@ Examples:
   polyseme substitutes 他喜欢吃*苹果*和香蕉。 --model models/zh-mini --top 20
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from polyseme.commands import Result
 from polyseme.config import Settings
-from polyseme.display import PrintableText, titled
+from polyseme.display import PrintableText, numbers, titled
 from polyseme.embedding.settings import ModelName
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.installed import chosen_model
 from polyseme.text.streams import texts_of
 
@@ -44,18 +43,9 @@ class SubstitutesConfig(Settings):
     """How many words are shown."""
 
 
-@dataclass(frozen=True)
-class SubstitutesResult:
-    """One for each sentence, in the order given."""
-
-    found: "list[Substitutes]"
-
-    def json_lines(self) -> Iterator[dict[str, Any]]:
-        """A line for each sentence."""
-        return (each.to_json() for each in self.found)
-
-
-def run(config: SubstitutesConfig, progress: Progress | None = None) -> SubstitutesResult:
+def run(
+    config: SubstitutesConfig, progress: Progress = SILENT
+) -> "Result[list[Substitutes], SubstitutesConfig]":
     """Read each sentence, and ask the model."""
     from polyseme.embedding.loading import load_embedder
     from polyseme.meanings.concordance.uses import read_marked
@@ -64,22 +54,20 @@ def run(config: SubstitutesConfig, progress: Progress | None = None) -> Substitu
     texts = texts_of(config.inputs)
     embedder = load_embedder(chosen_model(config.model, texts, progress))
     uses = [read_marked(embedder, text, config.word) for text in texts]
-    found = [find_substitutes(embedder, use, config.top) for use in uses]
-    return SubstitutesResult(found)
+    return Result([find_substitutes(embedder, use, config.top) for use in uses], config)
 
 
-def show(result: SubstitutesResult) -> RenderableType:
+def show(result: "Result[list[Substitutes], SubstitutesConfig]") -> RenderableType:
     """A table for each sentence."""
     return Group(*map(_table, result.found))
 
 
 def _table(found: "Substitutes") -> RenderableType:
-    table = Table("word", show_edge=False, pad_edge=False)
-    table.add_column("probability", justify="right")
+    table = Table("word", *numbers("probability"), show_edge=False, pad_edge=False)
     for word, probability in found.words:
         table.add_row(PrintableText(word, overflow="fold"), f"{probability:.1%}")
     parts: list[RenderableType] = [titled(f"Instead of {found.use.form!r}", table)]
     if found.own is not None:
         rank, own = found.own
-        parts.append(PrintableText(f"{found.use.form!r} itself: rank {rank:,}, {own:.2%}"))
+        parts.append(f"{found.use.form!r} itself: rank {rank:,}, {own:.2%}")
     return Group(*parts)

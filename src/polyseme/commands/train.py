@@ -25,7 +25,7 @@ from rich.table import Table
 from polyseme.config import Settings
 from polyseme.display import html_table, summary
 from polyseme.errors import ConfigError, MissingExtraError, ModelError
-from polyseme.progress import NullProgress, Progress, duration
+from polyseme.progress import SILENT, Progress, duration
 from polyseme.storage.files import canonical_json, disk_faults_explained, write_text
 from polyseme.storage.folders import SEED_PREFIX, check_holds_no_other
 
@@ -102,7 +102,7 @@ class TrainResult:
         return html_table(f"{self.config.out}: {self.score}", rows, header)
 
 
-def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
+def run(config: TrainConfig, progress: Progress = SILENT) -> TrainResult:
     """Train for each seed."""
     from polyseme.processes import keep_freed_memory
     from polyseme.tasks.measures import MeanStd
@@ -110,7 +110,6 @@ def run(config: TrainConfig, progress: Progress | None = None) -> TrainResult:
     from polyseme.tasks.training import Splits, train_task, write_report
     from polyseme.training.processes import num_processes
 
-    progress = progress or NullProgress()
     if num_processes() > 1:
         raise ConfigError(
             "A task is trained in one process, without torchrun. For several runs, use --seeds."

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 from rich.console import ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
+from rich.table import Column, Table
 
 from polyseme.config import Settings
-from polyseme.display import PrintableText, counted, on_one_line
+from polyseme.display import PrintableText, counted, numbers, on_one_line
 from polyseme.errors import ConfigError
 from polyseme.meanings.settings import FindConfig, SearchConfig, out_help
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ class UsesResult:
         return objects(UseTable(self.uses))
 
 
-def run(config: UsesConfig, progress: Progress | None = None) -> UsesResult:
+def run(config: UsesConfig, progress: Progress = SILENT) -> UsesResult:
     """Find, sample, sort, count and write."""
     del progress
     return find_shown(config)
@@ -141,11 +141,11 @@ def show(result: UsesResult) -> RenderableType:
     """Lines, then the table of frequencies; every cut is told."""
     shown = min(result.config.lines, len(result.uses))
     parts: list[RenderableType] = [UseLines(result.uses[:shown])] if shown else []
-    parts.append(PrintableText(_how_many(result, shown)))
+    parts.append(_how_many(result, shown))
     if result.note:
         parts.append(PrintableText(result.note, "yellow"))
     if result.config.by:
-        parts += [_frequencies(result), PrintableText(_evenness(result))]
+        parts += [_frequencies(result), _evenness(result)]
     if result.config.out is not None:
         parts.append(
             on_one_line(f"{counted(len(result.uses), 'use')} written to {result.config.out}.")
@@ -179,10 +179,10 @@ class UseLines:
 
 
 def _frequencies(result: UsesResult) -> RenderableType:
-    table = Table(show_edge=False, pad_edge=False)
-    table.add_column(PrintableText(result.config.by or ""))
-    for name in ("uses", "words", "per million words"):
-        table.add_column(name, justify="right")
+    columns = numbers("uses", "words", "per million words")
+    table = Table(
+        Column(PrintableText(result.config.by or "")), *columns, show_edge=False, pad_edge=False
+    )
     for row in result.frequencies:
         value = "(no value)" if row.value is None else row.value
         counts = (f"{row.uses:,}", f"{row.words:,}", f"{row.per_million:,.1f}")

@@ -16,7 +16,7 @@ from polyseme.config import Folder, Settings
 from polyseme.display import titled
 from polyseme.embedding.folder import VectorFolder
 from polyseme.errors import VectorsError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 
 class VectorsInfoConfig(Settings):
@@ -42,7 +42,7 @@ class VectorsResult:
         return {**facts(self.vectors), "notes": self.notes}
 
 
-def info(config: VectorsInfoConfig, progress: Progress | None = None) -> VectorsResult:
+def info(config: VectorsInfoConfig, progress: Progress = SILENT) -> VectorsResult:
     """Show what a vectors folder contains: counts, layers, size, model.
 
     Examples:

@@ -11,7 +11,7 @@ in place of c1. `bytes` numbers the bytes of UTF-8 exactly as the published ELMo
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal
 
@@ -88,13 +88,9 @@ class Batch:
 
     def to(self, device: str | torch.device) -> "Batch":
         """The same on another device."""
-        words, lengths, ids, char_ids = (
-            moved(each, device) for each in (self.words, self.lengths, self.ids, self.char_ids)
-        )
-        segments, follows = (
-            None if each is None else moved(each, device) for each in (self.segments, self.follows)
-        )
-        return Batch(words, lengths, ids, char_ids, segments, follows)
+        parts: Iterable[Any] = (getattr(self, each.name) for each in fields(self))
+        there: list[Any] = [None if part is None else moved(part, device) for part in parts]
+        return Batch(*there)
 
 
 def padded_length(longest: int, limit: int) -> int:
@@ -113,9 +109,14 @@ def _crop(char_ids: Tensor) -> Tensor:
         return char_ids
     # What fills a row up to its end is padding. A word that fills its row to the last column comes
     # out one too short here, but with MAX_FILTER_WIDTH added it keeps all columns all the same.
-    is_character = (char_ids != char_ids[:, -1:]).any(dim=0)
-    longest = int(is_character.nonzero().max()) + 1 if is_character.any() else 0
+    longest = padding_start(char_ids)
     return char_ids[:, : padded_length(longest, char_ids.shape[1])].contiguous()
+
+
+def padding_start(char_ids: Tensor) -> int:
+    """The position from which on each of these words (U, C) has nothing but its last character."""
+    is_other = (char_ids != char_ids[:, -1:]).any(dim=0)
+    return int(is_other.nonzero().max()) + 1 if is_other.any() else 0
 
 
 CharacterKind = Literal["none", "bytes", "unicode"]

@@ -42,7 +42,7 @@ from pydantic import Field
 
 from polyseme.config import Settings
 from polyseme.errors import ConfigError, CorpusError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_folder
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained
@@ -108,7 +108,7 @@ def held_out_perplexity(
     scratch: Path,
     threads: int,
     backward: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> NgramResult:
     """Count the training sentences, then predict the held-out ones.
 
@@ -116,7 +116,7 @@ def held_out_perplexity(
     predicts each word from those after it. Nothing is left in the scratch folder.
     """
     words = pc.unique(pa.array(vocabulary, pa.string()))
-    source = _Source(corpus, words, config, backward, progress or NullProgress())
+    source = _Source(corpus, words, config, backward, progress)
     num_classes = len(words) + 2
     with (
         disk_faults_explained(scratch),
@@ -144,7 +144,7 @@ def sentence_log_probabilities(
     *,
     scratch: Path,
     threads: int,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[list[float]]:
     """Count the training sentences, then predict each word of these sentences, and its end.
 
@@ -152,7 +152,7 @@ def sentence_log_probabilities(
     `held_out_perplexity`.
     """
     words = pc.unique(pa.array(vocabulary, pa.string()))
-    source = _Source(corpus, words, config, backward=False, progress=progress or NullProgress())
+    source = _Source(corpus, words, config, backward=False, progress=progress)
     lengths = np.array([len(sentence) + 1 for sentence in sentences])
     line = pa.array([word for sentence in sentences for word in sentence], pa.string())
     ends = pa.array(np.concatenate([[0], np.cumsum(lengths - 1)]), pa.int32())

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Queue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,7 +65,8 @@ def prefetch(stream: Iterator[T], depth: int = 4) -> Iterator[T]:
     finally:
         is_over.set()
         # The worker may be waiting for room. Once there is, it puts one item at most and ends.
-        _empty(ready)
+        while not ready.empty():
+            ready.get_nowait()
         worker.join()
 
 
@@ -84,14 +85,6 @@ def _fill(stream: Iterator[T], ready: "Queue[T | _Ended]", is_over: threading.Ev
             close()
     if not is_over.is_set():
         ready.put(_Ended(error))
-
-
-def _empty(ready: "Queue[T]") -> None:
-    try:
-        while True:
-            ready.get_nowait()
-    except Empty:
-        pass
 
 
 RowGroup = tuple[Path, int]
@@ -249,9 +242,6 @@ def _from_other_documents(
     return drawn_from
 
 
-__all__ = ["BatchConfig", "SentenceStream", "held_out"]
-
-
 class BatchConfig(Settings):
     """How sentences are batched."""
 
@@ -373,7 +363,7 @@ def held_out(
         chosen = np.flatnonzero((numbers + 1) * wanted // available > numbers * wanted // available)
         random = _random(0, 0, number + 1) if pairs else None
         makers = _Batches(window, chosen, config.words, random)
-        yield from (makers[index] for index in range(len(makers)))
+        yield from (makers.planned(index).build() for index in range(len(makers)))
 
 
 class _Batches:
@@ -397,9 +387,6 @@ class _Batches:
 
     def __len__(self) -> int:
         return len(self._cuts) - 1
-
-    def __getitem__(self, index: int) -> Batch:
-        return self.planned(index).build()
 
     def planned(self, index: int) -> PlannedBatch:
         part = slice(self._cuts[index], self._cuts[index + 1])

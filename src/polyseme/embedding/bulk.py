@@ -40,7 +40,7 @@ from polyseme.executors import Report
 from polyseme.limits import LimitError, check_size
 from polyseme.storage.files import scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST
-from polyseme.storage.parquet import ParquetOutput
+from polyseme.storage.parquet import ParquetOutput, required
 from polyseme.storage.remote_folders import Output, is_fetched, scratch_space
 from polyseme.text.corpus import Corpus
 
@@ -72,16 +72,9 @@ class ParquetWriter(ParquetOutput):
     def __init__(self, path: Path, columns: Sequence[str], *, dim: int, dtype: str) -> None:
         self._columns, self._dtype = columns, dtype
         vector = pa.list_(pa.field("element", _TYPES[dtype], nullable=False), dim)
-        schema = pa.schema(
-            [
-                pa.field("sentence_id", _DICTIONARY, nullable=False),
-                pa.field("document", _DICTIONARY, nullable=False),
-                pa.field("position", pa.int32(), nullable=False),
-                pa.field("word_index", pa.int32(), nullable=False),
-                pa.field("word", _DICTIONARY, nullable=False),
-                *(pa.field(name, vector, nullable=False) for name in columns),
-            ]
-        )
+        kinds = (_DICTIONARY, _DICTIONARY, pa.int32(), pa.int32(), _DICTIONARY)
+        keys = dict(zip(_KEYS, kinds, strict=True))
+        schema = pa.schema(required(**keys, **dict.fromkeys(columns, vector)))
         super().__init__(
             path,
             schema,
@@ -280,15 +273,12 @@ def _sample(corpus: Corpus) -> Iterator[CorpusSentence]:
     parts = parts_of(corpus)
     with scratch_space() if is_fetched(corpus.folder) else nullcontext(Path()) as folder:
         chosen = parts[:: max(1, len(parts) // _SAMPLED_PARTS)]
-        yield from _in_turn([part.staged(folder).sentences() for part in chosen])
-
-
-def _in_turn(some: list[Iterator[CorpusSentence]]) -> Iterator[CorpusSentence]:
-    while some:
-        taken = [list(islice(sentences, _SENTENCES_PER_SAMPLE)) for sentences in some]
-        for sentences in taken:
-            yield from sentences
-        some = [rest for rest, sentences in zip(some, taken, strict=True) if sentences]
+        some = [part.staged(folder).sentences() for part in chosen]
+        while some:
+            taken = [list(islice(sentences, _SENTENCES_PER_SAMPLE)) for sentences in some]
+            for sentences in taken:
+                yield from sentences
+            some = [rest for rest, sentences in zip(some, taken, strict=True) if sentences]
 
 
 def _chosen(sentence: CorpusSentence, config: VectorsConfig) -> list[int]:

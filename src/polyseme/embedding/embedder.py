@@ -92,8 +92,9 @@ class StaticVectors:
 
     def __contains__(self, word: object) -> bool:
         """Whether a word has a vector: any, if the model reads characters."""
-        is_word = isinstance(word, str) and bool(word)
-        return is_word and (self._reads_any or word in self.key_to_index)
+        if not (isinstance(word, str) and word):
+            return False
+        return self._model.config.encoder.widest_filter > 0 or word in self.key_to_index
 
     def __getitem__(self, words: Words) -> Vectors:
         """(D,) of a word, (N, D) of several."""
@@ -136,10 +137,6 @@ class StaticVectors:
             for word, vector in zip(self.index_to_key, self.vectors, strict=True):
                 # As many digits as it takes to read the same number again.
                 stream.write(f"{word} {' '.join(map(str, vector))}\n")
-
-    @property
-    def _reads_any(self) -> bool:
-        return self._model.config.encoder.widest_filter > 0
 
     def _vectors_of(self, words: Sequence[str]) -> Vectors:
         if missing := [word for word in words if word not in self]:
@@ -318,16 +315,13 @@ class Embedder(WordEmbedder):
     def truncation(self, words: Sequence[str]) -> Truncation:
         """What of a sentence with these words is not read as it stands."""
         chunks = max(1, -(-len(words) // self.max_length))
-        kind, most = self.model.config.vocabulary.characters, self._most_characters
+        spelling = self.model.config.vocabulary
+        kind, most = spelling.characters, spelling.max_characters - 2  # its begin and its end
         if kind == "none" or self.model.config.encoder.widest_filter == 0:
             return Truncation(chunks)
         long = [word for word in words if 4 * len(word) > most]  # no character has more bytes
         sizes = [len(word.encode()) if kind == "bytes" else len(word) for word in long]
         return Truncation(chunks, sum(max(0, size - most) for size in sizes))
-
-    @property
-    def _most_characters(self) -> int:
-        return self.model.config.vocabulary.max_characters - 2  # a spelling has a begin and an end
 
     def _stream(
         self, sentences: Iterable[Sequence[str]], choice: LayerChoice, *, batch_invariant: bool

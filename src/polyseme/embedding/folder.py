@@ -127,7 +127,13 @@ class VectorFolder:
         import pyarrow.dataset as ds
 
         columns = [*_KEYS, *self.manifest["columns"]]
-        self._check_pages(columns)
+        for path in self.files:
+            try:
+                with ParquetReader(path, columns) as reader:
+                    for group in range(reader.num_row_groups):
+                        reader.check(group)
+            except (OSError, pa.ArrowException, ValueError) as error:
+                raise VectorsError(f"{path} cannot be read: {error}. {ARTIFACT.remedy}") from error
         # As dictionaries whatever the file says, so that no word is unfolded a million times.
         form = ds.ParquetFileFormat(dictionary_columns=_TEXTS)
         try:
@@ -140,12 +146,3 @@ class VectorFolder:
             raise VectorsError(
                 f"{self.folder} cannot be read: {error}. {ARTIFACT.remedy}"
             ) from error
-
-    def _check_pages(self, columns: Sequence[str]) -> None:
-        for path in self.files:
-            try:
-                with ParquetReader(path, columns) as reader:
-                    for group in range(reader.num_row_groups):
-                        reader.check(group)
-            except (OSError, pa.ArrowException, ValueError) as error:
-                raise VectorsError(f"{path} cannot be read: {error}. {ARTIFACT.remedy}") from error

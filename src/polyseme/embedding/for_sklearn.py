@@ -57,11 +57,9 @@ class TextVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, names: Any = None) -> Any:  # noqa: ARG002
         """Names for the columns, for tools that want some."""
-        dim = self._dim(self._load())
+        embedder = self._load()
+        dim = embedder.dim * LayerChoice(self.layers, embedder.num_layers).num_layers
         return np.array([f"polyseme{number}" for number in range(dim)], dtype=object)
-
-    def _dim(self, embedder: WordEmbedder) -> int:
-        return embedder.dim * LayerChoice(self.layers, embedder.num_layers).num_layers
 
     def _load(self) -> WordEmbedder:
         asked = (str(self.model), self.device, self.precision, self.threads)

@@ -176,19 +176,16 @@ class WordEmbeddingCache:
             missing = self._vocabulary.table_of(pa.array([words[n] for n in fresh], pa.string()))
             places = torch.from_numpy(fresh).to(self._device)
             vectors[places] = self._work_out(missing)[FIRST_ROW:]
-        self._remember(words, unknown, vectors)
+        unknown = unknown[: self._capacity]
+        if self._young.num_words + len(unknown) > self._capacity:
+            self._old, self._young = self._young, self._old
+            self._young.forget()
+        self._young.add(words, unknown, vectors)
         return table
 
     @cached_property
     def _special_tokens(self) -> Tensor:
         return self._work_out(self._vocabulary.table_of(pa.array([], pa.string())))
-
-    def _remember(self, words: Sequence[str], chosen: Integers, vectors: Tensor) -> None:
-        chosen = chosen[: self._capacity]
-        if self._young.num_words + len(chosen) > self._capacity:
-            self._old, self._young = self._young, self._old
-            self._young.forget()
-        self._young.add(words, chosen, vectors)
 
     def _work_out(self, table: WordTable) -> Tensor:
         """Every row of a table (N, D), in chunks of one size, alike in width."""

@@ -332,7 +332,9 @@ class WordEmbedder(Protocol):
         LayerChoice(layers, self.num_layers)  # which refuses what cannot be had
         if isinstance(texts, str):
             return list(self._embed(self._read([texts]), layers, batch_invariant=batch_invariant))
-        if not isinstance(texts, Iterable) or isinstance(texts, _NO_TEXTS) or _is_table(texts):
+        # Going through a data frame would give the names of its columns.
+        is_table = hasattr(texts, "columns")
+        if not isinstance(texts, Iterable) or isinstance(texts, _NO_TEXTS) or is_table:
             raise InputError(
                 f"A {type(texts).__name__} cannot be embedded. Give a text, texts (one column of a "
                 "table), or sentences as lists of words."
@@ -459,7 +461,7 @@ class WordEmbedder(Protocol):
         return read_sentences(texts, self._preprocess, first)
 
     def _preprocess(self, text: str) -> PreprocessedText:
-        return self.preprocessor(text)
+        return self.preprocessor(text)  # looked up only for a text: lists of words need none
 
     def _embed(
         self, given: Iterator[InputSentence], layers: Layers, *, batch_invariant: bool
@@ -492,8 +494,3 @@ def text_means(sentences: Iterable[tuple[int, Vectors]], num_texts: int, dim: in
         counts[text] += vectors.shape[-2]
     means: Vectors = (rows / np.maximum(counts, 1)).astype(np.float32)
     return means
-
-
-def _is_table(texts: object) -> bool:
-    """Whether going through it would give the names of columns, as with a data frame."""
-    return hasattr(texts, "columns")

@@ -8,7 +8,7 @@ settings have `dim`, `num_layers` and `max_length`; its module says which layer 
 belongs to, so that fine-tuning can train layers one by one.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import torch
 from pydantic import Field, model_validator
@@ -36,16 +36,9 @@ class NoContextualizerConfig(Settings):
     kind: Literal["none"] = "none"
     dim: int = Field(300, ge=1, le=65_536)
     """Dimension."""
-
-    @property
-    def num_layers(self) -> int:
-        """None with context."""
-        return 0
-
-    @property
-    def max_length(self) -> None:
-        """Any length: words do not see each other."""
-        return
+    num_layers: ClassVar[int] = 0
+    max_length: ClassVar[None] = None
+    """Any length: words do not see each other."""
 
 
 ContextualizerConfig: TypeAlias = Annotated[

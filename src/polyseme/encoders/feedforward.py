@@ -8,7 +8,7 @@ by side in their order, through one layer and tanh, and directly. An n-gram mode
 here words of like vectors make like histories. What lies before its window it does not see.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -28,16 +28,9 @@ class FeedForwardConfig(Settings):
     window: int = Field(4, ge=1, le=64)
     """Words that are read: the word itself and those before it; with direction `joint`, as many
     after it, too."""
-
-    @property
-    def num_layers(self) -> int:
-        """The hidden layer."""
-        return 1
-
-    @property
-    def max_length(self) -> None:
-        """A sentence may have any length."""
-        return
+    num_layers: ClassVar[int] = 1
+    max_length: ClassVar[None] = None
+    """A sentence may have any length."""
 
 
 class FeedForward(nn.Module):

@@ -19,15 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from polyseme.config import Settings
-from polyseme.data.batch import PAD
+from polyseme.data.batch import PAD, padding_start
 
 _ROWS = 128  # that one multiplication has, about
-
-
-def padding_start(char_ids: Tensor) -> int:
-    """The position from which on each of these words (U, C) has nothing but its last character."""
-    is_other = (char_ids != char_ids[:, -1:]).any(dim=0)
-    return int(is_other.nonzero().max()) + 1 if is_other.any() else 0
 
 
 def max_pool(

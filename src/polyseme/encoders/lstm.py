@@ -13,7 +13,7 @@ all sentences and the last not at all. The result is the same but for rounding.
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -45,16 +45,13 @@ class LstmConfig(Settings):
     """Whether each layer's input is added to its output, from the second layer on."""
     dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout on each layer's inputs and on the last outputs in training."""
+    max_length: ClassVar[None] = None
+    """A sentence may have any length."""
 
     @property
     def dim(self) -> int:
         """Output dimension, as every contextualizer has it."""
         return self.proj_size
-
-    @property
-    def max_length(self) -> None:
-        """A sentence may have any length."""
-        return
 
 
 class Lstm(nn.Module):

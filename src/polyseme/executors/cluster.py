@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import ExecutorError, MissingExtraError
+from polyseme.errors import ExecutorError, extra_needed_for
 from polyseme.executors.commit import (
     MAX_RETRIES,
     Receipt,
@@ -221,10 +221,8 @@ def _connected(address: str | None, workers: int) -> Iterator[Any]:
 def _connect(address: str | None, workers: int, folder: str) -> Any:
     """Ray, connected. A private cluster is closed to everyone without its token."""
     _set_switches(address)
-    try:
+    with extra_needed_for('backend = "ray"'):
         import ray
-    except ImportError as error:
-        raise MissingExtraError.of("ray", extra="cluster", purpose='backend = "ray"') from error
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         ray.init(
@@ -276,13 +274,9 @@ def _check_port(address: str) -> None:
 def _check_closed(ray: Any) -> None:
     """End a private cluster that others could reach, should a new Ray not know our switch."""
     addresses = [node["NodeManagerAddress"] for node in ray.nodes()]
-    if not all(map(_is_loopback, addresses)):
+    if not {*addresses} <= {"127.0.0.1", "::1"}:
         ray.shutdown()
         raise ExecutorError(
             f"Ray {ray.__version__} listens on {', '.join(addresses)}, not on loopback only. "
             "Start a cluster yourself and give its address, or use the local backend."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("127.0.0.1", "::1")

@@ -290,7 +290,10 @@ def run_locally(
         for worker in crew:
             worker.give(waiting.popleft())
         while any(worker.shard for worker in crew):
-            for worker in _next_news(crew):
+            # Wait until some busy worker has answered or died.
+            busy = {worker.pipe: worker for worker in crew if worker.shard}
+            for pipe in multiprocessing.connection.wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
                 shard = worker.shard
                 assert shard is not None
                 try:
@@ -302,7 +305,7 @@ def run_locally(
                     _check_deaths(shard, deaths[shard.name], worker)
                     waiting.appendleft(shard)
                     place = crew.index(worker)
-                    crew[place] = worker = _Worker(jobs[place], target, run)  # noqa: PLW2901
+                    crew[place] = worker = _Worker(jobs[place], target, run)
                 else:
                     if isinstance(answer, int):
                         on_progress(shard, answer)
@@ -316,13 +319,6 @@ def run_locally(
             worker.process.kill()
             worker.process.join()
             worker.pipe.close()
-
-
-def _next_news(crew: list[_Worker]) -> list[_Worker]:
-    """Wait until some busy worker has answered or died."""
-    busy = {worker.pipe: worker for worker in crew if worker.shard}
-    ready = multiprocessing.connection.wait(list(busy))
-    return [busy[pipe] for pipe in ready]  # type: ignore[index]
 
 
 def _check_deaths(shard: ShardInput, deaths: int, worker: _Worker) -> None:

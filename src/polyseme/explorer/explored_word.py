@@ -264,7 +264,9 @@ class ExploredWord:
             if key in self._grouped:
                 self._grouped.move_to_end(key)
                 return self._grouped[key].senses
-            if self.can_be_grouped and _may_begin(self.job, is_begun=is_begun):
+            last = self.job
+            may_begin = last is None or last.state == "done" or (is_begun and not last.is_open)
+            if self.can_be_grouped and may_begin:
                 self.job = Job(lambda job: self._work(key, job), self.queue)
         return None
 
@@ -362,10 +364,6 @@ class ExploredWord:
         job.start("group", 0)
         features = self._by_layer[key.layer]
         return self._found.regrouped(finer=key.finer, seed=SEED, features=features)
-
-
-def _may_begin(job: Job | None, *, is_begun: bool) -> bool:
-    return job is None or job.state == "done" or (is_begun and not job.is_open)
 
 
 def _by_form(uses: Uses) -> Grouping:

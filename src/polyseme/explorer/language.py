@@ -80,9 +80,8 @@ def log_details(error: PolysemeError) -> None:
 @cache
 def sentences(code: str) -> Mapping[str, str]:
     """All sentences of a language. What the library says in English need not be said again."""
-    of_library = {f"condition_{key}": text for key, text in SENTENCES.items()}
-    of_library |= {f"query_{key}": text for key, text in QUERY_SENTENCES.items()}
-    of_library |= {f"change_{key}": text for key, text in CHANGE_SENTENCES.items()}
+    library = {"condition": SENTENCES, "query": QUERY_SENTENCES, "change": CHANGE_SENTENCES}
+    of_library = {f"{of}_{key}": text for of, told in library.items() for key, text in told.items()}
     return {**of_library, **parse_toml(read_text(_FOLDER / f"{code}.toml", TOML_BYTES))}
 
 

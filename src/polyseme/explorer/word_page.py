@@ -280,6 +280,7 @@ class WordPage:
         """Lines of these uses."""
         columns = metadata_columns(self.word.uses.columns)
         labels = self.edited.labels_by_hand if self.edited else {}
+        attribute = self.view.attribute
         for number in map(int, numbers):
             use = self.word.uses[number]
             left, form, right = shortened(line_of(use), _LONGEST)
@@ -295,14 +296,8 @@ class WordPage:
                 labels.get(number, ""),
                 float(self.learned.confidence[number]) if self.learned else None,
                 tuple(printable(shown_value(name, known[name] or "–")) for name in columns),
-                self._annotated(number),
+                annotate(self.word.uses, number, attribute).cut(_LONGEST) if attribute else None,
             )
-
-    def _annotated(self, number: int) -> AnnotatedLine | None:
-        attribute = self.view.attribute
-        if not attribute:
-            return None
-        return annotate(self.word.uses, number, attribute).cut(_LONGEST)
 
     def next_to_label(self) -> list[Row]:
         """Lines whose label would teach most."""

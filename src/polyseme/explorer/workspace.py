@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,7 +102,6 @@ class Workspace:
     _listing: threading.Lock = field(default_factory=threading.Lock)
     _lists: OrderedDict[Hashable, WordList] = field(default_factory=OrderedDict)
     _encoder: ModelUseEncoder | None = None
-    _sizes: OrderedDict[Condition, dict[str, Sizes]] = field(default_factory=OrderedDict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -149,12 +148,12 @@ class Workspace:
         Reads the corpus, unless the condition is one of the last.
         """
         with self._counting:
-            if where not in self._sizes:
-                self._sizes[where] = count_words_by(self.corpus, list(self.columns), where)
-            self._sizes.move_to_end(where)
-            while len(self._sizes) > _SIZES:
-                self._sizes.popitem(last=False)
-            return self._sizes[where]
+            return self._sizes(where)
+
+    @cached_property
+    def _sizes(self) -> Callable[[Condition], dict[str, Sizes]]:
+        count = partial(count_words_by, self.corpus, list(self.columns))
+        return lru_cache(_SIZES)(count)
 
     def word_list(self, key: Hashable, make: Callable[[], WordList]) -> WordList:
         """A list of words; counted, unless it is one of the last."""

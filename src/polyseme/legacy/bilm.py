@@ -278,7 +278,7 @@ def export_bilm(model: Model) -> Exported:
         bias = weights[f"{LAYERS}.{layer}.bias"]
         stored = _stored(model, layer, bias.shape[1] // 4)
         forget = _without_forget_bias(bias, stored)
-        change = max(change, float(np.abs(forget + FORGET_BIAS - _forget_part(bias)).max()))
+        change = max(change, float(np.abs(forget + FORGET_BIAS - _forget(bias)).max()))
         arrays |= _layer_arrays(weights, layer, forget)
     return Exported(
         _options(model, input_config, lstm),
@@ -359,8 +359,7 @@ def _input_arrays(
 def _layer_arrays(weights: dict[str, Floats], layer: int, forget: Floats) -> dict[str, Floats]:
     ours = f"{LAYERS}.{layer}"
     bias = weights[f"{ours}.bias"].copy()
-    hidden_size = bias.shape[1] // 4
-    bias[:, hidden_size : 2 * hidden_size] = forget
+    _forget(bias)[:] = forget
     both = [weights[f"{ours}.{part}"] for part in ("weight_ih", "weight_hh")]
     kernel = from_our_gates(np.concatenate(both, axis=1), TENSORFLOW_GATES)
     arrays = {}
@@ -382,14 +381,9 @@ def _stored(model: Model, layer: int, hidden_size: int) -> Floats | None:
     return stored
 
 
-def _forget_part(bias: Floats) -> Floats:
-    part: Floats = np.split(bias, 4, axis=1)[1]
-    return part
-
-
 def _without_forget_bias(bias: Floats, stored: Floats | None) -> Floats:
     """(2, H) what, with 1 added, is our forget bias; where it still is, what was read."""
-    ours = _forget_part(bias)
+    ours = _forget(bias)
     less = ours - FORGET_BIAS
     return less if stored is None else np.where(stored + FORGET_BIAS == ours, stored, less)
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.errors import MissingExtraError, ModelError
+from polyseme.errors import MissingExtraError, ModelError, extra_needed_for
 from polyseme.processes import limit_memory, python_process
 from polyseme.storage.files import scratch_folder, scratch_for
 
@@ -60,10 +60,8 @@ def read_state_dict(path: Path, *, scratch: Path) -> dict[str, Floats]:
 
 def write_hdf5(path: Path, arrays: Mapping[str, Floats]) -> None:
     """Write arrays as contiguous float32, atomically; the same arrays give the same bytes."""
-    try:
+    with extra_needed_for("Writing HDF5"):
         import h5py  # type: ignore[import-untyped, unused-ignore]
-    except ModuleNotFoundError as error:
-        raise MissingExtraError.of("h5py", extra="torch", purpose="Writing HDF5") from error
     with scratch_for(path) as scratch, h5py.File(scratch, "w", libver="earliest") as file:
         for name, array in sorted(arrays.items()):
             data = np.ascontiguousarray(array, dtype="<f4")

@@ -40,7 +40,7 @@ from polyseme.meanings.judgments import (
     Sheet,
     cell_text,
 )
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import make_output
 
 _DESCRIBED = 600  # uses that new pairs are chosen from
@@ -108,7 +108,7 @@ def choose_material(
     encoder: UseEncoder,
     judgments: Judgments,
     plan: Plan,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Material:
     """Items chosen after the judgments so far: those in dispute, and those that are least clear."""
     if judgments.kind != plan.kind:
@@ -132,7 +132,7 @@ def choose_material(
             for key in open_ones[: plan.number // _DISPUTED_SHARE]
         ]
     again = {item.key for items in mine.values() for item in items}
-    chooser = _Chooser(named, encoder, judgments, judged, plan, progress or NullProgress())
+    chooser = _Chooser(named, encoder, judgments, judged, plan, progress)
     items, note = chooser.unclear_lines() if plan.senses else chooser.unsure_pairs()
     sheets = {one: [*own, *items[: plan.number - len(own)]] for one, own in mine.items()}
     notes = [note]

@@ -31,7 +31,7 @@ from polyseme.meanings.features.use_features import Floats, UseEncoder
 from polyseme.meanings.groups.calibration import encode_uses
 from polyseme.meanings.groups.grouping import centred, join_views, unit_length
 from polyseme.meanings.groups.senses import Senses, use_ids
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -275,13 +275,12 @@ def label_uses(
     num_next: int = 10,
     at_random: bool = False,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> LabelledUses:
     """Learn from the labels of some uses, by their numbers, what the others are.
 
     The lines to look at next are those the labels leave unclear, or, `at_random`, a sample.
     """
-    progress = progress or NullProgress()
     progress.start("Describing uses", len(uses))
     features = encode_uses(uses, encoder, progress.update)
     vectors = draw_together(join_views(features, seed=seed))
@@ -366,11 +365,5 @@ def grouped_by_label(senses: Senses, learned: LearnedLabels) -> Senses:
     order = list(dict.fromkeys([*senses.labels_by_hand.values(), *learned.labels]))
     labels = np.array([order.index(label) for label in learned.labels], np.int64)
     stability = (math.nan,) * len(order)
-    found = senses.in_groups(
-        replace(senses.grouping, labels=labels, stability=stability, is_one_meaning=False)
-    )
-    groups = tuple(
-        replace(group, given_id=label, given_name=label)
-        for label, group in zip(order, found.groups, strict=True)
-    )
-    return replace(found, groups=groups, calibration=None)
+    grouping = replace(senses.grouping, labels=labels, stability=stability, is_one_meaning=False)
+    return replace(senses.in_groups(grouping, {label: label for label in order}), calibration=None)

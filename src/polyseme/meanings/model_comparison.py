@@ -38,7 +38,7 @@ from polyseme.model import Model, count_parameters
 from polyseme.presets import PRESETS
 from polyseme.pretraining import PretrainConfig
 from polyseme.pretraining.run import pretrain
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.formats.marked import parse_line
 
@@ -132,10 +132,9 @@ def compare_models(
     minutes: float,
     word: str | None = None,
     tagged: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> ModelComparison:
     """Train each preset for so long, or take it as it was trained before, and measure all."""
-    progress = progress or NullProgress()
     if unknown := [name for name in presets if name not in PRESETS]:
         raise InputError(f"There is no preset {unknown[0]!r}. There are: {', '.join(PRESETS)}.")
     pairs = hidden_pairs(corpus)

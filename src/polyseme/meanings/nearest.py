@@ -21,7 +21,7 @@ from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.meanings.groups.grouping import unit_length
 from polyseme.meanings.groups.senses import draw_uses
 from polyseme.meanings.index.use_index import UseSource
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from polyseme.embedding.word_embedder import WordEmbedder
@@ -166,13 +166,12 @@ def nearest_to(
     *,
     number: int = 10,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Nearest]:
     """For each marked use, which the model describes: the uses of a source most alike to it.
 
     What a source has is described once, however many are asked about. No use is its own neighbour.
     """
-    progress = progress or NullProgress()
     is_lazy = source.encoder is encoder
     uses = draw_uses(source.uses, seed) if is_lazy else source.uses
     progress.start("Describing uses", len(uses))

@@ -41,11 +41,8 @@ class Substitutes:
 
     def _repr_html_(self) -> str:
         rows = [(rank, *pair) for rank, pair in enumerate(self.words, start=1)]
-        return html_table(self._title, rows, ("rank", "word", "probability"))
-
-    @property
-    def _title(self) -> str:
-        return f"Substitutes for {self.use.form!r} in {sentence(self.use.words)!r}"
+        title = f"Substitutes for {self.use.form!r} in {sentence(self.use.words)!r}"
+        return html_table(title, rows, ("rank", "word", "probability"))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

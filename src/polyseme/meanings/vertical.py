@@ -22,7 +22,7 @@ from polyseme.meanings.concordance.conditions import Condition, columns_of, rows
 from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
 from polyseme.meanings.concordance.search import ShardGroups, all_groups
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.parquet import ParquetReader
 from polyseme.text.corpus import Corpus, damage_explained, words_of
@@ -47,10 +47,9 @@ def write_vertical(
     senses: Sequence[KeptSenses],
     where: Condition,
     path: Path,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> VerticalCounts:
     """The sentences that meet a condition, to a file that is there whole or not at all."""
-    progress = progress or NullProgress()
     parts, counts = all_groups(corpus), VerticalCounts()
     places = _all_places(senses)
     progress.start("Writing", len(parts))

@@ -22,7 +22,7 @@ from polyseme.display import html_table, sentence, summary
 from polyseme.errors import InputError, ModelError
 from polyseme.model import LanguageModel, Model
 from polyseme.objectives.prediction import HeldOutMeasure, Scores, TrainingTargets
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.preprocessing import TextPreprocessor
 
@@ -43,7 +43,9 @@ class PartEvaluation:
         """One batch more. Summed in float64: perplexity has more digits than float32."""
         self.total += float(scores.values.double().sum())
         self.count += len(scores.values)
-        self.targets = _added(self.targets, np.bincount(scores.targets.cpu().numpy()))
+        counts = np.bincount(scores.targets.cpu().numpy(), minlength=len(self.targets))
+        counts[: len(self.targets)] += self.targets
+        self.targets = counts
 
     @property
     def value(self) -> float:
@@ -106,13 +108,6 @@ def unigram_log_shares(vocabulary: Vocabulary, corpus: Corpus) -> npt.NDArray[np
     return shares
 
 
-def _added(one: Integers, other: Integers) -> Integers:
-    total = np.zeros(max(len(one), len(other)), np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
-    return total
-
-
 def fixed_targets(
     network: LanguageModel, vocabulary: Vocabulary, batches: Iterable[Batch]
 ) -> Iterable[TrainingTargets]:
@@ -148,10 +143,9 @@ def evaluate(
     corpus: Corpus,
     *,
     limit_words: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Evaluation:
     """Over all held-out sentences, or about so many words of them, evenly spread."""
-    progress = progress or NullProgress()
     network, vocabulary, counts = model.network, model.vocabulary, corpus.read_stats
     total = counts["held_out_words"] + 2 * counts["held_out_sentences"]
     progress.start("Evaluating", min(total, limit_words or total))
@@ -225,7 +219,7 @@ def score_texts(
     *,
     ngram: Path | None = None,
     ngrams: NgramConfig | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Score]:
     """The sentences of all texts, in order, by the model in a folder.
 

@@ -34,7 +34,7 @@ from polyseme.pretraining.language_modeling import (
     without_denormals,
 )
 from polyseme.processes import keep_freed_memory
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import (
     canonical_json,
     disk_faults_explained,
@@ -108,9 +108,9 @@ class PretrainResult:
         return html_table(title, rows, ("part", "held-out perplexity", "unigram"))
 
 
-def pretrain(config: PretrainConfig, progress: Progress | None = None) -> PretrainResult | None:
+def pretrain(config: PretrainConfig, progress: Progress = SILENT) -> PretrainResult | None:
     """Train, or go on with what was begun. Only the first of several processes returns a model."""
-    progress = progress if progress and is_main_process() else NullProgress()
+    progress = progress if is_main_process() else SILENT
     with disk_faults_explained(config.out), without_denormals():
         return _pretrain(config, progress)
 
@@ -123,15 +123,13 @@ def _pretrain(config: PretrainConfig, progress: Progress) -> PretrainResult | No
     if (config.out / MANIFEST).exists() and not Checkpoints(config.out, keep=1).steps():
         return _finished_before(config, model, progress)
     batches = resolve_batches(preset, config.batches)
-    seed = config.training.seed
-    held = config.held_out_words
     precision = resolve_precision(config.training.precision, config.training.device)
     train_module = Pretraining(
         model,
         corpus,
         batches,
-        seed=seed,
-        held_out_words=held,
+        seed=config.training.seed,
+        held_out_words=config.held_out_words,
         precision=precision,
         only=config.only,
     )
@@ -272,13 +270,12 @@ def _record(out: Path, plan: Plan) -> None:
 
     Whether the rest is the same, the training loop will say; it knows what may differ.
     """
-    parts = {"model": plan.model, "batches": plan.batches, "training": plan.training}
     if (out / MANIFEST).exists():
         before = build(ModelConfig, read_toml(out / CONFIG).get("model", {}))
         if before != plan.model:
             raise ModelError(_OTHER_SETTINGS.format(out))
     if not (out / CHECKPOINTS).exists() or _is_of_other_length(out / _PLAN, plan):
-        write_text(out / _PLAN, to_toml(**parts))
+        write_text(out / _PLAN, to_toml(**dict(plan)))
 
 
 def _is_of_other_length(path: Path, plan: Plan) -> bool:

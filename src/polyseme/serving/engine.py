@@ -130,7 +130,11 @@ class Engine:
                 else:
                     put(place, self._other(request))
             except (ConfigError, InputError) as error:
-                answers[place] = _refusal(error)
+                is_missing = isinstance(error, NotFoundError)
+                answers[place] = {
+                    "refused": f"{error}".partition("\n")[0],
+                    "is_missing": is_missing,
+                }
         for read_together in together.values():
             for read in self._embedded(read_together):
                 put(read.place, *read.answer())
@@ -275,11 +279,6 @@ def _warm_up(embedder: WordEmbedder) -> float:
     for _ in embedder.stream(many):
         pass
     return (time.monotonic() - began) / (len(many) * len(text))
-
-
-def _refusal(error: PolysemeError) -> dict[str, Any]:
-    is_missing = isinstance(error, NotFoundError)
-    return {"refused": str(error).partition("\n")[0], "is_missing": is_missing}
 
 
 def main() -> None:

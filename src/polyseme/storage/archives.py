@@ -14,7 +14,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from polyseme.limits import open_regular
 from polyseme.storage.files import scratch_for
@@ -48,12 +47,7 @@ class Archive:
     def __enter__(self) -> "Archive":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._opened.close()
 
     @property
@@ -84,7 +78,8 @@ class Archive:
     def _find(self, name: str) -> zipfile.ZipInfo:
         found = [member for member in self._opened.infolist() if member.filename == name]
         if not found:
-            raise MissingMemberError(f"There is no {name}, only {self._some_names()}")
+            there = ", ".join(ascii(other[:60]) for other in self.names[:8]) or "nothing"
+            raise MissingMemberError(f"There is no {name}, only {there}")
         if len(found) > 1:
             raise ArchiveError(f"it has {name} twice")
         info = found[0]
@@ -96,9 +91,6 @@ class Archive:
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ArchiveError(f"{name} is compressed in an unusual way")
         return info
-
-    def _some_names(self) -> str:
-        return ", ".join(ascii(name[:60]) for name in self.names[:8]) or "nothing"
 
 
 def extract_member(archive: Path, name: str, to: Path, *, limit: int) -> None:

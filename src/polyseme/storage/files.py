@@ -369,14 +369,10 @@ def _machine() -> str:
 _LOCK = ".lock"
 
 
-@contextlib.contextmanager
-def hold_folder(folder: Path) -> Iterator[None]:
+def hold_folder(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Keep every other run out of a folder. May be held around `run_job`, which holds it too."""
-    with _held(
-        folder / _LOCK,
-        f"Another run is writing to {folder}. Wait for it, or choose another --out.",
-    ):
-        yield
+    refusal = f"Another run is writing to {folder}. Wait for it, or choose another --out."
+    return _held(folder / _LOCK, refusal)
 
 
 @contextlib.contextmanager
@@ -392,8 +388,7 @@ def hold_file(final: Path, *, wait: float = 0) -> Iterator[None]:
         with _held(work / f"{name}{_LOCK}", refusal, wait):
             yield
     finally:
-        with contextlib.suppress(OSError):  # not empty: others have work in it
-            work.rmdir()
+        _end(work)
 
 
 @contextlib.contextmanager

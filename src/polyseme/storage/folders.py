@@ -142,11 +142,14 @@ class FileList(Mapping[str, Mapping[str, Any]]):
 
     def under(self, *tops: str) -> "FileList":
         """Only the files in these folders."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         found = FileList({n: each for n, each in self.own.items() if n.split("/")[0] in tops})
         top = pc.replace_substring_regex(self.table["name"], "/.*", "")
-        found._sorted = self.table.filter(pc.is_in(top, _strings(tops))).combine_chunks()
+        found._sorted = self.table.filter(
+            pc.is_in(top, pa.array(tops, pa.string()))
+        ).combine_chunks()
         found._chunks = [found._sorted]
         return found
 
@@ -249,12 +252,6 @@ def _schema() -> Any:
     )
 
 
-def _strings(values: Iterable[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, pa.string())
-
-
 def all_files(folder: Path, own: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """The files of a manifest, with those of its table if it has one in this folder."""
     if FILES not in own:
@@ -295,7 +292,8 @@ def _how_to_make(folder: Path, wanted: str, made_by: str) -> str:
     name, make = quote(str(folder)), f"Make {_ARTICLES[wanted]} with:"
     kind = _kind_of(folder / MANIFEST) if (folder / MANIFEST).is_file() else None
     is_hf = str(folder).startswith(HF_PREFIX)
-    if not (kind or is_hf or folder.is_file() or _holds_other_things(folder)):
+    has_others = folder.is_dir() and _unfinished(folder).startswith("other things")
+    if not (kind or is_hf or folder.is_file() or has_others):
         return f"{make} {made_by} --out {name}"
     given = "" if is_hf else _PLACEHOLDERS.get(kind or "text", "")
     command = made_by.replace(given, name, 1) if given else made_by
@@ -365,10 +363,6 @@ def _unfinished(folder: Path) -> str:
         return f"a run of prepare, embed or index {stopped}"
     there = sorted(path.name for path in folder.iterdir())[:3]
     return f"other things ({', '.join(there)})" if there else "nothing"
-
-
-def _holds_other_things(folder: Path) -> bool:
-    return folder.is_dir() and _unfinished(folder).startswith("other things")
 
 
 def _kind_of(manifest: Path) -> str | None:

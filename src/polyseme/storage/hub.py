@@ -21,9 +21,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from polyseme.errors import HubError, MissingExtraError, StorageError
+from polyseme.errors import HubError, StorageError, extra_needed_for
 from polyseme.limits import JSON_BYTES, read_json, read_text
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import publish_folder, scratch_folder
 from polyseme.storage.folders import FILES, MANIFEST, all_files, damaged_files, listed_files
 
@@ -87,7 +87,7 @@ def push(
     *,
     private: bool = False,
     message: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Transfer:
     """Upload a model or a corpus, in one commit. What the Hub has already is not sent again."""
     hub = _import_hub()
@@ -98,7 +98,12 @@ def push(
     if wanted.repo_type == "dataset" and target != wanted:
         raise HubError(f"{quote(str(folder))} holds a {kind}, not a dataset: push it to {target}.")
     files = manifest["files"]
-    _check_files(folder, manifest, progress or NullProgress())
+    progress.start("Checking", len(files))
+    for name in damaged_files(folder, manifest, progress.update):
+        raise HubError(
+            f"{folder / name} is missing or not as it was written (SHA-256 differs from "
+            f"{MANIFEST}). Nothing was uploaded."
+        )
     if _CARD in files:
         card = model_card(read_text(folder / _CARD, JSON_BYTES), manifest)
     else:
@@ -120,10 +125,10 @@ def push(
 
 
 def pull(
-    repository: str, out: Path, *, revision: str | None = None, progress: Progress | None = None
+    repository: str, out: Path, *, revision: str | None = None, progress: Progress = SILENT
 ) -> Transfer:
     """Download what `push` uploaded into a new folder. It appears whole, or not at all."""
-    api, progress = _import_hub().HfApi(), progress or NullProgress()
+    api = _import_hub().HfApi()
     target = Repository.parse(repository)
     if out.exists():
         raise StorageError(f"{out} is there already. Choose a new folder for --out.")
@@ -201,16 +206,6 @@ def _read_folder(folder: Path) -> tuple[str, dict[str, Any]]:
     return kind, manifest
 
 
-def _check_files(folder: Path, manifest: Mapping[str, Any], progress: Progress) -> None:
-    """Refuse to publish what is not as it was written."""
-    progress.start("Checking", len(manifest["files"]))
-    for name in damaged_files(folder, manifest, progress.update):
-        raise HubError(
-            f"{folder / name} is missing or not as it was written (SHA-256 differs from "
-            f"{MANIFEST}). Nothing was uploaded."
-        )
-
-
 def _on_hub(name: str) -> str:
     """Where a file of ours lies in a repository."""
     return _OWN_CARD if name == _CARD else name
@@ -221,12 +216,8 @@ def _total_bytes(files: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def _import_hub() -> Any:
-    try:
+    with extra_needed_for("Exchanging folders with a hub"):
         import huggingface_hub
-    except ModuleNotFoundError as error:
-        raise MissingExtraError.of(
-            "huggingface_hub", extra="hf", purpose="Exchanging folders with a hub"
-        ) from error
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()  # ours are shown

@@ -18,7 +18,7 @@ from pathlib import Path
 from shlex import quote
 
 from polyseme.errors import ConfigError, InputError, ModelError, installed_from
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.folders import HF_PREFIX
 from polyseme.storage.remote_folders import local_folder
 from polyseme.storage.store import is_url
@@ -130,7 +130,7 @@ def default_model(language: str) -> str:
     )
 
 
-def chosen_model(name: str | None, texts: Iterable[str], progress: Progress | None = None) -> str:
+def chosen_model(name: str | None, texts: Iterable[str], progress: Progress = SILENT) -> str:
     """The model that is named, or the default for these texts, which is then logged.
 
     Texts with Chinese characters are taken for Chinese, all others for English.
@@ -139,8 +139,7 @@ def chosen_model(name: str | None, texts: Iterable[str], progress: Progress | No
         return name
     is_chinese = any("\u4e00" <= letter <= "\u9fff" for text in texts for letter in text)
     default = default_model("zh" if is_chinese else "en")
-    if progress is not None:
-        progress.log(f"Model: {default}, the default. Choose another with --model.")
+    progress.log(f"Model: {default}, the default. Choose another with --model.")
     return default
 
 

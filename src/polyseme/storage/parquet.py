@@ -18,7 +18,6 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
@@ -180,12 +179,7 @@ class ParquetReader:
     def __enter__(self) -> "ParquetReader":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()
         self._file.close(force=True)
 
@@ -204,7 +198,7 @@ class ParquetReader:
         for batch in self._file.iter_batches(
             fit, row_groups=[group], columns=self._columns, use_threads=False
         ):
-            sizes = _row_sizes(batch)
+            sizes = sum(map(_sizes, batch.columns), np.zeros(batch.num_rows, np.int64))
             for begin, end in _spans(sizes):
                 part = sizes[begin:end]
                 self._count(part)
@@ -383,13 +377,6 @@ def _spans(sizes: Sizes) -> Iterator[tuple[int, int]]:
         yield begin, len(sizes)
 
 
-def _row_sizes(batch: Any) -> Sizes:
-    total: Sizes = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        total += _sizes(column)
-    return total
-
-
 def _sizes(array: Any) -> Sizes:
     """The bytes of each value, expanded."""
     kind = array.type
@@ -416,6 +403,11 @@ def _sizes(array: Any) -> Sizes:
     return np.full(len(array), 8, np.int64)
 
 
+def required(**columns: Any) -> list[Any]:
+    """Fields of a schema that have no gaps, with their types."""
+    return [pa.field(name, kind, nullable=False) for name, kind in columns.items()]
+
+
 class ParquetOutput:
     """An open file; `options` are those of `pq.ParquetWriter`.
 
@@ -432,12 +424,7 @@ class ParquetOutput:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         # Closed even after an error, and before its file: left open, the writer would write to
         # the closed file when it is deleted, which takes the whole process down.
         with self._file, self._writer:

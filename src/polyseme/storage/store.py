@@ -28,7 +28,7 @@ from typing import IO, Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from polyseme.config import REMOTE_SCHEMES
-from polyseme.errors import ConfigError, MissingExtraError, StorageError
+from polyseme.errors import ConfigError, StorageError, extra_needed_for
 from polyseme.limits import JSON_BYTES, LimitError, check_size, open_regular, read_bytes
 from polyseme.storage.files import hold_file, publish, scratch_for
 
@@ -361,13 +361,10 @@ def _client(url: str) -> Any:
 
 
 def _obstore() -> Any:
-    try:
+    with extra_needed_for("Working from and to a bucket"):
         import obstore
         import obstore.exceptions
         import obstore.store
-    except ImportError as error:
-        purpose = "Working from and to a bucket"
-        raise MissingExtraError.of("obstore", extra="cluster", purpose=purpose) from error
     return obstore
 
 

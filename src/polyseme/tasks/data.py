@@ -15,7 +15,7 @@ from pydantic import Field
 from polyseme.config import Settings
 from polyseme.data.batch import Integers
 from polyseme.errors import ConfigError, InputError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings
 from polyseme.tasks.families import NetworkConfig, family_of
 from polyseme.tasks.families.family import Example, TaskBatch, TaskFamily, select
@@ -124,18 +124,15 @@ class DataSet:
         *,
         with_gold: bool = False,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> None:
         """`with_gold`: of examples to learn from. `use_cache`: see `Embeddings.prepare`."""
         self.examples = examples
         self._features, self._rows = family.prepare(
             examples, embeddings, use_cache=use_cache, progress=progress
         )
-        if self._features.num_truncated and progress:
-            truncated = (
-                f"{self._features.num_truncated:,} words are truncated: their rows are too long."
-            )
-            progress.log(truncated)
+        if number := self._features.num_truncated:
+            progress.log(f"{number:,} words are truncated: their rows are too long.")
         self._columns = family.encode(examples, with_gold=with_gold)
 
     def __len__(self) -> int:

@@ -28,7 +28,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev, variance
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polyseme.display import load_matplotlib
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError, extra_needed_for
 from polyseme.storage.files import scratch_for
 from polyseme.tasks.spans import Span, find_spans
 
@@ -51,13 +51,14 @@ Values: TypeAlias = npt.NDArray[np.float64]
 _RIGHT, _PREDICTED, _GOLD = range(3)
 
 
+@dataclass(frozen=True, eq=False)
 class ExampleScores(ABC):
     """How right one system is on N examples, in numbers of each example that add up.
 
     Every measure is made from their sums. So it can be made for any resample of the examples, too,
     which is what the bootstrap needs. A mean has the sums of values and of ones; F1 those of
     right, predicted and gold; BLEU those of n-grams found and given; a correlation those of
-    products.
+    products. The fields are arrays with a row for each example.
     """
 
     @abstractmethod
@@ -68,9 +69,11 @@ class ExampleScores(ABC):
     def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:
         """(R, ...) -> (R,): a measure from each of R sums. What divides by nothing is 0."""
 
-    @abstractmethod
     def concat(self, others: Sequence[Self]) -> Self:
         """These examples, and those of others after them."""
+        names = [each.name for each in fields(self)]
+        parts = ([getattr(each, name) for each in (self, *others)] for name in names)
+        return type(self)(*map(np.concatenate, parts))
 
     def has_examples_of(self, other: Self) -> bool:
         """Whether both were measured on the same examples, as far as can be told."""
@@ -81,12 +84,30 @@ class ExampleScores(ABC):
         that are shares are floats."""
         return {}
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
 
     def value(self, measure: str) -> float:
         """One measure over all examples."""
         return float(self.value_of(self.statistics(measure).sum(axis=0)[None], measure)[0])
+
+
+class MeanScores(ExampleScores):
+    """Measures that are the mean of a number for each example."""
+
+    @abstractmethod
+    def each(self, measure: str) -> Values:
+        """(N,)"""
+
+    def statistics(self, measure: str) -> Values:
+        """(N, 2): the number and one."""
+        own = self.each(measure)
+        return np.stack([own, np.ones_like(own)], axis=1)
+
+    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:  # noqa: ARG002
+        """(R, 2) -> (R,): the mean."""
+        found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
+        return found
 
 
 @dataclass(frozen=True)
@@ -324,7 +345,11 @@ def compare(
     `groups` names for each example the sentence it comes from, where several come from one, as
     predicates do: they rise and fall together, so they are drawn together.
     """
-    _check_same(first, second)
+    if not len(first) or not first.has_examples_of(second):
+        raise InputError(
+            f"Two systems can only be compared on the same examples with the same gold labels; "
+            f"these have {len(first):,} and {len(second):,} examples, or different labels."
+        )
     both = (first, second)
     statistics = [each.statistics(measure) for each in both]
     if groups is not None:
@@ -350,14 +375,6 @@ def compare(
         p_value=(1 + int(as_large.sum())) / (1 + resamples),
         resamples=resamples,
     )
-
-
-def _check_same(first: ExampleScores, second: ExampleScores) -> None:
-    if not len(first) or not first.has_examples_of(second):
-        raise InputError(
-            f"Two systems can only be compared on the same examples with the same gold labels; "
-            f"these have {len(first):,} and {len(second):,} examples, or different labels."
-        )
 
 
 def _grouped(statistics: Statistics, groups: Sequence[Hashable]) -> Statistics:
@@ -512,7 +529,7 @@ def _longest_run(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class AnswerScores(ExampleScores):
+class AnswerScores(MeanScores):
     """Exact match and F1 of N answers."""
 
     em: Values
@@ -539,24 +556,9 @@ class AnswerScores(ExampleScores):
             np.array(in_text, np.bool_),
         )
 
-    def __len__(self) -> int:
-        return len(self.em)
-
-    def statistics(self, measure: str) -> Values:
-        """(N, 2): the measure and one."""
-        own = self.em if measure == "em" else self.f1
-        return np.stack([own, np.ones_like(own)], axis=1)
-
-    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:  # noqa: ARG002
-        """(R, 2) -> (R,): the mean."""
-        found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
-        return found
-
-    def concat(self, others: "Sequence[AnswerScores]") -> "AnswerScores":
-        """The answers of all."""
-        several = [self, *others]
-        parts = ([getattr(each, name) for each in several] for name in ("em", "f1", "is_in_text"))
-        return AnswerScores(*map(np.concatenate, parts))
+    def each(self, measure: str) -> Values:
+        """Of each answer."""
+        return self.em if measure == "em" else self.f1
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Both measures, and how many questions no span can answer."""
@@ -589,9 +591,6 @@ class ClusterScores(ExampleScores):
     sums: npt.NDArray[np.float64]
     """(N, 4, 2, 2): measures but the first; recall and precision; found, and of how many."""
 
-    def __len__(self) -> int:
-        return len(self.sums)
-
     def statistics(self, measure: str) -> npt.NDArray[Any]:  # noqa: ARG002
         """(N, 4, 2, 2) for every measure."""
         return self.sums
@@ -602,10 +601,6 @@ class ClusterScores(ExampleScores):
         number = CLUSTER_MEASURES.index(measure)
         found: Values = f1[:, number - 1] if number else f1[:, :_AVERAGED].mean(axis=1)
         return found
-
-    def concat(self, others: "Sequence[ClusterScores]") -> "ClusterScores":
-        """The documents of all."""
-        return ClusterScores(np.concatenate([each.sums for each in (self, *others)]))
 
     def has_examples_of(self, other: "ClusterScores") -> bool:
         """Whether each document has as many gold mentions."""
@@ -672,12 +667,8 @@ def mentions(key: Clusters, response: Clusters) -> Recall:
 
 def load_assignment() -> Any:
     """scipy's solution of the assignment problem; a MissingExtraError without scipy."""
-    try:
+    with extra_needed_for("Evaluating coreference"):
         from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "scipy", extra="senses", purpose="Evaluating coreference"
-        ) from error
     return linear_sum_assignment
 
 
@@ -718,9 +709,6 @@ class TextScores(ExampleScores):
     characters: npt.NDArray[np.int64]
     """(N, 6, 3): n-grams of 1 to 6 characters of the prediction, of the gold, and of both."""
 
-    def __len__(self) -> int:
-        return len(self.words)
-
     def statistics(self, measure: str) -> npt.NDArray[Any]:
         """(N, 10), or (N, 6, 3)"""
         return self.words if measure == "bleu" else self.characters
@@ -728,12 +716,6 @@ class TextScores(ExampleScores):
     def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:
         """(R, 10) or (R, 6, 3) -> (R,)"""
         return _bleu(sums) if measure == "bleu" else _chrf(sums)
-
-    def concat(self, others: "Sequence[TextScores]") -> "TextScores":
-        """The texts of all."""
-        several = [self, *others]
-        characters = np.concatenate([each.characters for each in several])
-        return TextScores(np.concatenate([each.words for each in several]), characters)
 
     def has_examples_of(self, other: "TextScores") -> bool:
         """Whether each gold text is as long."""
@@ -763,12 +745,8 @@ def score_texts(gold: Sequence[str], predicted: Sequence[str], tokenize: Tokeniz
 
 def load_bleu() -> Any:
     """sacrebleu's class; a MissingExtraError without it."""
-    try:
+    with extra_needed_for("Evaluating generated texts"):
         from sacrebleu.metrics.bleu import BLEU
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "sacrebleu", extra="torch", purpose="Evaluating generated texts"
-        ) from error
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it warns of texts that are words
     return BLEU
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyseme.errors import InputError, StorageError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import own_folder, scratch_for
 from polyseme.storage.parquet import read_batches
 from polyseme.text.corpus import Corpus, damage_explained
@@ -40,7 +40,7 @@ def write_choices(
     number: int = 2_000,
     choices: int = 4,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> dict[str, int]:
     """Write up to `number` training examples and an eighth as many of each other kind; returns how
     many each file has. Sentences are drawn from all of the corpus, alike for the same seed."""
@@ -52,7 +52,7 @@ def write_choices(
     most = {name: number if name == "train" else max(choices, number // 8) for name in _NAMES}
     drawn: dict[str, list[_Pair]] = {name: [] for name in most}
     seen = dict.fromkeys(most, 0)
-    for file, pair in _pairs(Corpus.open(corpus), progress or NullProgress()):
+    for file, pair in _pairs(Corpus.open(corpus), progress):
         seen[file] += 1
         if len(drawn[file]) < most[file]:
             drawn[file].append(pair)

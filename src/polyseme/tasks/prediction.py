@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import Any, Self
 
 from polyseme.devices import one_thread
 from polyseme.errors import ConfigError, ExecutorError, InputError
@@ -56,6 +56,16 @@ class EvaluatedTask:
     def score(self) -> MeanStd:
         """The measure over seeds."""
         return MeanStd.of([each.value(self.measure) for each in self.scores])
+
+    def to_json(self) -> dict[str, Any]:
+        """The measure of each seed, and the tables of the first."""
+        return {
+            "task": str(self.folder),
+            "data": str(self.data),
+            "measure": self.measure,
+            "scores": [each.value(self.measure) for each in self.scores],
+            "tables": self.scores[0].tables(),
+        }
 
 
 def evaluate_task(

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Protocol
 
-from polyseme.errors import ConfigError, MissingExtraError, extra_needed_for
+from polyseme.errors import ConfigError, extra_needed_for
 
 _REMEMBERED = 1 << 18  # words
 
@@ -113,12 +113,9 @@ def _simplemma() -> Any:
 
 
 def _jieba_posseg() -> Any:
-    try:
-        with warnings.catch_warnings():  # its source has escapes newer Pythons complain of
-            warnings.simplefilter("ignore")
-            from jieba import posseg
-    except ImportError as error:
-        raise MissingExtraError.of("jieba", extra="zh", purpose="--annotate upos") from error
+    with extra_needed_for("--annotate upos"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its source has escapes newer Pythons complain of
+        from jieba import posseg
     return posseg
 
 

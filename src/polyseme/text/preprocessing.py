@@ -32,7 +32,7 @@ from pydantic import ValidationError
 
 from polyseme import __version__
 from polyseme.config import Settings
-from polyseme.errors import CorpusError, InputError, MissingExtraError, ModelError
+from polyseme.errors import CorpusError, InputError, MissingExtraError, ModelError, extra_needed_for
 from polyseme.text.records import WordAttributes
 from polyseme.text.segmenters import SegmenterInfo, describe_segmenter, in_words, load_segmenter
 from polyseme.text.segmenters.patterns import WordSpans
@@ -239,12 +239,8 @@ def in_other_scripts(text: str) -> list[str]:
 
 @lru_cache(maxsize=2)
 def _converter(script: str) -> Callable[[str], str]:
-    try:
+    with extra_needed_for("Folding Chinese script"):
         import opencc
-    except ImportError as error:
-        raise MissingExtraError.of(
-            "opencc", extra="zh", purpose="Folding Chinese script"
-        ) from error
     convert: Callable[[str], str] = opencc.OpenCC(
         "t2s" if script == "simplified" else "s2t"
     ).convert
@@ -263,7 +259,8 @@ def original_offsets(original: str, normalized: str, normalize: Callable[[str], 
     """
     if normalized == original:
         return np.arange(len(original))
-    for split in (_letters, _runs):
+    # Each character with its combining marks; or white space, and what stands between.
+    for split in (_letters, _RUN.findall):
         units = list(split(original))
         known = {unit: len(normalize(unit)) for unit in dict.fromkeys(units)}
         lengths = [known[unit] for unit in units]
@@ -279,11 +276,6 @@ def _letters(text: str) -> Iterator[str]:
         if place == len(text) or not unicodedata.combining(text[place]):
             yield text[begin:place]
             begin = place
-
-
-def _runs(text: str) -> Iterator[str]:
-    """White space, and what stands between."""
-    return (match[0] for match in _RUN.finditer(text))
 
 
 def _spread(before: list[int], after: list[int]) -> Offsets:

@@ -105,19 +105,14 @@ def _look(source: Source, head: bytes, config: CorpusConfig) -> _Seen:
     if source.format != "text":
         return _Seen(source, is_wrapped=False, has_articles=False, han_share=han_share)
     lines = text.split("\n")[:-1] if len(head) == _SAMPLE else text.split("\n")
-    paragraphs = _blocks([line.strip() for line in lines])
+    grouped = itertools.groupby((line.strip() for line in lines), key=bool)
+    paragraphs = [list(group) for is_text, group in grouped if is_text]
     is_wrapped = _is_wrapped(paragraphs)
     layout = config.layout
     if layout == "auto":
         layout = "wrapped" if is_wrapped else "unwrapped"
     has_articles = not is_wrapped and _has_articles(paragraphs)
     return _Seen(replace(source, layout=layout), is_wrapped, has_articles, han_share)
-
-
-def _blocks(lines: Sequence[str]) -> list[list[str]]:
-    """Lines between blank lines."""
-    grouped = itertools.groupby(lines, key=bool)
-    return [list(group) for is_text, group in grouped if is_text]
 
 
 def _is_wrapped(paragraphs: Sequence[Sequence[str]]) -> bool:

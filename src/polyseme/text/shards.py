@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.storage.parquet import FREE_VALUES, ParquetOutput
+from polyseme.storage.parquet import FREE_VALUES, ParquetOutput, required
 from polyseme.storage.records import map_arrays, save_array
 from polyseme.text.annotation import Annotate
 
@@ -194,15 +194,17 @@ def shard_schema(meta: tuple[str, ...], attributes: tuple[str, ...] = ()) -> Any
     """
     return pa.schema(
         [
-            pa.field("sentence_id", pa.string(), nullable=False),
-            pa.field("document", _DICTIONARY, nullable=False),
-            pa.field("position", pa.int32(), nullable=False),
-            pa.field("held_out", pa.bool_(), nullable=False),
-            pa.field("text", pa.string(), nullable=False),
-            pa.field("words", _WORDS, nullable=False),
-            pa.field("starts", pa.list_(pa.field("element", pa.int32())), nullable=False),
+            *required(
+                sentence_id=pa.string(),
+                document=_DICTIONARY,
+                position=pa.int32(),
+                held_out=pa.bool_(),
+                text=pa.string(),
+                words=_WORDS,
+                starts=pa.list_(pa.field("element", pa.int32())),
+            ),
             *(pa.field(name, _DICTIONARY) for name in meta),
-            *(pa.field(name, _WORDS, nullable=False) for name in attributes),
+            *required(**dict.fromkeys(attributes, _WORDS)),
         ]
     )
 

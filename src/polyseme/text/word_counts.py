@@ -23,20 +23,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyseme.storage.files import scratch_folder, scratch_for
-from polyseme.storage.parquet import read_batches
+from polyseme.storage.parquet import read_batches, required
 from polyseme.storage.remote_folders import SharedFile
 from polyseme.text.corpus import damage_explained
 
 _MEMORY = "512MB"
 _BATCH = 100_000
 _SMALL = 256 << 10  # bytes of a shard
-VOCABULARY_SCHEMA = pa.schema(
-    [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        pa.field("held_out", pa.int64(), nullable=False),
-    ]
-)
+VOCABULARY_SCHEMA = pa.schema(required(word=pa.string(), count=pa.int64(), held_out=pa.int64()))
 # Ordered to the last row: equal counts by spelling, so the file is the same on every run.
 _QUERY = """
     SELECT word, count(*) AS count, count(*) FILTER (held_out) AS held_out

@@ -21,7 +21,7 @@ import torch
 
 from polyseme.devices import num_threads, set_threads
 from polyseme.errors import TrainingError, TrainingStoppedError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import disk_faults_explained, hold_folder
 from polyseme.training import TrainingConfig
 from polyseme.training.checkpoint import (
@@ -85,7 +85,7 @@ def train(
     config: TrainingConfig,
     folder: Path,
     *,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Outcome:
     """Train to the end, or go on with what was begun in the folder.
 
@@ -100,7 +100,7 @@ def train(
         if distributed.is_main:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(hold_folder(folder))
-        listener = progress if distributed.is_main and progress else NullProgress()
+        listener = progress if distributed.is_main else SILENT
         run = _Run(train_module, config, folder, distributed=distributed, progress=listener)
         stack.callback(run.close)
         return run.go(stop)

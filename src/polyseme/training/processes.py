@@ -150,7 +150,8 @@ class ThreadChoice:
 
     def __init__(self, most: int, *, is_adaptive: bool) -> None:
         self.number = most
-        self._candidates = _halved(most) if is_adaptive else [most]
+        halved = [most >> n for n in range(most.bit_length())]  # all, half of them, ... one
+        self._candidates = halved if is_adaptive else [most]
         self._pace = dict.fromkeys(self._candidates, float("inf"))
         self._trial: list[int] = []
         self._window: deque[float] = deque(maxlen=_WINDOW)
@@ -166,7 +167,8 @@ class ThreadChoice:
         if self._trial:
             self._pace[self.number] = min(self._pace[self.number], pace)
             self._trial.pop()
-            self.number = self._trial[-1] if self._trial else self._fastest()
+            fastest = min(self._candidates, key=self._pace.__getitem__)
+            self.number = self._trial[-1] if self._trial else fastest
             return
         self._window.append(pace)
         self._steps_kept += 1
@@ -184,14 +186,3 @@ class ThreadChoice:
         self.number = self._trial[-1]
         self._window.clear()
         self._steps_kept = 0
-
-    def _fastest(self) -> int:
-        return min(self._candidates, key=self._pace.__getitem__)
-
-
-def _halved(most: int) -> list[int]:
-    """All, half of them, and so on down to one."""
-    found = [most]
-    while found[-1] > 1:
-        found.append(found[-1] // 2)
-    return found

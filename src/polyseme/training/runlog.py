@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.display import load_matplotlib
-from polyseme.errors import MissingExtraError, TrainingError
+from polyseme.errors import TrainingError, extra_needed_for
 from polyseme.limits import LOG_LINES, parse_json, read_lines
 from polyseme.storage.files import own_folder, scratch_for
 from polyseme.training.checkpoint import RunState
@@ -94,10 +94,8 @@ def _cut(path: Path, state: RunState) -> None:
 
 
 def _board(folder: Path, from_step: int) -> Any:
-    try:
+    with extra_needed_for("tensorboard = true"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError.of("tensorboard", purpose="tensorboard = true") from error
     return SummaryWriter(str(own_folder(folder)), purge_step=from_step + 1)
 
 

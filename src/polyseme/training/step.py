@@ -40,24 +40,20 @@ class LossSpikeGuard:
     ) -> None:
         self._policy = policy
         self._losses = deque(losses, maxlen=_WINDOW)
-        self._consecutive_skips = consecutive_skips
+        self.consecutive_skips = consecutive_skips
+        """How many steps have just been skipped, one after the other."""
 
     @property
     def losses(self) -> list[float]:
         """The last losses that were let through."""
         return list(self._losses)
 
-    @property
-    def consecutive_skips(self) -> int:
-        """How many steps have just been skipped, one after the other."""
-        return self._consecutive_skips
-
     def check(self, loss: float, gradient_norm: float, *, step: int) -> bool:
         """True if the step may be taken, False if it is to be skipped; or a TrainingError."""
         fault = self._fault(loss, gradient_norm)
         if fault is None:
             self._losses.append(loss)
-            self._consecutive_skips = 0
+            self.consecutive_skips = 0
             return True
         if self._policy == "raise":
             raise TrainingError(
@@ -66,8 +62,8 @@ class LossSpikeGuard:
                 "steps; if there are many, start again in another folder with a lower "
                 "training.learning_rate."
             )
-        self._consecutive_skips += 1
-        if self._consecutive_skips >= _MAX_SKIPS:
+        self.consecutive_skips += 1
+        if self.consecutive_skips >= _MAX_SKIPS:
             raise TrainingError(
                 f"Stopped at step {step:,}: {_MAX_SKIPS} steps in a row had to be skipped, the "
                 f"last because {fault}. Start again in another folder with a lower "

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from polyseme.data.batch import Integers
 from polyseme.embedding.hf.folder import HfFolder
-from polyseme.errors import MissingExtraError, ModelError
+from polyseme.errors import ModelError, extra_needed_for
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # OWNER/MODEL
 # Neither pickle nor code: what would not be read is not fetched.
@@ -345,11 +345,8 @@ def load_tokenizer(folder: HfFolder, network: HfNetwork) -> SubwordTokenizer:
 
 def import_transformers() -> Any:
     """The library, or an error that says how to install it."""
-    try:
+    with extra_needed_for("A Hugging Face encoder"):
         import transformers
-    except ImportError as error:
-        purpose = "A Hugging Face encoder"
-        raise MissingExtraError.of("transformers", extra="hf", purpose=purpose) from error
     return transformers
 
 

@@ -313,7 +313,14 @@ class Change:
         """The measures, each with its value in words."""
         jsd = [] if self.jsd is None else [("JSD", f"{self.jsd:.3f} bits")]
         found = self.controls
-        controls = [] if found is None else [("control words", _told_controls(found))]
+        controls = []
+        if found is not None:
+            told = (
+                f"{found.below} of {found.number} moved less, by {found.uses} uses a side: "
+                f"{found.own_side:.0%} of a use's neighbours are of its own side (p = "
+                f"{found.p_value:.2f})"
+            )
+            controls = [("control words", told)]
         return [
             ("APD", f"{self.apd:.3f} ({self.apd_low:.3f} to {self.apd_high:.3f})"),
             ("APD by chance", f"{self.apd_by_chance:.3f}"),
@@ -419,13 +426,6 @@ def _counts(given: Side, compared: Side) -> SideCounts:
         compared=len(compared.features),
         documents=_num_documents(given),
         distance_within=distance_within(compared.features),
-    )
-
-
-def _told_controls(found: AgainstControls) -> str:
-    return (
-        f"{found.below} of {found.number} moved less, by {found.uses} uses a side: "
-        f"{found.own_side:.0%} of a use's neighbours are of its own side (p = {found.p_value:.2f})"
     )
 
 

@@ -95,10 +95,6 @@ class SensesOverTime(Tabular):
         first = ["period", "first", "last", "sense", "uses", "share", "low", "high"]
         return [*first, "uses_in_period", "documents_in_period", "words_in_period"]
 
-    def table(self) -> "SensesOverTime":
-        """A row for each period and sense: itself."""
-        return self
-
     def rows(self) -> Iterator[list[Cell]]:
         """Of the table: by period, then by sense."""
         for each in self.periods:

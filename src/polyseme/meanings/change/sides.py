@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from polyseme.display import counted, summary
 from polyseme.errors import InputError
@@ -53,7 +54,7 @@ from polyseme.meanings.groups.calibration import Kept
 from polyseme.meanings.groups.grouping import MIN_USES, centred, join_views, tf_idf
 from polyseme.meanings.groups.senses import Senses, find_senses
 from polyseme.meanings.index.use_index import IndexedUses
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus, damage_explained
 
 VERSION = 1
@@ -111,6 +112,9 @@ class Controls:
         others = [share for word, share in self.own_side[uses].items() if word not in left_out]
         below = sum(share < value for share in others)
         return AgainstControls(below, len(others), uses, value)
+
+
+_CONTROLS = TypeAdapter(Controls)
 
 
 def band_of(counts: tuple[int, int]) -> FrequencyBand | None:
@@ -188,7 +192,7 @@ def controls_of(
     encoder: UseEncoder,
     sides: Sides,
     counts: tuple[int, int],
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Controls | None:
     """What was measured before for these sides and this model; else it is measured.
 
@@ -200,21 +204,13 @@ def controls_of(
         return None
     asked = sorted(map(str, (sides.before, sides.after)))
     kept = Kept.of(corpus, "change", VERSION, encoder.fingerprint, asked, str(sides.where), band)
-    found = kept.read(_read_controls)
+    found = kept.read(_CONTROLS.validate_python)
     if found is None:
-        found = _measure(corpus, encoder, sides, band, progress or NullProgress())
+        found = _measure(corpus, encoder, sides, band, progress)
         if found is None:  # and a model may have more to say
             return None
         kept.write(asdict(found))
     return found if min(map(len, found.own_side.values())) >= MIN_CONTROLS else None
-
-
-def _read_controls(values: Mapping[str, Any]) -> Controls:
-    shares = {
-        int(uses): {str(word): float(share) for word, share in each.items()}
-        for uses, each in values["own_side"].items()
-    }
-    return Controls(bool(values["by_document"]), shares)
 
 
 def _measure(
@@ -435,7 +431,7 @@ def compare_sides(
     *,
     unit: Unit | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordChange:
     """Group the uses of both sides together, and measure how far the sides are apart.
 
@@ -477,7 +473,12 @@ class TwoSides:
         if not (is_beyond and senses.grouping.is_one_meaning):
             return change, senses
         with contextlib.suppress(InputError):  # uses that are nearly all the same
-            senses = _split(senses, seed)
+            split = senses.regrouped(num_groups=_GROUPS_IF_ONE, seed=seed)
+            note = (
+                "By themselves these uses are one group. As they moved, they are split, to show "
+                "which did."
+            )
+            senses = replace(split, source_notes=(*senses.source_notes, note))
         return self.measure(senses.labels, unit=unit, seed=seed), senses
 
     def measure(
@@ -538,15 +539,6 @@ def substitute_vectors(features: UseFeatures, seed: int) -> Floats:
         return join_views(replace(features, topic=None, expected=None), seed=seed)
     nothing = np.empty((len(features), 0), np.float32)
     return join_views(UseFeatures(nothing, nothing, features.substitutes), seed=seed)
-
-
-def _split(senses: Senses, seed: int) -> Senses:
-    """A word whose uses are one group, in some groups all the same."""
-    note = (
-        "By themselves these uses are one group. As they moved, they are split, to show which did."
-    )
-    found = senses.regrouped(num_groups=_GROUPS_IF_ONE, seed=seed)
-    return replace(found, source_notes=(*senses.source_notes, note))
 
 
 def _check_sides(before: Labels, after: Labels) -> None:

@@ -49,7 +49,7 @@ from polyseme.meanings.concordance.export import Cell, Tabular
 from polyseme.meanings.concordance.search import search
 from polyseme.meanings.concordance.sentence_table import DOCUMENT
 from polyseme.meanings.concordance.uses import Uses, numbers_by_word
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import canonical_json, write_text
 from polyseme.text.corpus import Corpus
 
@@ -98,14 +98,14 @@ def compare_vocabulary(
     words: Sequence[str] | None = None,
     known: "Mapping[str, ChangedWord | None] | None" = None,
     on_word: "Callable[[str, ChangedWord | None], None]" = lambda *_: None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> "VocabularyChange":
     """Measure every word that has enough uses on both sides, or of `words` those that do.
 
     `known`: what an earlier run found; `on_word` is told of each word as soon as it is measured.
     None stands for a word that is in too few documents.
     """
-    progress, known = progress or NullProgress(), known or {}
+    known = known or {}
     sides = count_sides(corpus, (question.before, question.after), question.where)
     chosen = _chosen_words(sides, question, words)
     work = _Work(corpus, encoder, question, sides)
@@ -242,10 +242,6 @@ class VocabularyChange(Tabular):
                 *(each.controls_below, each.controls),
                 *(word.documents_before, word.documents_after, word.unit),
             ]
-
-    def table(self) -> "VocabularyChange":
-        """Itself: it has columns and rows."""
-        return self
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -415,7 +415,13 @@ class _Parser:
         if not column:
             raise self._error(begin, ("column", {}))
         operator = self._operator(column)
-        self._check_column(column, begin)
+        if column not in self.columns:
+            near = difflib.get_close_matches(column, self.columns, n=1)
+            mean: list[Sentence] = [("did_you_mean", {"choices": near})] if near else []
+            names = ", ".join(self.columns)
+            raise self._error(
+                begin, ("no_column", {"column": column}), *mean, ("columns", {"columns": names})
+            )
         begin = self._skip_spaces()
         if (value := self._quoted()) is not None:
             found = self._checked(column, operator, value, begin, begin)
@@ -441,15 +447,6 @@ class _Parser:
         if operator not in _OPERATORS:
             raise self._error(begin, ("no_operator", {"operator": operator}))
         return operator
-
-    def _check_column(self, column: str, begin: int) -> None:
-        if column not in self.columns:
-            near = difflib.get_close_matches(column, self.columns, n=1)
-            mean: list[Sentence] = [("did_you_mean", {"choices": near})] if near else []
-            names = ", ".join(self.columns)
-            raise self._error(
-                begin, ("no_column", {"column": column}), *mean, ("columns", {"columns": names})
-            )
 
     def _plain_value(self) -> str:
         begin, depth = self.at, 0

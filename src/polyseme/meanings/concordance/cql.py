@@ -30,7 +30,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,12 +282,17 @@ def _test(attribute: str, value: Any, flags: Any, at: int) -> Test:
 @lru_cache(1_000)
 def _is_valid(pattern: str) -> bool:
     try:
-        # By itself first: in brackets, "a)|(b" would be another pattern.
-        for each in (pattern, _whole(pattern)):
-            pc.match_substring_regex(pa.array([""]), each)
+        check_pattern(pattern)
     except (pa.ArrowInvalid, UnicodeError):
         return False
     return True
+
+
+def check_pattern(pattern: str) -> None:
+    """Have Arrow refuse what is no regular expression."""
+    # By itself first: in brackets, "a)|(b" would be another pattern.
+    for each in (pattern, whole(pattern)):
+        pc.match_substring_regex(pa.array([""]), each)
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -520,7 +525,8 @@ def _automaton(node: Node) -> Automaton:
     )
 
 
-def _whole(pattern: str) -> str:
+def whole(pattern: str) -> str:
+    """What matches only as a whole."""
     return f"\\A(?:{pattern})\\z"
 
 
@@ -592,7 +598,7 @@ class TokenPattern:
                 after.append(behind)
             fits = holds[self.automaton.tests[position]]
             reached[position] = _going_on(fits, after, position in self.automaton.last)
-        longest = _longest([reached[position] for position in self.automaton.first])
+        longest = reduce(np.maximum, (reached[position] for position in self.automaton.first))
         at = np.flatnonzero(longest)
         return np.stack([tokens[at], longest[at]], axis=1)
 
@@ -615,7 +621,7 @@ class TokenPattern:
                 )
                 for position, test in enumerate(tests)
             ]
-            longest = _longest([reached[position] for position in self.automaton.first])
+            longest = reduce(np.maximum, (reached[position] for position in self.automaton.first))
             at = np.flatnonzero(longest)
             found.append(np.stack([tokens[begin + at], longest[at]], axis=1))
         return np.concatenate(found)
@@ -628,15 +634,8 @@ def _going_on(fits: Mask, after: Sequence[Lengths], is_last: bool) -> Lengths:
     """
     if not after:
         return fits.astype(np.int32)
-    longest = _longest(after)
+    longest: Lengths = reduce(np.maximum, after)
     return (longest + np.int32(1)) * (fits if is_last else fits & (longest > 0))
-
-
-def _longest(lengths: Sequence[Lengths]) -> Lengths:
-    found, *others = lengths
-    for other in others:
-        found = np.maximum(found, other)
-    return found
 
 
 def _outermost(found: Integers, offsets: Integers) -> Integers:
@@ -727,8 +726,7 @@ def _values_meeting(test: Test, values: GroupWords) -> Mask:
 
 def _matching(test: Test, texts: Any) -> Mask:
     """Which of these texts the pattern matches as a whole."""
-    pattern = _whole(test.pattern)
-    found = pc.match_substring_regex(texts, pattern, ignore_case=test.ignores_case)
+    found = pc.match_substring_regex(texts, whole(test.pattern), ignore_case=test.ignores_case)
     is_match: Mask = found.to_numpy(zero_copy_only=False)
     return is_match
 
@@ -736,11 +734,19 @@ def _matching(test: Test, texts: Any) -> Mask:
 def _looked_up(table: Mask, codes: npt.NDArray[Any]) -> Mask:
     """The value of the table for each code."""
     for is_rare in (True, False):
-        # Comparing all codes with one is ten times as fast as looking each of them up.
         if len(few := np.flatnonzero(table == is_rare)) <= _FEW:
-            found = np.zeros(len(codes), np.bool_)
-            for code in few.tolist():
-                found |= codes == code
+            found = is_one_of(codes, few.tolist())
             return found if is_rare else ~found
     looked_up: Mask = table[codes]
     return looked_up
+
+
+def is_one_of(codes: npt.NDArray[Any], numbers: Sequence[int]) -> Mask:
+    """Which of these codes are one of the numbers."""
+    if len(numbers) > _FEW:
+        return np.isin(codes, numbers)
+    # Comparing all codes with one is ten times as fast as looking each of them up.
+    found = np.zeros(len(codes), np.bool_)
+    for number in numbers:
+        found |= codes == number
+    return found

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from polyseme.display import printable
-from polyseme.errors import ConfigError, InputError, MissingExtraError
+from polyseme.errors import ConfigError, InputError, extra_needed_for
 from polyseme.limits import FILE_BYTES, LONGEST_LINE, LimitError, read_text
 from polyseme.storage.files import disk_faults_explained, scratch_for
 
@@ -29,6 +29,7 @@ _MOST_ROWS = 1_048_575  # a spreadsheet's, without the header
 _MOST_CHARACTERS = 32_767  # of a spreadsheet's cell
 
 
+@runtime_checkable
 class ExportTable(Protocol):
     """What can be written: rows of cells below the names of their columns."""
 
@@ -47,15 +48,14 @@ class Tabular:
     """A result that can be had as a table."""
 
     def table(self) -> ExportTable:
-        """Its rows."""
-        raise NotImplementedError
+        """Its rows: those that it has itself, unless another table has them."""
+        assert isinstance(self, ExportTable)
+        return self
 
     def to_pandas(self) -> "pandas.DataFrame":
         """`table` as a data frame; needs the package pandas."""
-        try:
+        with extra_needed_for("A data frame"):
             import pandas
-        except ImportError as error:
-            raise MissingExtraError.of("pandas", purpose="A data frame") from error
         table = self.table()
         return pandas.DataFrame(list(table.rows()), columns=table.columns)
 
@@ -115,10 +115,8 @@ def _write_delimited(delimiter: str, encoding: str) -> Callable[[ExportTable, Pa
 
 
 def _openpyxl() -> Any:
-    try:
+    with extra_needed_for("A spreadsheet"):
         import openpyxl
-    except ImportError as error:
-        raise MissingExtraError.of("openpyxl", extra="senses", purpose="A spreadsheet") from error
     return openpyxl
 
 

@@ -126,7 +126,8 @@ def line_of(use: Use) -> Line:
 
 def shortened(line: Line, cells: int) -> Line:
     """With so many cells at most on either side, cut between words; "…" stands for the rest."""
-    return Line(_last_words(line.left, cells), line.keyword, first_words(line.right, cells))
+    left = first_words(line.left[::-1], cells)[::-1]
+    return Line(left, line.keyword, first_words(line.right, cells))
 
 
 def first_words(text: str, cells: int) -> str:
@@ -140,10 +141,6 @@ def first_words(text: str, cells: int) -> str:
     is_cut = not text[end].isspace() and not SPACELESS.match(text[end])
     kept = whole if is_cut and space and len(part) <= _LONGEST_WORD else text[:end]
     return kept.rstrip() + _CUT
-
-
-def _last_words(text: str, cells: int) -> str:
-    return first_words(text[::-1], cells)[::-1]
 
 
 def metadata_columns(columns: Sequence[str]) -> list[str]:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,7 +34,14 @@ from polyseme.meanings.concordance.conditions import (
     read_subcorpora,
     rows_meeting,
 )
-from polyseme.meanings.concordance.cql import TokenPattern, compile_query, parse_query
+from polyseme.meanings.concordance.cql import (
+    TokenPattern,
+    check_pattern,
+    compile_query,
+    is_one_of,
+    parse_query,
+    whole,
+)
 from polyseme.meanings.concordance.kept_senses import read_senses
 from polyseme.meanings.concordance.sentence_table import (
     DOCUMENT,
@@ -174,9 +180,7 @@ class Query:
     def _matching(self, pattern: str, corpus: Corpus) -> Iterator[str]:
         """The words of the vocabulary that the pattern matches as a whole."""
         try:
-            # By itself first: in brackets, "a)|(b" would be another pattern.
-            for text in (pattern, f"\\A(?:{pattern})\\z"):
-                pc.match_substring_regex(pa.array([""]), text)
+            check_pattern(pattern)
         except pa.ArrowInvalid as error:
             raise ConfigError(
                 f"{pattern!r} is not a valid regular expression: {error}. The syntax is RE2's: "
@@ -184,7 +188,7 @@ class Query:
             ) from error
         for batch in _vocabulary(corpus, ["word"]):
             matches = pc.match_substring_regex(
-                batch["word"], f"\\A(?:{pattern})\\z", ignore_case=not self.is_case_sensitive
+                batch["word"], whole(pattern), ignore_case=not self.is_case_sensitive
             )
             yield from batch["word"].filter(matches).to_pylist()
 
@@ -427,7 +431,7 @@ def _uses_of_term(words: GroupWords, term: Term) -> Integers:
     if not all(wanted):  # without reading the words
         return np.empty((0, 3), np.int64)
     codes, offsets = words.codes, words.offsets
-    begins = np.flatnonzero(_is_one_of(codes, wanted[0]))
+    begins = np.flatnonzero(is_one_of(codes, wanted[0]))
     rows = np.searchsorted(offsets, begins, side="right") - 1
     fits = begins + len(term) <= offsets[rows + 1]  # a term does not cross sentences
     begins, rows = begins[fits], rows[fits]
@@ -456,16 +460,6 @@ def _keep(
         rows=numbers,
         spans=uses[:, 1:],
     )
-
-
-def _is_one_of(codes: npt.NDArray[Any], numbers: list[int]) -> npt.NDArray[np.bool_]:
-    if len(numbers) > 8:
-        return np.isin(codes, numbers)
-    # Comparing all codes with one is ten times as fast as looking each of them up.
-    found: npt.NDArray[np.bool_] = codes == numbers[0]
-    for number in numbers[1:]:
-        found |= codes == number
-    return found
 
 
 def _search_part(

@@ -150,7 +150,9 @@ class SentenceTable:
     def details_of(self, sentence: int) -> Details:
         """Its text, offsets and id; reads the sentences of its row group that are in this table."""
         if self.places is None:
-            return _joined_by_spaces(sentence, self.words_of(sentence))
+            words = self.words_of(sentence)
+            starts = np.cumsum([0, *(len(word) + 1 for word in words)])[:-1].tolist()
+            return Details(str(sentence), " ".join(words), tuple(starts))
         if sentence not in self._details:
             path, group, sentences, rows = self._of_row_group(sentence, self.places)
             found = _read_details(path, group, rows)
@@ -234,12 +236,6 @@ def _words_near(path: Path, group: int, rows: Integers, distance: int) -> Iterat
             same = [n for n in near if n != row and documents[n] == documents[row]]
             parts = [codes[offsets[n] : offsets[n + 1]] for n in same]
             yield words.spell(np.concatenate(parts)) if parts else []
-
-
-def _joined_by_spaces(sentence: int, words: Sequence[str]) -> Details:
-    lengths = [len(word) + 1 for word in words]
-    starts = np.cumsum([0, *lengths])[:-1].tolist()
-    return Details(str(sentence), " ".join(words), tuple(starts))
 
 
 def _read_details(path: Path, group: int, rows: Integers) -> list[Details]:

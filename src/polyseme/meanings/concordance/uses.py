@@ -15,7 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -171,7 +171,8 @@ class Uses(Tabular, Sequence[Use]):
         if isinstance(index, slice):
             return self.select(np.arange(len(self))[index])
         row, (begin, end) = int(self._rows[index]), self.spans[index].tolist()
-        values = {name: column.take(slice(row, row + 1))[0] for name, column in self._columns}
+        columns = self._table.columns.items()
+        values = {name: column.take(slice(row, row + 1))[0] for name, column in columns}
         document = values.pop(DOCUMENT) or ""
         words, details = tuple(self._table.words_of(row)), self._table.details_of(row)
         return Use(words, begin, end, details.sentence_id, document, details.text,
@@ -280,10 +281,6 @@ class Uses(Tabular, Sequence[Use]):
     @property
     def _name(self) -> str:
         return f"Uses of {self.query}" if self.query else "Uses"
-
-    @property
-    def _columns(self) -> list[tuple[str, Any]]:
-        return list(self._table.columns.items())
 
 
 def _in_context(use: Use) -> tuple[str, str, str]:

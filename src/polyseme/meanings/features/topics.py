@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 
 from polyseme.devices import one_thread
 from polyseme.meanings.concordance.search import every_group
-from polyseme.meanings.concordance.sentence_table import Integers
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.processes import python_process
@@ -124,12 +123,11 @@ class Topics:
         used, places = np.unique(np.array(columns, np.int64), return_inverse=True)
         shape = (len(sentences), len(used))
         # Entries of one word are added up in their order: the same, whatever the other rows.
-        sums = csr_matrix((values, (rows, places)), shape=shape) @ self._of_words(used)
+        sums = csr_matrix((values, (rows, places)), shape=shape) @ self.vectors[used].astype(
+            np.float32
+        )
         found: Floats = sums.astype(np.float32)
         return found
-
-    def _of_words(self, numbers: Integers) -> Floats:
-        return self.vectors[numbers].astype(np.float32)
 
     def save(self, path: Path) -> None:
         """As a table of words and vectors that other tools can read."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from polyseme.errors import CorpusError
 from polyseme.limits import read_json
@@ -35,7 +36,7 @@ from polyseme.meanings.features.topics import Topics, learn_aside
 from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
 from polyseme.meanings.index.use_index import IndexedUses
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import write_text
 from polyseme.text.corpus import Corpus, beside, state_of
 
@@ -103,6 +104,9 @@ class Calibration:
         return math.log(self.gain) < _UNLIKE * math.log(self.own_gain)
 
 
+_CALIBRATION: TypeAdapter[Calibration | None] = TypeAdapter(Calibration | None)
+
+
 def encode_uses(
     uses: Uses, encoder: UseEncoder, on_use: Callable[[int], None] = lambda _: None
 ) -> UseFeatures:
@@ -118,10 +122,9 @@ def calibrate(
     corpus: Corpus,
     encoder: UseEncoder,
     topics: Topics | None,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Calibration | None:
     """Measure it; None if the corpus has too few frequent words. The same twice."""
-    progress = progress or NullProgress()
     uses = _frequent_uses(corpus)
     if len(uses) < _FEWEST_WORDS:
         return None
@@ -229,7 +232,7 @@ def _topics(folder: Path, state: str) -> Topics | None:
 
 
 def calibration_of(
-    corpus: Corpus, encoder: UseEncoder, progress: Progress | None = None
+    corpus: Corpus, encoder: UseEncoder, progress: Progress = SILENT
 ) -> Calibration | None:
     """What was measured before for this state of the corpus and this model; else it is measured.
 
@@ -241,7 +244,7 @@ def calibration_of(
     key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
     kept = Kept(folder_of(corpus.folder) / f"{model[:16]}.json", key)
     found: tuple[Calibration | None] | None
-    found = kept.read(lambda told: (_calibration(told["calibration"]),))
+    found = kept.read(lambda told: (_CALIBRATION.validate_python(told["calibration"]),))
     if found is not None:
         return found[0]
     if isinstance(encoder, IndexedUses):
@@ -249,13 +252,6 @@ def calibration_of(
     measured = calibrate(corpus, encoder, topics_of(corpus), progress)
     kept.write({"calibration": None if measured is None else asdict(measured)})
     return measured
-
-
-def _calibration(values: Any) -> Calibration | None:
-    if values is None:
-        return None
-    limits = Limits(**{name: float(value) for name, value in values["limits"].items()})
-    return Calibration(**{**values, "limits": limits})
 
 
 def folder_of(folder: Path) -> Path:

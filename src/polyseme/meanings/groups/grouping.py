@@ -248,13 +248,10 @@ def _separation(views: Views, graphs: Sequence[Any]) -> float:
     if any(graph is None or not graph.nnz for graph in compared):
         return round(whole, 6)
     expected, *others = (_leading(graph, _LEADING)[1] for graph in compared)
-    agreement = float(np.mean([_agreement(expected, vectors) for vectors in others]))
+    # The first canonical correlation of two sets of vectors, each orthogonal and of length one.
+    first = [float(np.linalg.svd(expected.T @ v, compute_uv=False)[0]) for v in others]
+    agreement = float(np.mean(first))
     return round((whole + agreement) / 2, 6)  # the last bits mean nothing
-
-
-def _agreement(one: npt.NDArray[np.float64], two: npt.NDArray[np.float64]) -> float:
-    """The first canonical correlation of two sets of vectors, each orthogonal and of length one."""
-    return float(np.linalg.svd(one.T @ two, compute_uv=False)[0])
 
 
 def _leading(graph: Any, number: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -45,7 +45,7 @@ from polyseme.meanings.features.use_features import Labels, UseEncoder, UseFeatu
 from polyseme.meanings.groups.calibration import LOW, Calibration, calibration_of, encode_uses
 from polyseme.meanings.groups.grouping import FEW_USES, Grouping, group_uses
 from polyseme.meanings.groups.names import GroupName, NameSource, first_copies
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -172,9 +172,14 @@ class Senses(Tabular):
             )
         )
 
-    def in_groups(self, grouping: Grouping) -> "Senses":
-        """The same uses in these groups, with new names."""
-        return replace(self, grouping=grouping, groups=name_groups(self.name_source, grouping))
+    def in_groups(self, grouping: Grouping, given: Mapping[str, str] | None = None) -> "Senses":
+        """The same uses in these groups, with new words; `given`: ids of the groups and the names
+        that a user gave them, in their order."""
+        groups = name_groups(self.name_source, grouping)
+        if given is not None:
+            pairs = zip(groups, given.items(), strict=True)
+            groups = tuple(replace(group, given_id=i, given_name=n) for group, (i, n) in pairs)
+        return replace(self, grouping=grouping, groups=groups)
 
     @cached_property
     def editable(self) -> "EditableGroups":
@@ -202,16 +207,13 @@ class Senses(Tabular):
         number = {id_: index for index, id_ in enumerate(order)}
         labels = np.array([number[home[use]] for use in ids], np.int64)
         stability = tuple(self._stability_of(id_, labels == number[id_]) for id_ in order)
-        found = self.in_groups(replace(self.grouping, labels=labels, stability=stability))
-        groups = tuple(
-            replace(group, given_id=id_, given_name=replayed.groups[id_].name)
-            for id_, group in zip(order, found.groups, strict=True)
-        )
+        grouping = replace(self.grouping, labels=labels, stability=stability)
+        found = self.in_groups(grouping, {id_: replayed.groups[id_].name for id_ in order})
         numbers: dict[UseId, list[int]] = defaultdict(list)
         for index, use in enumerate(ids):
             numbers[use].append(index)
         by_hand = {n: label for use, label in replayed.labels.items() for n in numbers[use]}
-        return replace(found, groups=groups, problems=replayed.problems, labels_by_hand=by_hand)
+        return replace(found, problems=replayed.problems, labels_by_hand=by_hand)
 
     def _stability_of(self, id_: str, members: Labels) -> float:
         """As it was, if the group has the uses it had; else nobody knows."""
@@ -315,10 +317,9 @@ def find_senses(
     finer: int = 0,
     num_groups: int | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Senses:
     """Encode uses, group them, name the groups. The same seed gives the same groups."""
-    progress = progress or NullProgress()
     chosen, corpus = draw_uses(uses, seed), uses.corpus
     progress.start("Describing uses", len(chosen))
     features = encode_uses(chosen, encoder, progress.update)
@@ -401,16 +402,12 @@ def use_fingerprints(uses: Uses) -> list[str]:
     The same wherever the sentence stands and however it is divided into words. Uses in equal
     sentences have equal ones.
     """
-    begins = uses.spans[:, 0].tolist()
-    return [
-        _fingerprint("".join(words[:begin]), "".join(words[begin:]))
-        for words, begin in zip(uses.sentences(), begins, strict=True)
-    ]
-
-
-def _fingerprint(before: str, after: str) -> str:
-    content = f"{len(before)} {before}{after}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(content, digest_size=6).hexdigest()
+    found = []
+    for words, begin in zip(uses.sentences(), uses.spans[:, 0].tolist(), strict=True):
+        content = f"{sum(map(len, words[:begin]))} {''.join(words)}"
+        digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6)
+        found.append(digest.hexdigest())
+    return found
 
 
 @dataclass(frozen=True)

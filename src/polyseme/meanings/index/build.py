@@ -48,19 +48,14 @@ from polyseme.meanings.index.word_range import HASHES, SHA256, WordRange, plan_r
 from polyseme.meanings.settings import UseIndexConfig
 from polyseme.storage.files import describe_files, publish, scratch_folder, scratch_for, sha256_of
 from polyseme.storage.folders import MANIFEST, FileList, check_holds, write_manifest
-from polyseme.storage.parquet import ParquetOutput, read_batches
+from polyseme.storage.parquet import ParquetOutput, read_batches, required
 from polyseme.storage.records import RecordWriter, map_array
 from polyseme.storage.remote_folders import Output, SharedFile
 from polyseme.text.corpus import Corpus, damage_explained
 
 _FREQUENT = 1e-3  # the share of all words from which on a word is no content word
 _ROWS = 1 << 16
-_SCHEMA = pa.schema(
-    [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-    ]
-)
+_SCHEMA = pa.schema(required(word=pa.string(), count=pa.int64()))
 
 
 def choose_words(corpus: Corpus, config: UseIndexConfig) -> dict[str, int]:
@@ -105,22 +100,14 @@ def write_words(words: dict[str, int], final: Path) -> None:
         output.write([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)])
 
 
+_INTEGER = pa.int64()
 _WORDS = pa.schema(
-    [
-        pa.field("word", pa.string(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        pa.field("uses", pa.int64(), nullable=False),
-        pa.field("sha256", pa.string(), nullable=False),
-        pa.field("range", pa.int64(), nullable=False),
-    ]
+    required(word=pa.string(), count=_INTEGER, uses=_INTEGER, sha256=pa.string(), range=_INTEGER)
 )
 _PARTS = pa.schema(
-    [
-        pa.field(name, pa.int64(), nullable=False)
-        for name in ("shard", "row_group", "first_sentence", "first_value")
-    ]
+    required(shard=_INTEGER, row_group=_INTEGER, first_sentence=_INTEGER, first_value=_INTEGER)
 )
-_SUBSTITUTES = pa.schema([pa.field("word", pa.string(), nullable=False)])
+_SUBSTITUTES = pa.schema(required(word=pa.string()))
 
 
 @dataclass(frozen=True)
@@ -150,7 +137,10 @@ class Merge:
         """Write all files, each whole or not at all, from the files of the parts."""
         with self._scratch() as scratch:
             sentences, values = (self._join(scratch, name) for name in ("sentences", "values"))
-            self._write_parts(scratch, corpus, sentences, values)
+            numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
+            shards = [numbers[part.shard] for part in self.parts]
+            groups = [part.group for part in self.parts]
+            self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
             with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
                 writer.extend(_words_of(corpus))
             self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
@@ -198,25 +188,14 @@ class Merge:
             for path in sorted(scratch.iterdir()):
                 publish(path, self.folder / DATA / path.name)
 
-    def _part(self, part: CorpusPart, suffix: str) -> Path:
-        return self.folder / PARTS / f"{part.name}.{suffix}"
-
     def _join(self, scratch: Path, name: str) -> list[int]:
         """The records of all parts one after another; where each part's begin."""
         firsts = []
         with RecordWriter(scratch / f"{name}-{self.key}") as writer:
             for part in self.parts:
                 firsts.append(writer.count)
-                writer.append_file(self._part(part, name))
+                writer.append_file(self.folder / PARTS / f"{part.name}.{name}")
         return firsts
-
-    def _write_parts(
-        self, scratch: Path, corpus: Corpus, sentences: list[int], values: list[int]
-    ) -> None:
-        numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
-        shards = [numbers[part.shard] for part in self.parts]
-        groups = [part.group for part in self.parts]
-        self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
 
     def _write_table(self, scratch: Path, name: str, schema: Any, columns: list[Any]) -> None:
         path = scratch / f"{name}-{self.key}.parquet"

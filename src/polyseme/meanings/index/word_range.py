@@ -27,7 +27,7 @@ from polyseme.executors import ShardJob
 from polyseme.executors.commit import Done, Report
 from polyseme.meanings.index.folder import PARTS, RowShape, range_file, row_type
 from polyseme.meanings.index.row_group import COUNT
-from polyseme.storage.parquet import ParquetOutput, read_batches
+from polyseme.storage.parquet import ParquetOutput, read_batches, required
 from polyseme.storage.records import map_array
 from polyseme.storage.remote_folders import SharedFile
 from polyseme.storage.store import in_parallel
@@ -105,9 +105,9 @@ def plan_ranges(
         uses[counts["word"]] += counts["uses"]
     ranges = list(_ranges(uses, max(1, BUFFER // row_type(shape).itemsize)))
     firsts = [0, *(last for _, last in ranges)]
-    numbers = [pa.field(str(number), pa.int64(), nullable=False) for number in range(len(firsts))]
-    texts = [pa.field(name, pa.string(), nullable=False) for name in ("name", "sha256")]
-    schema = pa.schema([*texts, pa.field("sentence", pa.int64(), nullable=False), *numbers])
+    numbers = {str(number): pa.int64() for number in range(len(firsts))}
+    texts = {"name": pa.string(), "sha256": pa.string()}
+    schema = pa.schema(required(**texts, sentence=pa.int64(), **numbers))
     with ParquetOutput(table, schema, compression="zstd") as output:
         for first in range(0, len(parts), _PARTS_AT_ONCE):
             some = parts[first : first + _PARTS_AT_ONCE]

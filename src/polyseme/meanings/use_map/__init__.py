@@ -90,11 +90,8 @@ def _fit(rows: Floats, seed: int) -> Floats:
     method = TSNE(
         perplexity=perplexity, init=start, random_state=seed, max_iter=_STEPS, angle=_ANGLE
     )
-    return _scaled(method.fit_transform(reduced))
-
-
-def _scaled(places: Floats) -> Floats:
-    """About the middle, the farthest coordinate being 1; both axes by the same factor."""
+    places = method.fit_transform(reduced)
+    # About the middle, the farthest coordinate being 1; both axes by the same factor.
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     centred = places - middle
     found: Floats = (centred / max(float(np.abs(centred).max()), 1e-12)).astype(np.float32)

@@ -19,7 +19,7 @@ from polyseme.meanings.concordance.conditions import (
     rows_meeting,
 )
 from polyseme.meanings.concordance.kept_senses import KeptSenses, places_in
-from polyseme.meanings.concordance.search import CorpusColumns, Query, Sought, uses_in
+from polyseme.meanings.concordance.search import CorpusColumns, Query, uses_in
 from polyseme.meanings.concordance.sentence_table import Integers, covered
 from polyseme.meanings.concordance.uses import find_terms
 from polyseme.meanings.settings import WindowConfig, WordListConfig
@@ -34,7 +34,7 @@ from polyseme.meanings.wordlists.counting import (
     sentences_chosen,
 )
 from polyseme.meanings.wordlists.word_list import WordList, list_words
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 from polyseme.text.shards import GroupWords
 
@@ -51,7 +51,8 @@ class NamedUses(NamedTuple):
     @classmethod
     def of_query(cls, query: Query, corpus: Corpus) -> "NamedUses":
         """All uses of a word, or of what else is looked for."""
-        return cls(str(query), FindsTerms(find_terms(query, corpus)))
+        terms = find_terms(query, corpus)
+        return cls(str(query), lambda group: uses_in(group.words, terms, group.place))
 
     @classmethod
     def of_sense(cls, kept: KeptSenses, sense: str) -> "NamedUses":
@@ -66,7 +67,7 @@ def collocates(
     config: WordListConfig,
     *,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The collocates of a word, in the sentences that meet a condition."""
     uses = NamedUses.of_query(query, corpus)
@@ -82,7 +83,7 @@ def collocates_of(
     config: WordListConfig,
     unit: Unit,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The collocates of any uses."""
     selection = around_uses(corpus, of, window, unit, where)
@@ -101,7 +102,7 @@ def collocates_between(
     config: WordListConfig,
     unit: Unit,
     where: str | Condition | Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The words around some uses against those around others, as two senses of a word."""
     selection = between_uses(corpus, both, window, unit, where)
@@ -154,17 +155,6 @@ class FindsPlaces:
         """Those of a row group."""
         found = places_in(self.places, group.place)
         return found[np.lexsort(found.T[::-1])]
-
-
-@dataclass(frozen=True)
-class FindsTerms:
-    """Finds terms."""
-
-    terms: Sequence[Sought]
-
-    def __call__(self, group: RowGroup) -> Integers:
-        """In a row group."""
-        return uses_in(group.words, self.terms, group.place)
 
 
 @dataclass(frozen=True)

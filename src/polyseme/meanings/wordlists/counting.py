@@ -24,7 +24,7 @@ from polyseme.meanings.concordance.conditions import EVERYTHING, Condition, colu
 from polyseme.meanings.concordance.search import ShardGroups, all_groups, in_threads, read_columns
 from polyseme.meanings.concordance.sentence_table import DOCUMENT, Integers, TextColumn
 from polyseme.meanings.wordlists.measures import Contingency, DocumentCounts, Floats
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.parquet import ParquetReader, read_batches
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.settings import ADDED_ATTRIBUTES
@@ -124,10 +124,9 @@ class WordCounts:
         return WordCounts(self.words.take(pa.array(numbers)), target, reference, *sizes, self.uses)
 
 
-def count_words(selection: Selection, progress: Progress | None = None) -> WordCounts:
+def count_words(selection: Selection, progress: Progress = SILENT) -> WordCounts:
     """Count all words of the target and of the reference."""
     selection.unit.check(selection.corpus)
-    progress = progress or NullProgress()
     parts = all_groups(selection.corpus)
     progress.start("Counting words", len(parts))
     tables, sizes = [], np.zeros(3, np.int64)
@@ -305,10 +304,9 @@ def _counted(unit: Unit, group: RowGroup, chosen: Chosen) -> CountedGroup:
 def count_documents(
     selection: Selection,
     words: Any,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> DocumentCounts:
     """Count some words, of the array that `count_words` gave, in each document."""
-    progress = progress or NullProgress()
     parts = all_groups(selection.corpus)
     progress.start("Counting documents", len(parts))
     pairs = DocumentPairs()

@@ -27,7 +27,7 @@ from polyseme.meanings.wordlists.counting import (
     sentences_chosen,
 )
 from polyseme.meanings.wordlists.word_list import WordList, list_words
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 
@@ -38,7 +38,7 @@ def keywords(
     config: WordListConfig,
     *,
     case_sensitive: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The words of the sentences that meet a condition, against those of others, or of the rest.
 
@@ -65,7 +65,7 @@ def keywords_of(
     *,
     where: Conditions = (),
     case_sensitive: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The words of the sentences with a use, against those of sentences with another use, or of all
     others.
@@ -92,7 +92,7 @@ def _list(
     config: WordListConfig,
     title: str,
     parts: Sequence[str],
-    progress: Progress | None,
+    progress: Progress,
 ) -> WordList:
     """The words that are more and less frequent. `parts`: what either is called in an error."""
     counts = replace(count_words(selection, progress), uses=0)  # as of collocates only

@@ -48,7 +48,7 @@ from polyseme.meanings.wordlists.counting import (
     is_readable,
     read_row_groups,
 )
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.text.corpus import Corpus
 
 _SHOWN = 20  # in a notebook
@@ -97,10 +97,6 @@ class NgramList(Tabular, Sequence[ListedNgram]):
     def __getitem__(self, index: int | slice) -> ListedNgram | tuple[ListedNgram, ...]:
         return self.ngrams[index]
 
-    def table(self) -> "NgramList":
-        """A row for each n-gram: itself."""
-        return self
-
     @property
     def columns(self) -> list[str]:
         """Of the table."""
@@ -130,14 +126,14 @@ def ngrams(
     *,
     where: str | Condition | Sequence[str] = (),
     case_sensitive: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> NgramList:
     """The most frequent n-grams of a corpus, of the sentences that meet a condition, or only those
     with such a use in them. None has punctuation in it, or crosses sentences."""
     condition = parse_where(where, CorpusColumns(corpus))
     unit = Unit(config.attribute, config.upos, case_sensitive)
     selection = Selection(corpus, InSentences(condition), columns_read(condition), unit)
-    reading = _Reading(selection, of and of.find, config.size, progress or NullProgress())
+    reading = _Reading(selection, of and of.find, config.size, progress)
     sketch, num_words = reading.sketch()
     at_least = _lowest_counted(sketch, config.min_frequency)
     keys, counts = reading.count(sketch, at_least)

@@ -21,7 +21,7 @@ from polyseme.meanings.wordlists.counting import (
     count_documents,
 )
 from polyseme.meanings.wordlists.measures import Floats, log_dice, log_ratio_interval
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 
 _SHOWN = 20  # in a notebook
 
@@ -165,7 +165,7 @@ def list_words(
     title: str,
     names: tuple[str, str],
     with_fewer: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> WordList:
     """The words that are more frequent in the target; `with_fewer`, as many that are less, too."""
     table = counts.table()

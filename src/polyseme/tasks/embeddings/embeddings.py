@@ -28,7 +28,7 @@ from polyseme.config import Settings
 from polyseme.data.batch import Batch, Integers
 from polyseme.embedding.loading import preparation_from
 from polyseme.errors import ConfigError, InputError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import canonical_json
 from polyseme.tasks.embeddings.features import (
     FeatureBatch,
@@ -134,7 +134,7 @@ class WordAlignment:
         return replace(
             features,
             words=None if words is None else _align_batch(words, word_of, features.lengths),
-            layers=None if layers is None else _align_layers(layers, word_of),
+            layers=None if layers is None else layers[torch.arange(len(layers))[:, None], word_of],
             encoder_input=encoder_input and encoder_input.align(word_of),
         )
 
@@ -143,11 +143,6 @@ def _align_batch(batch: Batch, word_of: Tensor, lengths: Tensor) -> Batch:
     """A batch of words as one of characters, each of them its word."""
     is_character = torch.arange(word_of.shape[1]) < lengths[:, None]
     return replace(batch, words=batch.words.gather(1, word_of) * is_character, lengths=lengths)
-
-
-def _align_layers(layers: Tensor, word_of: Tensor) -> Tensor:
-    """(B, words, L, D) -> (B, characters, L, D)"""
-    return layers[torch.arange(len(layers))[:, None], word_of]
 
 
 InsertAt = Literal["input", "output", "both", "after_first_layer"]
@@ -312,7 +307,7 @@ class Embeddings(nn.Module):
         sentences: Iterable[Sequence[str]],
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> FeatureDataset:
         """A data set. `use_cache=False` for sentences met once, as in prediction."""
         labelled = Sentences(sentences)

@@ -12,7 +12,7 @@ One vector per word from all of an encoder's layers, weighted by how useful each
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,13 +166,9 @@ class FeatureBatch:
 
     def to(self, device: str | torch.device) -> "FeatureBatch":
         """The same on another device."""
-        return FeatureBatch(
-            self.lengths.to(device),
-            None if self.words is None else self.words.to(device),
-            None if self.layers is None else self.layers.to(device),
-            None if self.encoder_input is None else self.encoder_input.to(device),
-            None if self.characters is None else self.characters.to(device),
-        )
+        parts = (getattr(self, each.name) for each in fields(self))
+        there: list[Any] = [None if part is None else part.to(device) for part in parts]
+        return FeatureBatch(*there)
 
 
 class InputDims(NamedTuple):

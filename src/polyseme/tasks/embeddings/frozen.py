@@ -32,7 +32,7 @@ from polyseme.embedding.model_work import FORMAT
 from polyseme.embedding.settings import Pooling, Precision
 from polyseme.embedding.word_embedder import Vectors, WordEmbedder
 from polyseme.limits import LimitError
-from polyseme.progress import NullProgress, Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import disk_faults_explained, scratch_for
 from polyseme.storage.records import map_array
 from polyseme.tasks.embeddings.features import Sentences
@@ -127,6 +127,10 @@ class Frozen:
 
     def __init__(self, config: FrozenConfig, embedder: WordEmbedder) -> None:
         self.config, self.embedder = config, embedder
+        self.model_hash = embedder.fingerprint
+        """Which model it is, wherever it lies."""
+        self.num_layers, self.dim = embedder.num_layers, embedder.dim
+        """Vectors for each word, and the dimension of each."""
 
     @classmethod
     def load(cls, config: FrozenConfig, *, device: str | None = None) -> "Frozen":
@@ -136,28 +140,13 @@ class Frozen:
         )
         return cls(config, embedder)
 
-    @property
-    def model_hash(self) -> str:
-        """Which model it is, wherever it lies."""
-        return self.embedder.fingerprint
-
-    @property
-    def num_layers(self) -> int:
-        """Vectors for each word."""
-        return self.embedder.num_layers
-
-    @property
-    def dim(self) -> int:
-        """Dimension of each."""
-        return self.embedder.dim
-
     def source(
-        self, sentences: Sentences, *, use_cache: bool = True, progress: Progress | None = None
+        self, sentences: Sentences, *, use_cache: bool = True, progress: Progress = SILENT
     ) -> "LayerSource":
         """A data set's layers. `use_cache`: kept in the cache, if the settings have one."""
         if not (use_cache and self.config.cached):
             return UncachedLayers(self, sentences)
-        return Cached(self, sentences, progress or NullProgress())
+        return Cached(self, sentences, progress)
 
     def layers(self, sentences: Sequence[Sequence[str]]) -> Iterator[Vectors]:
         """(L, T, D) of each sentence."""

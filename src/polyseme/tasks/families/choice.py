@@ -24,7 +24,7 @@ from typing_extensions import override
 from polyseme.config import Settings
 from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.errors import InputError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
 from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.classification import (
@@ -50,7 +50,7 @@ from polyseme.tasks.families.labels import (
     number_in_example,
     words_of,
 )
-from polyseme.tasks.measures import ExampleScores, Values
+from polyseme.tasks.measures import MeanScores, Values
 from polyseme.tasks.texts import TextReader, WordTuple
 
 MAX_CHOICES = 256
@@ -200,32 +200,16 @@ class PredictedChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranks(ExampleScores):
+class Ranks(MeanScores):
     """Of N examples the rank of the first right choice, from 1, and how many choices there are."""
 
     ranks: npt.NDArray[np.int64]
     num_choices: npt.NDArray[np.int64]
     num_right: npt.NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.ranks)
-
-    def statistics(self, measure: str) -> Values:
-        """(N, 2): 1 / rank, or whether it is 1; and one."""
-        own = 1 / self.ranks if measure == "mrr" else (self.ranks == 1).astype(np.float64)
-        return np.stack([own, np.ones_like(own)], axis=1)
-
-    def value_of(self, sums: npt.NDArray[Any], measure: str) -> Values:  # noqa: ARG002
-        """(R, 2) -> (R,): the mean."""
-        found: Values = sums[:, 0] / np.maximum(sums[:, 1], 1)
-        return found
-
-    def concat(self, others: "Sequence[Ranks]") -> "Ranks":
-        """The ranks of all."""
-        several = [self, *others]
-        names = ("ranks", "num_choices", "num_right")
-        parts = ([getattr(each, name) for each in several] for name in names)
-        return Ranks(*map(np.concatenate, parts))
+    def each(self, measure: str) -> Values:
+        """1 / rank, or whether it is 1."""
+        return 1 / self.ranks if measure == "mrr" else (self.ranks == 1).astype(np.float64)
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """Both measures, and the accuracy of chance."""
@@ -241,12 +225,9 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
     example_types: ClassVar = (Choices,)
     measures: ClassVar = ("accuracy", "mrr")
     probabilities: ClassVar = "always"
+    num_texts: ClassVar[None] = None
+    """A text, then as many choices as there are."""
     config: ChoiceConfig | SequenceChoiceConfig
-
-    @property
-    def num_texts(self) -> None:
-        """A text, then as many choices as there are."""
-        return
 
     def check(self, embeddings: EmbeddingsConfig) -> None:
         """Sequences have special tokens."""
@@ -260,7 +241,7 @@ class Choice(TaskFamily[Choices, PredictedChoice]):
         embeddings: Embeddings,
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> ExampleFeatures:
         """Every sentence by itself; or a sequence for each choice, the text before it."""
         if isinstance(self.config, ChoiceConfig):

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from polyseme.config import Settings
 from polyseme.encoders.lstm import Lstm, LstmConfig
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig
 from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.embeddings.finetuned import FineTunedConfig
@@ -186,12 +186,8 @@ class Pairs(LabelFamily[Paired]):
     """One label for two texts."""
 
     example_types: ClassVar = (Paired,)
+    num_texts: ClassVar = 2
     config: PairsConfig
-
-    @property
-    def num_texts(self) -> int:
-        """Two."""
-        return 2
 
     def network(self, dims: InputDims) -> PairClassifier:
         """Attention between the texts."""
@@ -289,7 +285,7 @@ class SequencePair(LabelFamily[Classified | Paired]):
         embeddings: Embeddings,
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> ExampleFeatures:
         """A sequence for each example; then, if symmetric, each the other way round."""
         sequences = [example.sentences for example in examples]

@@ -589,12 +589,8 @@ class _Whole:
             for mention, number in self._recent.items()
             if mention[0] >= window.starts_at
         }
-        self._append(window.sentences, seen)
-
-    def _append(self, sentences: Sequence[WordTuple], seen: int) -> None:
-        """The sentences that are new: those after so many words."""
-        for words in sentences:
-            if seen <= 0:
+        for words in window.sentences:
+            if seen <= 0:  # it is new
                 self._sentences.append(words)
                 self._num_words += len(words)
             seen -= len(words)

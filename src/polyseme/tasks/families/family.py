@@ -23,7 +23,7 @@ from rich.console import RenderableType
 from torch import Tensor, nn
 
 from polyseme.data.batch import Integers
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings, EmbeddingsConfig, FeatureDataset
 from polyseme.tasks.embeddings.features import FeatureBatch, InputDims, TaskInputs
 from polyseme.tasks.measures import ExampleScores
@@ -87,7 +87,7 @@ def prepare_sentences(
     embeddings: Embeddings,
     *,
     use_cache: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> ExampleFeatures:
     """A row for each sentence: all first ones, then all second ones, and so on."""
     sentences, rows = in_rows([example.sentences for example in examples])
@@ -262,7 +262,7 @@ class TaskFamily(ABC, Generic[ExampleT, PredictedT]):
         embeddings: Embeddings,
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> ExampleFeatures:
         """What vectors will be made from; by default every sentence by itself."""
         return prepare_sentences(examples, embeddings, use_cache=use_cache, progress=progress)

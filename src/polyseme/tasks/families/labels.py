@@ -29,7 +29,9 @@ from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInput
 from polyseme.tasks.families.family import (
     Columns,
     Example,
+    ExampleT,
     Network,
+    PredictedT,
     TaskBatch,
     TaskFamily,
     Text,
@@ -313,16 +315,12 @@ LabelledT = TypeVar("LabelledT", bound=LabelledExample)
 
 
 @dataclass(frozen=True)
-class LabelFamily(TaskFamily[LabelledT, PredictedLabel], Generic[LabelledT]):
-    """One label for each example; what is read and how is the families' own."""
+class FamilyWithLabels(TaskFamily[ExampleT, PredictedT], Generic[ExampleT, PredictedT]):
+    """What families have in common whose networks choose among the labels of the training data."""
 
-    measures: ClassVar[tuple[str, ...]] = LABEL_MEASURES
     probabilities: ClassVar = "on request"
+    max_labels: ClassVar[int] = MAX_LABELS
     labels: Labels = field(default=Labels(), kw_only=True)
-
-    def fit(self, examples: Sequence[LabelledT]) -> Self:
-        """With the labels of the training data."""
-        return replace(self, labels=Labels.of(example.label for example in examples))
 
     def to_json(self) -> dict[str, Any]:
         """The labels."""
@@ -330,11 +328,22 @@ class LabelFamily(TaskFamily[LabelledT, PredictedLabel], Generic[LabelledT]):
 
     def restore(self, told: Mapping[str, Any]) -> Self:
         """The reverse."""
-        return replace(self, labels=Labels.from_json(told["labels"]))
+        return replace(self, labels=Labels.from_json(told["labels"], most=self.max_labels))
 
     def facts(self) -> list[tuple[str, str]]:
         """The labels."""
         return self.labels.facts()
+
+
+@dataclass(frozen=True)
+class LabelFamily(FamilyWithLabels[LabelledT, PredictedLabel], Generic[LabelledT]):
+    """One label for each example; what is read and how is the families' own."""
+
+    measures: ClassVar[tuple[str, ...]] = LABEL_MEASURES
+
+    def fit(self, examples: Sequence[LabelledT]) -> Self:
+        """With the labels of the training data."""
+        return replace(self, labels=Labels.of(example.label for example in examples))
 
     def encode(self, examples: Sequence[LabelledT], *, with_gold: bool) -> Columns:
         """`gold` (B,): the label by number."""

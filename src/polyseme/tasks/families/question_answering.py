@@ -26,7 +26,7 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.encoders.lstm import Lstm, LstmConfig
 from polyseme.errors import InputError
-from polyseme.progress import Progress
+from polyseme.progress import SILENT, Progress
 from polyseme.tasks.embeddings.embeddings import Embeddings
 from polyseme.tasks.embeddings.features import ByteDropout, InputDims, TaskInputs
 from polyseme.tasks.families.family import Columns, ExampleFeatures, Network, TaskBatch, TaskFamily
@@ -307,12 +307,9 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
     example_types: ClassVar = (Question,)
     measures: ClassVar = ANSWER_MEASURES
     probabilities: ClassVar = "always"
+    num_texts: ClassVar = 2
+    """A question, then its passage."""
     config: QuestionAnsweringConfig
-
-    @property
-    def num_texts(self) -> int:
-        """A question, then its passage."""
-        return 2
 
     def fit(self, examples: Sequence[Question]) -> Self:
         """Nothing is learned beforehand; but there must be something to learn from."""
@@ -340,7 +337,7 @@ class QuestionAnswering(TaskFamily[Question, PredictedAnswer]):
         embeddings: Embeddings,
         *,
         use_cache: bool = True,
-        progress: Progress | None = None,
+        progress: Progress = SILENT,
     ) -> ExampleFeatures:
         """A row for each question and each window; questions on one passage share its rows."""
         distinct: dict[WordTuple, int] = {}

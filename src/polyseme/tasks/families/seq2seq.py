@@ -90,8 +90,11 @@ def beam_search(
         following = scores[..., None] + log_probs.view(num_examples, size, -1)  # (B, N, V)
         scores, index = following.flatten(start_dim=1).topk(size, dim=1)
         parent, words = index // following.shape[-1], index % following.shape[-1]
-        state = _reordered(state, parent)
-        written = torch.cat([_taken(written, parent), words[..., None]], dim=-1)
+        # The state of each sequence is that of the one it goes on from.
+        rows = (torch.arange(num_examples, device=device)[:, None] * size + parent).flatten()
+        state = tuple(part[rows] for part in state)
+        before = written.gather(1, parent[..., None].expand(-1, -1, written.shape[-1]))
+        written = torch.cat([before, words[..., None]], dim=-1)
         is_done = words == end if length < config.max_length else torch.ones_like(words).bool()
         weight = length**config.length_penalty
         for example, place in (is_done & (scores > -torch.inf)).nonzero().tolist():
@@ -108,18 +111,6 @@ def _may_improve(scores: Tensor, finished: _Finished, config: BeamConfig) -> boo
     falls, and is divided by the longest length at most."""
     most = scores.amax(dim=1) / config.max_length**config.length_penalty
     return any(best > known for best, known in zip(most.tolist(), finished.scores, strict=True))
-
-
-def _reordered(state: State, parent: Tensor) -> State:
-    """The state of each sequence is that of the one it goes on from."""
-    num_examples, size = parent.shape
-    first = torch.arange(num_examples, device=parent.device)[:, None] * size
-    rows = (first + parent).flatten()
-    return tuple(part[rows] for part in state)
-
-
-def _taken(written: Tensor, parent: Tensor) -> Tensor:
-    return written.gather(1, parent[..., None].expand(-1, -1, written.shape[-1]))
 
 
 END, UNKNOWN, FIRST_WORD = 1, 2, FIRST_ROW

@@ -4,8 +4,8 @@ Names, parts of speech, chunks, semantic roles, Chinese words. Spans are written
 own scheme, whatever the scheme of the data: IOB1, BIO, BIOES or BMES.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -19,12 +19,13 @@ from polyseme.config import Settings
 from polyseme.display import PrintableText, html_words, sentence, summary
 from polyseme.tasks.crf import Crf
 from polyseme.tasks.embeddings.features import InputDims, TaskInputs
-from polyseme.tasks.families.family import Columns, Network, TaskBatch, TaskFamily
+from polyseme.tasks.families.family import Columns, Network, TaskBatch
 from polyseme.tasks.families.labels import (
     COLOURS,
     TERMINAL_COLOURS,
     Context,
     ContextConfig,
+    FamilyWithLabels,
     Labels,
     check_finite,
 )
@@ -206,13 +207,12 @@ class PredictedTags:
 
 
 @dataclass(frozen=True)
-class Tagging(TaskFamily[Tagged, PredictedTags]):
+class Tagging(FamilyWithLabels[Tagged, PredictedTags]):
     """A label for every word."""
 
     example_types: ClassVar = (Tagged,)
-    probabilities: ClassVar = "on request"
+    max_labels: ClassVar = MAX_TAGS
     config: TaggingConfig
-    labels: Labels = field(default=Labels(), kw_only=True)
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -234,18 +234,6 @@ class Tagging(TaskFamily[Tagged, PredictedTags]):
         """With the labels of the training data."""
         found = (label for example in examples for label in self.gold(example))
         return replace(self, labels=Labels.of(found, most=MAX_TAGS))
-
-    def to_json(self) -> dict[str, Any]:
-        """The labels."""
-        return {"labels": list(self.labels.names)}
-
-    def restore(self, told: Mapping[str, Any]) -> Self:
-        """The reverse."""
-        return replace(self, labels=Labels.from_json(told["labels"], most=MAX_TAGS))
-
-    def facts(self) -> list[tuple[str, str]]:
-        """The labels."""
-        return self.labels.facts()
 
     def encode(self, examples: Sequence[Tagged], *, with_gold: bool) -> Columns:
         """`gold` (B, T): labels by number. `target_index` (B,): -1 for none."""

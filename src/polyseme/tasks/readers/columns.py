@@ -274,18 +274,13 @@ class _Draft:
         """The document, or why it is none."""
         if self.fault is None and not self.sentences:
             self.fault = Rejected(self.line, "no-word", quote(self.name))
-        if self.fault is None:
-            return (Document(tuple(self.sentences), self._clusters(), self._genre()),)
-        return self.fault
-
-    def _clusters(self) -> tuple[tuple[Mention, ...], ...]:
-        found: dict[str, list[Mention]] = {}
+        if self.fault is not None:
+            return self.fault
+        clusters: dict[str, list[Mention]] = {}
         for mention, name in sorted(self.cluster_of.items()):
-            found.setdefault(name, []).append(mention)
-        return tuple(map(tuple, found.values()))
-
-    def _genre(self) -> str:
-        return self.name.partition("/")[0] if "/" in self.name else ""
+            clusters.setdefault(name, []).append(mention)
+        genre = self.name.partition("/")[0] if "/" in self.name else ""
+        return (Document(tuple(self.sentences), tuple(map(tuple, clusters.values())), genre),)
 
 
 def read_coreference(path: Path, config: CoreferenceColumnsConfig) -> ReaderItems:

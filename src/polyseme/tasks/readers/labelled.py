@@ -24,6 +24,7 @@ Trees with a label at every node, as the Stanford Sentiment Treebank has them.
 import itertools
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,7 +34,13 @@ from polyseme.errors import InputError
 from polyseme.limits import read_json
 from polyseme.tasks.families.classification import Classified
 from polyseme.tasks.families.tagging import Tagged
-from polyseme.tasks.readers.lines import LONGEST_BLOCK, ReaderItem, ReaderItems, numbered_lines
+from polyseme.tasks.readers.lines import (
+    LONGEST_BLOCK,
+    ReaderItem,
+    ReaderItems,
+    numbered_lines,
+    of_lines,
+)
 from polyseme.tasks.spans import Scheme, Span, write_labels
 from polyseme.text.formats.tables import NumberedLine
 from polyseme.text.records import Rejected, quote
@@ -51,16 +58,15 @@ class LabelledConfig(Settings):
 
 def read(path: Path, config: LabelledConfig) -> ReaderItems:
     """An example per line that has a label and a text."""
-    for line in numbered_lines(path, config.encoding):
-        if isinstance(line, Rejected):
-            yield line
-            continue
-        label, *rest = line.text.split(maxsplit=1) or [""]
-        if rest:
-            text = rest[0].strip()
-            yield (Classified(tuple(text.split()) if config.is_split else text, label),)
-        elif label:
-            yield Rejected(line.number, "no-text", quote(line.text))
+
+    def labelled(line: NumberedLine) -> ReaderItem:
+        label, *rest = line.text.split(maxsplit=1)
+        if not rest:
+            return Rejected(line.number, "no-text", quote(line.text))
+        text = rest[0].strip()
+        return (Classified(tuple(text.split()) if config.is_split else text, label),)
+
+    return of_lines(path, config.encoding, labelled)
 
 
 class SegmentedConfig(Settings):
@@ -75,20 +81,18 @@ class SegmentedConfig(Settings):
 
 def read_segmented(path: Path, config: SegmentedConfig) -> ReaderItems:
     """An example per line that is not blank."""
-    for line in numbered_lines(path, config.encoding):
-        if isinstance(line, Rejected):
-            yield line
-            continue
+
+    def segmented(line: NumberedLine) -> ReaderItem:
         words = line.text.split()
         characters = tuple("".join(words))
         if len(characters) > LONGEST_BLOCK:
             detail = f"{len(characters):,} characters"
-            yield Rejected(line.number, "too-long", quote(line.text), detail)
-        elif characters:
-            edges = pairwise(accumulate(map(len, words), initial=0))
-            spans = [Span("", start, stop) for start, stop in edges]
-            labels = write_labels(spans, len(characters), config.scheme)
-            yield (Tagged(characters, tuple(labels)),)
+            return Rejected(line.number, "too-long", quote(line.text), detail)
+        edges = pairwise(accumulate(map(len, words), initial=0))
+        spans = [Span("", start, stop) for start, stop in edges]
+        return (Tagged(characters, tuple(write_labels(spans, len(characters), config.scheme))),)
+
+    return of_lines(path, config.encoding, segmented)
 
 
 _DATA, _GOLD, _NAMES = ".data.txt", ".gold.txt", "classes_map.txt"
@@ -170,14 +174,10 @@ class _Node(NamedTuple):
 
 def read_trees(path: Path, config: TreesConfig) -> ReaderItems:
     """An example per sentence or, with subtrees, one per node, the whole sentence last."""
-    for line in numbered_lines(path, config.encoding):
-        if isinstance(line, Rejected):
-            yield line
-        elif line.text.strip():
-            yield _tree(line, config)
+    return of_lines(path, config.encoding, partial(_tree, config))
 
 
-def _tree(line: NumberedLine, config: TreesConfig) -> ReaderItem:
+def _tree(config: TreesConfig, line: NumberedLine) -> ReaderItem:
     words: list[str] = []
     try:
         nodes = list(_nodes(line.text, words))

@@ -6,7 +6,7 @@ here they only get line numbers.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,6 +52,15 @@ def numbered_lines(path: Path, encoding: str) -> Lines:
             yield Rejected(number, line.reason, line.quote, line.detail)
         else:
             yield NumberedLine(number, line.text)
+
+
+def of_lines(path: Path, encoding: str, item: Callable[[NumberedLine], ReaderItem]) -> ReaderItems:
+    """What `item` makes of each line that is not blank."""
+    for line in numbered_lines(path, encoding):
+        if isinstance(line, Rejected):
+            yield line
+        elif line.text.strip():
+            yield item(line)
 
 
 def blocks(lines: Iterable[NumberedLine | Rejected]) -> Iterator[list[NumberedLine] | Rejected]:

@@ -45,7 +45,11 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
     except BrokenStreamError as error:
         yield Rejected(0, "broken-file", "", str(error))
         return
-    encoding, mark = _encoding(piece, first, config)
+    head = first[:4]
+    if piece.start:  # the mark stands at the beginning of the file
+        with piece.source.path.open("rb") as file:
+            head = file.read(4)
+    encoding, mark = encoding_of(head, config.encoding)
     start = piece.start
     if start == 0:
         first, start = first[mark:], mark
@@ -81,13 +85,6 @@ def join_lines(lines: Iterable[str]) -> str:
         is_spaceless = SPACELESS.match(text[-1:]) and SPACELESS.match(line[:1])
         text += line if is_spaceless or not text else f" {line}"
     return text
-
-
-def _encoding(piece: Piece, first: bytes, config: CorpusConfig) -> tuple[str, int]:
-    if piece.start == 0:
-        return encoding_of(first[:4], config.encoding)
-    with piece.source.path.open("rb") as file:
-        return encoding_of(file.read(4), config.encoding)
 
 
 # Characters; more without a blank line is no paragraph but a file without any.

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from polyseme.errors import MissingExtraError
+from polyseme.errors import extra_needed_for
 from polyseme.limits import LONGEST_LINE, open_regular
 from polyseme.storage.archives import Archive, ArchiveError, MissingMemberError
 from polyseme.text.formats.lines import join_lines
@@ -214,9 +214,10 @@ class _TeiText:
             self.paragraphs.document = f"{self._name}#{own}" if own else self._own_document
         elif tag in _RECORDS:
             self._depth += 1
-            self._space(is_needed=tag != "title")
-        elif tag in ("lb", "pb", "cb"):
-            self._space(is_needed=attributes.get("break") != "no")
+            if tag != "title":
+                self._characters("\n")
+        elif tag in ("lb", "pb", "cb") and attributes.get("break") != "no":
+            self._characters("\n")  # keeps apart what stands on two lines
 
     def _start_in_header(self, tag: str, attributes: dict[str, str]) -> None:
         if self._value_of or tag not in self._wanted or tag in self.paragraphs.values:
@@ -236,7 +237,8 @@ class _TeiText:
                 self._value_of = ""
         elif tag in _RECORDS:
             self._depth -= 1
-            self._space(is_needed=tag != "title")
+            if tag != "title":
+                self._characters("\n")
             if self._depth == 0:
                 self.paragraphs.finish(self.parser.place)
         self._open[tag] -= 1
@@ -247,11 +249,6 @@ class _TeiText:
         is_text = self._depth and not any(self._open[tag] for tag in _LEFT_OUT)
         if is_text or self._value_of:
             self.paragraphs.add(data)
-
-    def _space(self, *, is_needed: bool) -> None:
-        """Keep apart what stands on two lines or in two sentences."""
-        if is_needed:
-            self._characters("\n")
 
 
 def read_tei(piece: Piece, config: CorpusConfig) -> ReadItems:
@@ -343,7 +340,8 @@ class _HtmlText:
 
 def read_html(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per paragraph of a page, whatever its tags lack."""
-    etree = _import_lxml()
+    with extra_needed_for("Reading HTML"):
+        from lxml import etree
     paragraphs = Paragraphs(piece.source.name, config.meta)
     text = _HtmlText(paragraphs)
     parser = etree.HTMLParser(target=text, no_network=True)
@@ -551,11 +549,3 @@ def _note(paragraphs: Paragraphs, name: str, value: str) -> None:
     value = " ".join(value.split())
     if value and name in paragraphs.columns:
         paragraphs.values.setdefault(name, value)
-
-
-def _import_lxml() -> Any:
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise MissingExtraError.of("lxml", extra="documents", purpose="Reading HTML") from error
-    return etree

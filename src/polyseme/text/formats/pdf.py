@@ -122,7 +122,9 @@ class _PageJoiner:
         widths = sorted(_width(line) for line in lines if line)
         long = _SHORT * widths[int(0.9 * len(widths))] if widths else 0
         done: list[str] = []
-        is_end = not self._goes_on(next(filter(None, lines), ""))
+        # Does it begin inside the sentence with which the last one ended?
+        first = next(filter(None, lines), "")[:1]
+        is_end = not (first.islower() or SPACELESS.match(first))
         for line in lines:
             if self._held and (is_end or not line):
                 done += self.finish()
@@ -140,10 +142,6 @@ class _PageJoiner:
         self._held.clear()
         self._size.clear()
         return [text] if text else []
-
-    def _goes_on(self, first: str) -> bool:
-        """Whether a page begins inside the sentence with which the last one ended."""
-        return first[:1].islower() or bool(SPACELESS.match(first[:1]))
 
     def _add(self, line: str) -> None:
         if self._size.is_exceeded:  # it is rejected at its end, however far that is

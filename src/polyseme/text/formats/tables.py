@@ -159,8 +159,10 @@ def _item(line: TextLine, name: str, config: CorpusConfig) -> ReadItem:
 def read_table(piece: Piece, config: CorpusConfig) -> ReadItems:
     """A record per row. A row with too few or too many fields is rejected by itself."""
     header: list[str] | None = None
-    rows = read_rows(_numbered_lines(piece, config), **_dialect(piece))
-    for number, row in enumerate(rows):
+    dialect: dict[str, Any] = {}
+    if piece.source.format == "tsv":  # as `cut` and linguists' tools write it: no quoting
+        dialect = {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    for number, row in enumerate(read_rows(_numbered_lines(piece, config), **dialect)):
         if isinstance(row, Rejected):
             yield row
             continue
@@ -205,12 +207,6 @@ def check_columns(columns: Sequence[str], source: Source, config: CorpusConfig) 
 def _numbered_lines(piece: Piece, config: CorpusConfig) -> Iterator[NumberedLine | Rejected]:
     for number, line in enumerate(read_lines(piece, config), start=1):
         yield line if isinstance(line, Rejected) else NumberedLine(number, line.text)
-
-
-def _dialect(piece: Piece) -> dict[str, Any]:
-    if piece.source.format == "tsv":  # as `cut` and linguists' tools write it: no quoting
-        return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-    return {}
 
 
 # A hostile file can claim anything; an honest one has row groups of some 100 MB.

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import InputError, MissingExtraError
+from polyseme.errors import InputError, extra_needed_for
 from polyseme.limits import LimitError, read_bytes
 from polyseme.storage.files import sha256_of
 from polyseme.text.segmenters.patterns import WordSpans
@@ -46,7 +46,10 @@ class JiebaWords:
             word, _, frequency = entry.partition(" ")
             # Without a number jieba finds the least that keeps the word whole.
             tokenizer.add_word(word, int(frequency) if frequency else None)
-        self._words_of = LikeliestWords(tokenizer.FREQ, tokenizer.total, _import_model())
+        from jieba import finalseg
+
+        model = finalseg.start_P, finalseg.trans_P, finalseg.emit_P
+        self._words_of = LikeliestWords(tokenizer.FREQ, tokenizer.total, model)
 
     def split(self, text: str) -> WordSpans:
         """jieba's words, without those that are white space."""
@@ -102,20 +105,10 @@ def dictionary_hash() -> str:
         return sha256_of(Path(dictionary.name))
 
 
-def _import_model() -> tuple[Any, Any, Any]:
-    """Start, transition and emission probabilities of jieba's hidden Markov model."""
-    from jieba import finalseg
-
-    return finalseg.start_P, finalseg.trans_P, finalseg.emit_P
-
-
 def _import_jieba() -> Any:
-    try:
-        with warnings.catch_warnings():  # its source has escapes newer Pythons complain of
-            warnings.simplefilter("ignore")
-            import jieba
-    except ImportError as error:
-        raise MissingExtraError.of("jieba", extra="zh", purpose="Finding Chinese words") from error
+    with extra_needed_for("Finding Chinese words"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its source has escapes newer Pythons complain of
+        import jieba
     return jieba
 
 
