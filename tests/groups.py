@@ -55,7 +55,7 @@ APART = {"tests/docs/test_commands.py", "tests/docs/test_how_to_add.py"}
 """Files whose tests share no fixture, and take long: each goes by itself."""
 FIRST = [
     "cluster",
-    "tests/reliability/test_commit_points.py",
+    "tests/reliability/test_any_call.py",
     "tests/reliability/test_serving.py",
     "tests/reliability/test_training.py",
     "tests/explorer/test_browser.py",

@@ -25,7 +25,7 @@ def test_a_group_is_a_file_a_test_or_the_cluster(nodeid: str, group: str) -> Non
 
 def test_what_takes_long_is_begun_first() -> None:
     assert turn_of("tests/executors/test_cluster.py::test_a") == 0
-    assert turn_of("tests/explorer/test_browser.py::test_a[x]") == 1
+    assert turn_of("tests/reliability/test_any_call.py::test_a[x]") == 1
     assert turn_of("tests/docs/test_site.py::test_a") == FIRST.index("tests/docs/")
     assert turn_of("tests/text/test_plan.py::test_a") == len(FIRST)
 
