@@ -71,8 +71,8 @@ def memory_now(pid: int) -> dict[str, int]:
 
 def some_words(cache: str, number: int) -> list[str]:
     """Words of the demo's corpus of all frequencies, in an order that mixes them."""
-    [corpus] = Path(cache).glob("*/corpus-*")
-    counts = pq.read_table(corpus / "vocabulary.parquet").to_pydict()
+    [vocabulary] = Path(cache).glob("*/corpus-*/vocabulary.parquet")
+    counts = pq.read_table(vocabulary).to_pydict()
     pairs = zip(counts["word"], counts["count"], strict=True)
     words = [word for word, count in pairs if USES[0] <= count <= USES[1] and word.isalpha()]
     chosen = words[:: max(1, len(words) // number)][:number]
