@@ -17,14 +17,13 @@ from sklearn.metrics import adjusted_rand_score
 from meanings.making import Document, make_corpus
 from polyseme.meanings.concordance.uses import Uses, find_uses
 from polyseme.meanings.features.topics import DIM, Topics, learn_aside
-from polyseme.meanings.features.use_features import UseFeatures
+from polyseme.meanings.features.use_features import UseFeatures, calibration_folder
 from polyseme.meanings.groups import calibration
 from polyseme.meanings.groups.calibration import (
     Calibration,
     adjusted_rand_index,
     calibrate,
     calibration_of,
-    folder_of,
     topics_of,
 )
 from polyseme.meanings.groups.grouping import Limits
@@ -76,9 +75,6 @@ class Described:
     def gains(self, sentences: Sequence[Sequence[str]], corpus: Corpus) -> tuple[float, float]:
         assert corpus
         return float(len(sentences)) / 40, 14.0
-
-    def keep_in(self, folder: Path) -> None:
-        assert folder.suffix == ".calibration"
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """What tells nouns from verbs is in the last dimension."""
@@ -137,7 +133,7 @@ def test_it_is_measured_once_and_kept_beside_the_corpus(corpus: Corpus) -> None:
     assert asked
     assert calibration_of(corpus, encoder) == first
     assert encoder.num_asked == asked
-    [path] = folder_of(corpus.folder).glob("*.json")
+    [path] = calibration_folder(corpus.folder).glob("*.json")
     told = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps({**told, "key": "of another state"}), "utf-8")
     calibration_of(corpus, encoder)
@@ -212,7 +208,7 @@ def test_topics_are_kept_and_those_of_another_state_or_damaged_are_learned_again
     calibration._topics.cache_clear()
     topics = topics_of(corpus)
     assert topics is not None
-    [path] = folder_of(corpus.folder).glob("topics-*.parquet")
+    [path] = calibration_folder(corpus.folder).glob("topics-*.parquet")
     path.rename(path.with_name("topics-older.parquet"))
     for content in (None, b"no Parquet"):
         if content:

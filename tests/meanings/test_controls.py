@@ -198,9 +198,6 @@ class ByForm:
     def __init__(self) -> None:
         self.described = 0
 
-    def keep_in(self, folder: Path) -> None:
-        assert folder.suffix == ".calibration"
-
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         return features
 

@@ -9,10 +9,13 @@ from embedding.making import POINTS, tiny
 from laws.cases import WORDS
 
 import polyseme
+from meanings.making import make_corpus
 from polyseme.devices import num_threads
 from polyseme.embedding.embedder import Embedder
 from polyseme.meanings.features.use_encoder import LexicalSubstituter, ModelUseEncoder
+from polyseme.meanings.features.use_features import Floats, calibration_folder
 from polyseme.objectives.bidirectional import Bidirectional
+from polyseme.text.corpus import Corpus
 
 MODEL = Path(__file__).parents[2] / "models" / "en-mini"
 SENTENCES = [[*WORDS[:5]], [*WORDS[3:9]], [WORDS[0]]]
@@ -149,21 +152,29 @@ def test_contexts_are_without_what_moves_them_in_a_text_about_nothing() -> None:
     assert np.array_equal(syntax.removed(whole[:1]), syntax.removed(whole)[:1])
 
 
-def test_syntax_that_was_kept_is_the_same_and_damaged_is_found_again(tmp_path: Path) -> None:
-    found, kept, again = (ModelUseEncoder(polyseme.load(MODEL, threads=1)) for _ in range(3))
-    folder = tmp_path / "texts.calibration"
-    found.keep_in(folder)
-    [path] = folder.iterdir()
-    kept.keep_in(folder)
-    assert "syntax" in vars(kept)
+def test_syntax_that_was_kept_is_the_same_and_damaged_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make_corpus(tmp_path, [("Rain fell.", {})])
+
+    def syntax(corpus: Corpus | None) -> tuple[Floats, ...]:
+        found = ModelUseEncoder(polyseme.load(MODEL, threads=1), corpus).syntax
+        assert found
+        return found.directions
+
+    unkept = syntax(None)
+    found = [syntax(corpus)]
+    [path] = calibration_folder(corpus.folder).iterdir()
+    with monkeypatch.context() as patch:
+        patch.delattr(LexicalSubstituter, "find_syntax")
+        found.append(syntax(corpus))
     path.write_bytes(b"no Parquet")
-    again.keep_in(folder)
-    again.keep_in(tmp_path / "no" / "folder")  # which cannot be written to
-    assert found.syntax
-    for each in (kept.syntax, again.syntax):
-        assert each
-        pairs = zip(found.syntax.directions, each.directions, strict=True)
-        assert all(np.array_equal(one, other) for one, other in pairs)
+    found.append(syntax(corpus))
+    path.unlink()
+    path.mkdir()  # cannot be read or written
+    found.append(syntax(corpus))
+    for each in found:
+        assert all(np.array_equal(*pair) for pair in zip(each, unkept, strict=True))
 
 
 def test_no_bit_depends_on_the_number_of_threads() -> None:

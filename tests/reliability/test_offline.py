@@ -58,10 +58,14 @@ def outgoing(log: str) -> list[str]:
     return [line for line in log.splitlines() if set(_ADDRESS.findall(line)) - _HARMLESS]
 
 
+Ran = tuple[Path, "subprocess.CompletedProcess[str]", list[str]]
+"""The folder of all commands, what came of them, and the calls that went out."""
+
+
 @pytest.fixture(scope="module")
 def ran(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, "subprocess.CompletedProcess[str]", list[str]]:
+) -> Ran:
     """The folder of all commands, what came of them, and the calls that went out."""
     need(os.geteuid() != 0 or shutil.which("setpriv") is not None, "setpriv, to give up a right")
     # Root may write everywhere by these two rights; files of root keep others out without them.
@@ -75,7 +79,7 @@ def ran(
 @needs_namespace
 @pytest.mark.timeout(600)
 def test_no_command_opens_a_connection(
-    ran: tuple[Path, "subprocess.CompletedProcess[str]", list[str]],
+    ran: Ran,
 ) -> None:
     _, done, calls = ran
     assert done.returncode == 0, done.stdout + done.stderr
@@ -88,7 +92,7 @@ def test_no_command_opens_a_connection(
 @needs_namespace
 @pytest.mark.timeout(600)
 def test_no_command_writes_into_a_folder_that_is_read_only(
-    ran: tuple[Path, "subprocess.CompletedProcess[str]", list[str]],
+    ran: Ran,
 ) -> None:
     folder, done, _ = ran
     lines = re.findall(r"^locked (.*)$", done.stdout, re.MULTILINE)

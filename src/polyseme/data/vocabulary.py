@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from polyseme.config import Settings, build
@@ -39,8 +38,7 @@ from polyseme.data.batch import (
 )
 from polyseme.errors import ConfigError, CorpusError
 from polyseme.limits import LimitError, parse_json
-from polyseme.storage.files import scratch_for
-from polyseme.storage.parquet import read_batches, read_table
+from polyseme.storage.parquet import read_batches, read_table, write_table
 from polyseme.text.corpus import VOCABULARY, Corpus, damage_explained
 
 # Words looked at together, some 20 MB.
@@ -184,10 +182,10 @@ class Vocabulary:
         metadata = {_SETTINGS: json.dumps(self.config.model_dump(mode="json"), sort_keys=True)}
         table = pa.table({"word": self.words, "count": self.counts})
         table = table.replace_schema_metadata(metadata)
-        _write(table, folder / VOCABULARY)
+        write_table(table, folder / VOCABULARY)
         if self.config.characters == "unicode":
             characters = pa.array(list(self.chars.characters), pa.string())
-            _write(pa.table({"character": characters}), folder / CHARACTERS)
+            write_table(pa.table({"character": characters}), folder / CHARACTERS)
 
     @classmethod
     def load(cls, folder: Path) -> "Vocabulary":
@@ -224,9 +222,3 @@ def _read_characters(path: Path) -> str:
     if len(found) > CODE_POINTS or pc.max(pc.utf8_length(found)).as_py() != 1:
         raise LimitError(f"its {len(found):,} rows are not one character each")
     return "".join(found.to_pylist())
-
-
-def _write(table: Any, final: Path) -> None:
-    """A Parquet file that is either absent or complete."""
-    with scratch_for(final) as scratch, scratch.open("wb") as file:
-        pq.write_table(table, file, compression="zstd")

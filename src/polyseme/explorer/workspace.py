@@ -139,7 +139,7 @@ class Workspace:
                 with told_as("model_error"):
                     embedder = self.embedder or load_for_corpus(self.model, self.corpus)
                     self.corpus.check_same_words(embedder.preparation)
-                    self._encoder = ModelUseEncoder(embedder)
+                    self._encoder = ModelUseEncoder(embedder, self.corpus)
             return self._encoder
 
     def sizes(self, where: Condition = EVERYTHING) -> dict[str, Sizes]:

@@ -266,7 +266,7 @@ class SenseFinder:
 
     @cached_property
     def _encoder(self) -> UseEncoder:
-        return ModelUseEncoder(load_for_corpus(self._model, self._corpus))
+        return ModelUseEncoder(load_for_corpus(self._model, self._corpus), self._corpus)
 
 
 def _warm_up(embedder: WordEmbedder) -> float:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from polyseme.limits import LARGEST_RATIO, LONGEST_LINE, LimitError, check_size, open_regular
-from polyseme.storage.files import ReadingHash
+from polyseme.storage.files import ReadingHash, scratch_for
 
 PAGE_BYTES = 256 << 20
 """A page, unpacked. Most writers make pages of 1 MB, some of 100."""
@@ -322,6 +322,12 @@ def read_table(path: Path, columns: Sequence[str]) -> Any:
     if not batches:  # old weights may come without a list of words
         batches = [_no_rows(schema, columns)]
     return pa.Table.from_batches(batches).replace_schema_metadata(schema.metadata)
+
+
+def write_table(table: Any, final: Path) -> None:
+    """A file that is either absent or complete."""
+    with scratch_for(final) as scratch, scratch.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
 
 
 def _no_rows(schema: Any, columns: Sequence[str]) -> Any:

@@ -98,7 +98,7 @@ class Outcome:
     measures: dict[str, float]
     """Held-out measures, as last taken."""
     stopped_early: bool
-    """Whether patience ran out before the steps did."""
+    """Whether patience ran out before the steps did, or nothing was left to improve."""
     best_step: int
     """The step with the best first measure; 0 if nothing was measured."""
     skipped: int

@@ -23,15 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from polyseme.devices import one_thread
 from polyseme.meanings.concordance.search import every_group
 from polyseme.meanings.concordance.uses import Uses
 from polyseme.meanings.features.use_features import Floats, UseFeatures
 from polyseme.processes import python_process
-from polyseme.storage.files import scratch_for
-from polyseme.storage.parquet import read_table
+from polyseme.storage.parquet import read_table, write_table
 from polyseme.text.corpus import Corpus, damage_explained, words_of
 from polyseme.text.shards import ShardWords
 
@@ -134,9 +132,7 @@ class Topics:
         vectors = pa.FixedSizeListArray.from_arrays(
             pa.array(self.vectors.ravel()), self.vectors.shape[1]
         )
-        table = pa.table({"word": pa.array(self.words), "vector": vectors})
-        with scratch_for(path) as scratch, scratch.open("wb") as file:
-            pq.write_table(table, file, compression="zstd")
+        write_table(pa.table({"word": pa.array(self.words), "vector": vectors}), path)
 
     @classmethod
     def load(cls, path: Path) -> "Topics":

@@ -16,13 +16,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from polyseme.data.batch import EOS, FIRST_WORD
@@ -31,7 +29,13 @@ from polyseme.embedding.embedder import Embedder
 from polyseme.embedding.word_embedder import WordEmbedder
 from polyseme.errors import ConfigError, CorpusError, InputError
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.meanings.features.use_features import Floats, Ids, Syntax, UseFeatures
+from polyseme.meanings.features.use_features import (
+    Floats,
+    Ids,
+    Syntax,
+    UseFeatures,
+    calibration_folder,
+)
 from polyseme.objectives.bidirectional import (
     Bidirectional,
     BidirectionalConfig,
@@ -39,8 +43,7 @@ from polyseme.objectives.bidirectional import (
     CausalConfig,
 )
 from polyseme.pretraining.evaluation import score_sentences, unigram_log_shares
-from polyseme.storage.files import scratch_for
-from polyseme.storage.parquet import read_table
+from polyseme.storage.parquet import read_table, write_table
 from polyseme.text.corpus import Corpus, damage_explained
 
 Span = tuple[int, int]
@@ -65,8 +68,10 @@ class ModelUseEncoder:
 
     layer: int | None = None
 
-    def __init__(self, embedder: WordEmbedder) -> None:
+    def __init__(self, embedder: WordEmbedder, corpus: Corpus | None = None) -> None:
+        """With the corpus whose uses they are, what is found out about the model is kept for it."""
         self.embedder = embedder
+        self._kept_in = calibration_folder(corpus.folder) if corpus else None
         self._substituter = LexicalSubstituter.of(embedder)
 
     @property
@@ -125,22 +130,22 @@ class ModelUseEncoder:
 
     @cached_property
     def syntax(self) -> Syntax | None:
-        """What `without_syntax` takes out; None without a head."""
-        return self._substituter.find_syntax() if self._substituter else None
+        """What `without_syntax` takes out; None without a head.
 
-    def keep_in(self, folder: Path) -> None:
-        """Take the syntax from a folder, or keep it there: it takes as long to find as 150 uses."""
-        if "syntax" in vars(self):
-            return
-        path = folder / f"syntax-{_SYNTAX_VERSION}-{self.fingerprint[:16]}.parquet"
-        with contextlib.suppress(OSError, CorpusError):
-            with damage_explained(path):
-                self.syntax = Syntax.of_table(read_table(path, ["side", "direction"]))
-            return
+        It takes as long to find as 150 uses.
+        """
+        if self._substituter is None:
+            return None
+        if self._kept_in is None:
+            return self._substituter.find_syntax()
+        path = self._kept_in / f"syntax-{_SYNTAX_VERSION}-{self.fingerprint[:16]}.parquet"
+        with contextlib.suppress(OSError, CorpusError), damage_explained(path):
+            return Syntax.of_table(read_table(path, ["side", "direction"]))
+        found = self._substituter.find_syntax()
         with contextlib.suppress(OSError):
-            folder.mkdir(exist_ok=True)
-            with scratch_for(path) as scratch:
-                pq.write_table(Syntax.as_table(self.syntax), scratch)
+            path.parent.mkdir(exist_ok=True)
+            write_table(Syntax.as_table(found), path)
+        return found
 
     def gains(
         self, sentences: Sequence[Sequence[str]], corpus: Corpus

@@ -13,12 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from polyseme.meanings.concordance.uses import Uses
-from polyseme.text.corpus import Corpus
+from polyseme.text.corpus import Corpus, beside
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
 Labels = npt.NDArray[np.int64]
 """The group of each use."""
+
+
+def calibration_folder(corpus: Path) -> Path:
+    """Where what is found out about the corpus in a folder, and of models for it, is kept."""
+    return beside(corpus, "calibration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +122,6 @@ class UseEncoder(Protocol):
     @property
     def layer(self) -> int | None:
         """The layer whose vectors are the only features, if that is asked for."""
-
-    def keep_in(self, folder: Path, /) -> None:
-        """Take what it found out about itself from a folder, or else keep it there."""
 
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """The same uses, without what only tells which part of speech is expected, if it can."""

@@ -33,12 +33,18 @@ from polyseme.limits import read_json
 from polyseme.meanings.concordance.background import Background
 from polyseme.meanings.concordance.uses import Uses, find_words, numbers_by_word
 from polyseme.meanings.features.topics import Topics, learn_aside
-from polyseme.meanings.features.use_features import Floats, Labels, UseEncoder, UseFeatures
+from polyseme.meanings.features.use_features import (
+    Floats,
+    Labels,
+    UseEncoder,
+    UseFeatures,
+    calibration_folder,
+)
 from polyseme.meanings.groups.grouping import Limits, group_uses, how_separate, unit_length
 from polyseme.meanings.index.use_index import IndexedUses
 from polyseme.progress import SILENT, Progress
 from polyseme.storage.files import write_text
-from polyseme.text.corpus import Corpus, beside, state_of
+from polyseme.text.corpus import Corpus, state_of
 
 VERSION = 7
 LOW, HIGH = 0.25, 0.45
@@ -111,8 +117,6 @@ def encode_uses(
     uses: Uses, encoder: UseEncoder, on_use: Callable[[int], None] = lambda _: None
 ) -> UseFeatures:
     """All that groups are made from: what the model tells, without syntax, and topics."""
-    if uses.corpus and encoder.layer is None:
-        encoder.keep_in(folder_of(uses.corpus.folder))
     features = encoder.without_syntax(encoder.encode(uses, on_use))
     topics = topics_of(uses.corpus) if uses.corpus and encoder.layer is None else None
     return topics.added_to(features, uses, encoder.words) if topics else features
@@ -218,7 +222,7 @@ def topics_of(corpus: Corpus) -> Topics | None:
 
 @lru_cache(maxsize=1)
 def _topics(folder: Path, state: str) -> Topics | None:
-    path = folder_of(folder) / f"topics-{state[:16]}.parquet"
+    path = calibration_folder(folder) / f"topics-{state[:16]}.parquet"
     with contextlib.suppress(OSError, CorpusError):
         return Topics.load(path)
     found = learn_aside(folder)
@@ -242,7 +246,7 @@ def calibration_of(
         return None
     model = encoder.fingerprint
     key = hashlib.sha256(f"{VERSION} {state_of(corpus)} {model}".encode()).hexdigest()
-    kept = Kept(folder_of(corpus.folder) / f"{model[:16]}.json", key)
+    kept = Kept(calibration_folder(corpus.folder) / f"{model[:16]}.json", key)
     found: tuple[Calibration | None] | None
     found = kept.read(lambda told: (_CALIBRATION.validate_python(told["calibration"]),))
     if found is not None:
@@ -252,11 +256,6 @@ def calibration_of(
     measured = calibrate(corpus, encoder, topics_of(corpus), progress)
     kept.write({"calibration": None if measured is None else asdict(measured)})
     return measured
-
-
-def folder_of(folder: Path) -> Path:
-    """Where what is found on the corpus in a folder is kept."""
-    return beside(folder, "calibration")
 
 
 @dataclass(frozen=True)
@@ -272,7 +271,7 @@ class Kept:
         state = state_of(corpus)
         key = json.dumps([version, state, *asked])
         name = f"{kind}-{state[:8]}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        return cls(folder_of(corpus.folder) / name, key)
+        return cls(calibration_folder(corpus.folder) / name, key)
 
     def read(self, parse: Callable[[dict[str, Any]], Any]) -> Any:
         """What `parse` makes of it; None if it is not there, or made from something else."""

@@ -140,16 +140,16 @@ class Merge:
             numbers = {shard.resolve(): number for number, shard in enumerate(corpus.shards)}
             shards = [numbers[part.shard] for part in self.parts]
             groups = [part.group for part in self.parts]
-            self._write_table(scratch, "parts", _PARTS, [shards, groups, sentences, values])
+            places = [shards, groups, sentences, values]
+            self._write_table(scratch, "parts", pa.Table.from_arrays(places, schema=_PARTS))
             with RecordWriter(scratch / f"vocabulary-{self.key}") as writer:
                 writer.extend(_words_of(corpus))
-            self._write_table(scratch, "substitutes", _SUBSTITUTES, [list(substitutes)])
-            table = Syntax.as_table(syntax)
-            columns = [column.to_pylist() for column in table.columns]
-            self._write_table(scratch, "syntax", table.schema, columns)
+            table = pa.Table.from_arrays([list(substitutes)], schema=_SUBSTITUTES)
+            self._write_table(scratch, "substitutes", table)
+            self._write_table(scratch, "syntax", Syntax.as_table(syntax))
             made, columns = self._sort_uses(sentences, len(words), files)
             columns = [list(words), list(words.values()), *columns]
-            self._write_table(scratch, "words", _WORDS, columns)
+            self._write_table(scratch, "words", pa.Table.from_arrays(columns, schema=_WORDS))
         found = FileList(describe_files(self.folder, file_names(self.key)))
         found.add(made)  # in a table, where there are very many
         return found
@@ -197,11 +197,10 @@ class Merge:
                 writer.append_file(self.folder / PARTS / f"{part.name}.{name}")
         return firsts
 
-    def _write_table(self, scratch: Path, name: str, schema: Any, columns: list[Any]) -> None:
+    def _write_table(self, scratch: Path, name: str, table: pa.Table) -> None:
         path = scratch / f"{name}-{self.key}.parquet"
-        with ParquetOutput(path, schema, compression="zstd") as output:
-            arrays = [pa.array(c, t) for c, t in zip(columns, schema.types, strict=True)]
-            output.write(arrays, rows=_ROWS)
+        with ParquetOutput(path, table.schema, compression="zstd") as output:
+            output.write(table.columns, rows=_ROWS)
 
 
 def _words_of(corpus: Corpus) -> Iterator[bytes]:

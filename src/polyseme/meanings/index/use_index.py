@@ -294,9 +294,6 @@ class IndexedUses:
     def gains(self, _: Sequence[Sequence[str]], __: Corpus) -> None:
         """An index predicts nothing."""
 
-    def keep_in(self, _: Path) -> None:
-        """An index has it in a file of its own."""
-
     def without_syntax(self, features: UseFeatures) -> UseFeatures:
         """As the model that the index was made with would take it out of the contexts."""
         if self.index.syntax is None:
@@ -403,4 +400,4 @@ def load_encoder(model: str, corpus: Corpus, layer: int | None = None) -> "Model
     from polyseme.meanings.features.use_encoder import LayerUseEncoder, ModelUseEncoder
 
     embedder = load_for_corpus(model, corpus)
-    return ModelUseEncoder(embedder) if layer is None else LayerUseEncoder(embedder, layer)
+    return ModelUseEncoder(embedder, corpus) if layer is None else LayerUseEncoder(embedder, layer)

@@ -46,7 +46,7 @@ def read_lines(piece: Piece, config: CorpusConfig) -> Iterator[TextLine | Reject
         yield Rejected(0, "broken-file", "", str(error))
         return
     head = first[:4]
-    if piece.start:  # the mark stands at the beginning of the file
+    if piece.start:  # the byte-order mark stands at the beginning of the file
         with piece.source.path.open("rb") as file:
             head = file.read(4)
     encoding, mark = encoding_of(head, config.encoding)
